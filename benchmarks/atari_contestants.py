@@ -1,8 +1,9 @@
-"""Batches of Atari games as contestants of engine.py: ours, ale-py's AtariVectorEnv and EnvPool.
+"""Contestants of engine.py for batches of Atari games: ours, ale-py's AtariVectorEnv and EnvPool.
 
-All show the last 4 of 84 x 84 grey pictures, shrunk by area, of the brighter of the last two of 4 frames; actions never
-stick, games begin with at most one frame without an action and no FIRE, lives end nothing, and rewards are points. One
-thread steps all games: more cost CPU, and make no library faster by it.
+All use the same preprocessing. Observations are stacks of the last 4 gray 84 x 84 images. Each is the maximum of the
+last two of 4 frames, resized by area averaging. There are no sticky actions. Games start with at most one no-op and
+without FIRE. Losing a life does not end an episode, and rewards are not clipped. One thread steps all games, because
+figures are CPU time, which more threads would only increase.
 """
 
 import functools
@@ -19,15 +20,15 @@ __all__ = ["atari_games"]
 
 
 def atari_games(library: str, game: str, num_envs: int, seconds: float) -> float:
-    """Microseconds of CPU, of all threads together, that a step of one of ``num_envs`` games takes."""
-    env = _begun(library, game, num_envs)
+    """Return the CPU time of a step of one of ``num_envs`` games in microseconds, summed over all threads."""
+    env = _opened(library, game, num_envs)
     actions = np.random.default_rng(0).integers(0, int(env.single_action_space.n), (64, num_envs)).astype(np.int32)
     rows = itertools.cycle(actions)
     return sides.us_per_call(lambda: env.step(next(rows)), seconds, time.process_time) / num_envs
 
 
-@functools.cache  # 64 games take seconds to load, and nothing while they wait
-def _begun(library: str, game: str, num_envs: int) -> Any:
+@functools.cache  # 64 games take seconds to load, and cost nothing while they are idle
+def _opened(library: str, game: str, num_envs: int) -> Any:
     env = _LIBRARIES[library](game, num_envs)
     env.reset()
     return env

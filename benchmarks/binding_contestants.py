@@ -1,4 +1,4 @@
-"""Contestants of benchmarks/bindings.py and paper.py on one side: every function is one case."""
+"""Contestants of bindings.py and paper.py. Each function in ``CASES`` is one measurement."""
 
 import contextlib
 import functools
@@ -16,19 +16,19 @@ import sides
 from contestants import Sb3, own_arrays
 from worlds import world_added, world_step
 
-BLOCKS = 32  # of 8 steps each, after which the actions of ``added`` come again
+BLOCKS = 32  # blocks of 8 steps, after which the actions of ``added`` repeat
 
 
 def bare(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """An environment without our layers, and its first reset, seeded.
+    """Return an environment without our layers, and a function that resets it for the first time with a seed.
 
-    That is the package's own where ``BARE`` says how to make it, else what the binding's adaptor makes.
+    ``BARE`` can create the package's own environment. Without an entry there, it is the environment of the binding.
     """
     import pufferlib
 
     binding, _, game = name.partition("/")
     emulated = pufferlib.make(name)
-    env = emulated.env.env  # in the emulation and EpisodeStats
+    env = emulated.env.env  # inside of emulation and EpisodeStats
     if binding in BARE:
         emulated.close()
         return BARE[binding](game, seed)
@@ -36,19 +36,19 @@ def bare(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
 
 
 def bare_gymnasium(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """As Gymnasium makes it, without the checker that only looks for mistakes."""
+    """Create a Gymnasium environment without its checker."""
     env: Any = gymnasium.make(game, disable_env_checker=True)
     return env, functools.partial(env.reset, seed=seed)
 
 
 def bare_crafter(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """The package's own class, which is seeded when it is made and has the four results of the old API."""
+    """Create the package's own class, which is seeded at creation and returns four values from ``step``."""
     env = sys.modules["crafter"].Env(seed=seed, reward=game == "CrafterReward-v1")
     return env, env.reset
 
 
 def bare_nethack(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """The package's own class, which shows the same and is seeded in every reset as ours: they play the same games."""
+    """Create the package's own class with the observations and seeds of ours, so that both play the same games."""
     task, stream = getattr(sys.modules["nle.env.tasks"], game.removesuffix("-v0")), np.random.default_rng(seed)
 
     class Seeded(task):  # type: ignore[misc, valid-type]  # nle has no types
@@ -68,7 +68,7 @@ BARE: dict[str, Callable[[str, int], tuple[Any, Callable[[], Any]]]] = {
 
 
 def made(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """An environment as ``pufferlib.make`` makes it, in arrays like those of a batch, and its first reset, seeded."""
+    """Return an environment like ``pufferlib.make`` with its own buffers, and a function that resets it with a seed."""
     import pufferlib
 
     env = pufferlib.env_creator(name)(buf=own_arrays, seed=seed)
@@ -76,7 +76,7 @@ def made(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
 
 
 def emulated(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
-    """The environment under the binding's adaptor in our emulation, which counts no episodes."""
+    """Return the binding's Gymnasium environment in our emulation, without EpisodeStats, and its seeded reset."""
     from pufferlib.emulation import GymnasiumPufferEnv
 
     env = GymnasiumPufferEnv(env=gymnasium_env(name), buf=own_arrays)
@@ -84,7 +84,7 @@ def emulated(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
 
 
 class Loop:
-    """Environments that ``make`` makes, in a plain loop that starts their next episodes."""
+    """Plain loop over environments that resets each one when its episode ends."""
 
     def __init__(self, make: Callable[[str, int], tuple[Any, Callable[[], Any]]], name: str, num_envs: int) -> None:
         from pufferlib.seeding import env_seed
@@ -95,25 +95,25 @@ class Loop:
         self.single_action_space = self.envs[0].action_space
 
     def reset(self, seed: int) -> None:
-        """Start all, with the seeds that our batch of seed 0 gives them."""
+        """Reset all environments with the seeds that our batch uses for seed 0."""
         for reset in self._resets:
             reset()
 
     def step(self, actions: Any) -> None:
-        """Act in all."""
+        """Step all environments."""
         for env, action in zip(self.envs, actions, strict=True):
             _, _, *ends, _ = env.step(action)
             if any(ends):
                 env.reset()
 
     def close(self) -> None:
-        """Close all that can be closed."""
+        """Close all environments that have a ``close`` method."""
         for env in self.envs:
             getattr(env, "close", lambda: None)()
 
 
 class Bigfish(gymnasium.Env[Any, Any]):
-    """One game of Procgen's batch of one, as Gymnasium's and SB3's vector classes need it."""
+    """Single Procgen game for the vector classes of Gymnasium and SB3."""
 
     observation_space = gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8)
     action_space = gymnasium.spaces.Discrete(15)
@@ -125,25 +125,25 @@ class Bigfish(gymnasium.Env[Any, Any]):
         self._action = np.zeros(1, np.int32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Show the level, which the library began when the last one ended."""
+        """Return the current observation. The library starts the next level by itself."""
         return self._games.observe()[1]["rgb"][0], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Act."""
+        """Step the game."""
         self._action[0] = action
         self._games.act(self._action)
         rewards, shown, ends = self._games.observe()
         return shown["rgb"][0], float(rewards[0]), bool(ends[0]), False, {}
 
 
-BATCHES = {  # environments that batch themselves, and one game of each for vector classes that do not know this
+BATCHES = {  # natively vectorized environments, and a single game of each for other libraries' vector classes
     "procgen/bigfish": Bigfish,
     "squared": functools.partial(gymnasium.make, "puffer/squared", disable_env_checker=True),
 }
 
 
 def gymnasium_env(name: str) -> gymnasium.Env[Any, Any]:
-    """Make the Gymnasium environment under the binding's adaptor, for Gymnasium's vector classes."""
+    """Create the Gymnasium environment of a binding, for Gymnasium's vector classes."""
     import pufferlib
 
     if name in BATCHES:
@@ -153,7 +153,15 @@ def gymnasium_env(name: str) -> gymnasium.Env[Any, Any]:
 
 
 def opened(library: str, name: str, num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
-    """A vector environment: "bare", "emulated", "sync", "async", "dummy", "subproc" or "puffer"."""
+    """Create the vector environment of ``library``.
+
+    Args:
+        library: "bare", "emulated", "sync", "async", "dummy", "subproc" or "puffer".
+        name: Name of the environment.
+        num_envs: Number of environments.
+        workers: Number of worker processes of ours, or 0 for one process.
+        batch: Number of environments per ``recv`` of ours, or None for all.
+    """
     if library in ("bare", "emulated"):
         return Loop(bare if library == "bare" else emulated, name, num_envs)
     if library in ("dummy", "subproc"):
@@ -164,7 +172,7 @@ def opened(library: str, name: str, num_envs: int, workers: int = 0, batch: int 
         return kind([functools.partial(gymnasium_env, name)] * num_envs, autoreset_mode=mode)
     import pufferlib
 
-    games = num_envs // (workers or 1) if name in BATCHES else 1  # of an environment
+    games = num_envs // (workers or 1) if name in BATCHES else 1  # games per environment
     several: dict[str, Any] = {}
     if workers:
         first = batch is not None and batch < num_envs
@@ -181,7 +189,7 @@ def opened(library: str, name: str, num_envs: int, workers: int = 0, batch: int 
 
 
 def choices(space: Any, rows: int, per_row: int, is_loop: bool = False) -> list[Any]:
-    """Random actions, ``per_row`` at a time: an array, or for a plain loop a list."""
+    """Return ``rows`` batches of ``per_row`` random actions, as arrays or as lists for a plain loop."""
     space.seed(0)
     chosen = [np.stack([np.asarray(space.sample()) for _ in range(per_row)]) for _ in range(rows)]
     if is_loop:
@@ -190,7 +198,10 @@ def choices(space: Any, rows: int, per_row: int, is_loop: bool = False) -> list[
 
 
 def added(library: str, name: str, num_envs: int, seconds: float) -> float:
-    """Percent that a vector environment adds to the CPU time of bare ones, which play the same games in turns."""
+    """Return the CPU time that a vector environment adds to bare environments, in percent.
+
+    Both play the same games and are measured alternately.
+    """
     from pufferlib.seeding import env_seed
 
     plain, layered = opened("bare", name, num_envs), opened(library, name, num_envs)
@@ -203,14 +214,17 @@ def added(library: str, name: str, num_envs: int, seconds: float) -> float:
         for block in itertools.count():
             if time.thread_time() - start > seconds and block > 2:
                 break
-            for env, rows, times in turns if block % 2 else turns[::-1]:  # neither is always the first
+            for env, rows, times in turns if block % 2 else turns[::-1]:  # alternate which one comes first
                 times.append(cpu_s(env.step, rows[8 * (block % BLOCKS) :][:8]))
         ratios = [more / less for less, more in zip(turns[0][2], turns[1][2], strict=True)]
         return 100 * (statistics.median(ratios) - 1)
 
 
 def added_to_batch(name: str, num_envs: int, seconds: float) -> float:
-    """Percent that Serial and we add to the CPU time of a batch of gym3, which plays the same games in turns."""
+    """Return the CPU time that our environment and Serial add to a gym3 batch, in percent.
+
+    Both play the same games and are measured alternately.
+    """
     import pufferlib
 
     creator, options = pufferlib.env_creator(name), {"num_envs": num_envs}
@@ -234,7 +248,7 @@ def added_to_batch(name: str, num_envs: int, seconds: float) -> float:
 
 
 def cpu_s(step: Callable[[Any], Any], rows: list[Any]) -> float:
-    """Seconds of CPU that these steps take."""
+    """Return the CPU time of these steps in seconds."""
     start = time.thread_time()
     for row in rows:
         step(row)
@@ -242,7 +256,7 @@ def cpu_s(step: Callable[[Any], Any], rows: list[Any]) -> float:
 
 
 def step(library: str, name: str, num_envs: int, workers: int, batch: int, seconds: float) -> float:
-    """Microseconds of a step of one environment, with random actions, in calls of ``batch``."""
+    """Return the time of a step per environment in microseconds, with random actions and ``batch`` rows per call."""
     vecenv = opened(library, name, num_envs, workers, batch)
     with contextlib.closing(vecenv):
         vecenv.reset(seed=0)
@@ -251,20 +265,20 @@ def step(library: str, name: str, num_envs: int, workers: int, batch: int, secon
 
 
 def reset(library: str, name: str, seconds: float) -> float:
-    """Milliseconds of CPU that a reset takes."""
+    """Return the CPU time of a reset in milliseconds."""
     if library == "bare":
         env, first = bare(name, 0)
         first()
-        start_again = env.reset
+        next_reset = env.reset
     else:
         env = opened("puffer", name, 1)
         env.reset(seed=0)
-        start_again = env.reset
-    return sides.us_per_call(start_again, seconds, time.thread_time) / 1e3
+        next_reset = env.reset
+    return sides.us_per_call(next_reset, seconds, time.thread_time) / 1e3
 
 
 def reset_without_numba(name: str) -> float:
-    """Milliseconds of CPU that a reset of the package takes where numba is not installed."""
+    """Return the CPU time of a reset of the package without numba, in milliseconds."""
     code = """if True:
         import sys, time
         sys.modules["numba"] = sys.modules["gym"] = None
@@ -278,7 +292,7 @@ def reset_without_numba(name: str) -> float:
 
 
 def preprocessed(library: str, name: str, seconds: float) -> float:
-    """Microseconds of CPU of a step of one game of Atari, shown small, grey and stacked."""
+    """Return the CPU time of a step of one preprocessed Atari game in microseconds."""
     import pufferlib
 
     env = pufferlib.make(name).env.env if library == "puffer" else atari_of_gymnasium(name)
@@ -295,7 +309,7 @@ def preprocessed(library: str, name: str, seconds: float) -> float:
 
 
 def atari_of_gymnasium(name: str) -> gymnasium.Env[Any, Any]:
-    """A game in Gymnasium's AtariPreprocessing and FrameStackObservation."""
+    """Create a game with Gymnasium's AtariPreprocessing and FrameStackObservation."""
     import ale_py
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)

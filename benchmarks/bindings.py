@@ -1,12 +1,12 @@
-"""Every speed goal of the bindings, beside the bare environments and Gymnasium's vector classes.
+"""Speed of the bindings, compared with bare environments and Gymnasium's vector classes.
 
-    python benchmarks/bindings.py                        # what is installed; the rest is left out
+    python benchmarks/bindings.py                            # all installed bindings
     python benchmarks/bindings.py --only crafter minigrid
-    python benchmarks/bindings.py --quick --only minigrid    # to see that it works
+    python benchmarks/bindings.py --quick --only minigrid    # quick check
 
-A new binding gets its rows by a line in ``GOALS``, and one in ``BARE`` of binding_contestants.py where its
-package has an environment of its own. The contestants are measured in turns, in processes of their own, and
-all figures are medians over the rounds. Also writes benchmarks/results/bindings.json.
+To add a binding, add a line to ``GOALS``. If its package has its own environment class, also add it to ``BARE`` in
+binding_contestants.py. The contestants are measured in turns and in separate processes. All figures are medians over
+the rounds. Also writes benchmarks/results/bindings.json.
 """
 
 import sys
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from binding_contestants import CASES
 from report import ASYNC, BARE_LOOP, LIMIT, OURS, SERIAL, SYNC, Row
@@ -31,14 +31,14 @@ class Goals:
     """Goals for one environment of a binding.
 
     Attributes:
-        name: An environment of it.
-        adds: Percent that emulation and Serial may add to a bare step.
-        two_workers: How many times as fast as bare environments in one process two workers must be.
-        envs: How many side by side; more where a step is over sooner than two workers can be told.
-        slow_reset: Whether batches of half the environments must be faster than waiting for all. They are then
-            what must be as many times as fast as ``two_workers`` says.
-        reset_ms: The longest that a reset may take.
-        preprocessing: How many times as much Gymnasium's own wrappers must cost, which show the same.
+        name: Name of the environment.
+        adds: Maximum that emulation and Serial may add to a bare step, in percent.
+        two_workers: Required speedup of two workers over bare environments in one process.
+        envs: Number of environments. Larger if steps are so short that communication dominates.
+        slow_reset: Whether resets are slow, so that batches of half of the environments must be faster than waiting for
+            all. The goal ``two_workers`` then applies to these batches.
+        reset_ms: Maximum time of a reset in milliseconds.
+        preprocessing: Required cost of Gymnasium's equivalent wrappers, as a multiple of ours.
     """
 
     name: str
@@ -62,7 +62,7 @@ GOALS = (
 
 
 def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     for goals in GOALS:
         yield from env_rows(goals, sides)
     row = Row("procgen/bigfish: Serial adds to a step of a batch of 8", "%", 6)
@@ -86,7 +86,7 @@ def env_rows(goals: Goals, sides: Sides) -> Iterator[tuple[Row, dict[str, Measur
 
 
 def step_rows(goals: Goals, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Yield a row of a step with two workers, and one in batches of half where resets are slow."""
+    """Yield the row of a step with two workers, and a row with batches of half if resets are slow."""
     name, envs, seconds = goals.name, goals.envs, sides.seconds
     ratios = {} if goals.two_workers is None else {BARE_LOOP: goals.two_workers}
     limit = "two processes, each with half of the bare ones"
@@ -105,7 +105,7 @@ def step_rows(goals: Goals, sides: Sides) -> Iterator[tuple[Row, dict[str, Measu
     }
     yield row, {**calls, LIMIT: lambda: halved(halves())}
     if goals.slow_reset:
-        long = 20 * seconds  # for as many resets in each
+        long = 20 * seconds  # so that each measurement has about the same number of resets
         halves_long = sides.both("step", "bare", name, envs // 2, 0, envs // 2, long)
         row = Row(f"{name}: a step, 2 workers, batches of half", "us", None, {ALL: 1.0, **ratios}, limit)
         calls = {
@@ -128,5 +128,5 @@ def reset_row(name: str, most_ms: float, sides: Sides) -> tuple[Row, dict[str, M
     return Row(f"{name}: a reset", "ms", most_ms), calls
 
 
-if __name__ == "__main__":  # some measurements take 20 times as long
+if __name__ == "__main__":  # some measurements take 20 times longer
     main(__doc__, __file__, rows, CASES, minutes=10, rounds=7, seconds=0.5, quick=(1, 0.03))

@@ -1,7 +1,7 @@
-"""Cases of benchmarks/engine.py, one function each; every library is a contestant.
+"""Measurements of engine.py, one function per case. Each library is a contestant.
 
-Run by sides.py with our Python, and with one that has PufferLib 3.0.0. Everything is opened for one
-measurement and closed after it, so that nothing idles, or spins, beside the next contestant.
+sides.py runs this file with our Python, and with a Python that has PufferLib 3.0.0. Each measurement opens and closes
+its own environments, so that no idle or spinning process disturbs the next one.
 """
 
 import functools
@@ -25,69 +25,69 @@ import toys
 from atari_contestants import atari_games
 from torchrl_contestants import open_torchrl, pool_of_first
 
-LAST = 255  # the command to end, in handover
+LAST = 255  # command that stops the processes of ``together``
 
 
 class Raw:
-    """Environments in a plain loop, which starts their next episodes: what there is without any layer."""
+    """Plain loop over environments that resets each one when its episode ends. The baseline without any layer."""
 
     def __init__(self, creators: list[Callable[[], Any]]) -> None:
         self.envs = [creator() for creator in creators]
         self.single_action_space = self.envs[0].action_space
 
     def reset(self, seed: int) -> None:
-        """Start all."""
+        """Reset all environments."""
         for index, env in enumerate(self.envs):
             env.reset(seed=seed + index)
 
     def step(self, actions: Any) -> None:
-        """Act in all."""
+        """Step all environments."""
         for env, action in zip(self.envs, actions, strict=True):
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all environments."""
         for env in self.envs:
             env.close()
 
 
 class Sb3:
-    """A vector environment of Stable-Baselines3 with the calls of the others."""
+    """Vector environment of Stable-Baselines3 with the interface of the other contestants."""
 
     def __init__(self, vecenv: Any) -> None:
         self.single_action_space, self.close, self._vecenv = vecenv.action_space, vecenv.close, vecenv
 
     @classmethod
     def of(cls, library: str, creators: list[Callable[[], Any]]) -> "Sb3":
-        """Open ``library``, "dummy" or "subproc"."""
+        """Create the vector environment ``library``, "dummy" or "subproc"."""
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
         if library == "dummy":
             return cls(DummyVecEnv(creators))
-        return cls(SubprocVecEnv(creators, start_method="fork"))  # else each loads torch: seconds, each time
+        return cls(SubprocVecEnv(creators, start_method="fork"))  # other methods import torch again: seconds
 
     def reset(self, seed: int) -> None:
-        """Start all."""
+        """Reset all environments."""
         self._vecenv.seed(seed)
         self._vecenv.reset()
 
     def step(self, actions: Any) -> None:
-        """Act in all."""
+        """Step all environments."""
         self._vecenv.step(actions)
 
 
 def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int = 0, batch: int | None = None) -> Any:
-    """A vector environment of ``library``; "puffer" is the package of this name that this Python has.
+    """Create a vector environment of ``library``. "puffer" is the pufferlib package of this Python.
 
-    It steps ``batch`` environments at a time, those that are ready first; all if None.
+    With ``batch``, it steps the first ``batch`` environments that are ready. None means all.
     """
     return vecenv_of(library, functools.partial(toys.make, kind, turns), num_envs, workers, batch)
 
 
 def vecenv_of(library: str, creator: Callable[[], Any], num_envs: int, workers: int, batch: int | None = None) -> Any:
-    """A vector environment, as ``open_vecenv`` opens it, of what ``creator`` makes."""
+    """Create a vector environment like ``open_vecenv``, from an environment creator."""
     if library == "raw":
         return Raw([creator] * num_envs)
     if library == "sync":
@@ -112,9 +112,9 @@ def vecenv_of(library: str, creator: Callable[[], Any], num_envs: int, workers: 
 def step(
     library: str, kind: str, num_envs: int, workers: int, seconds: float, turns: int = 0, clock: str = "perf_counter"
 ) -> float:
-    """Microseconds of one step of all environments, with random actions.
+    """Return the time of one step of all environments in microseconds, with random actions.
 
-    The clock "thread_time" is for those without workers: it does not count what other programs use.
+    The clock "thread_time" is only for contestants without workers. It does not count the time of other programs.
     """
     vecenv = open_vecenv(library, kind, num_envs, workers, turns)
     try:
@@ -127,7 +127,7 @@ def step(
 
 
 def step_of_first(kind: str, num_envs: int, workers: int, batch: int, seconds: float) -> float:
-    """Microseconds that all environments take for a step each, in batches of those that are ready first."""
+    """Return the time of one step of all environments in microseconds, with batches of the first ones ready."""
     vecenv = open_vecenv("puffer", kind, num_envs, workers, batch=batch)
     try:
         vecenv.reset(seed=0)
@@ -138,13 +138,13 @@ def step_of_first(kind: str, num_envs: int, workers: int, batch: int, seconds: f
 
 
 def random_actions(vecenv: Any, num_envs: int) -> list[Any]:
-    """Actions for some steps."""
+    """Return random actions for 16 steps."""
     chosen = np.random.default_rng(0).integers(0, int(vecenv.single_action_space.n), (16, num_envs))
     return list(chosen.astype(np.int32))
 
 
 def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = "perf_counter") -> float:
-    """Microseconds of one step of ``num_envs`` games in C."""
+    """Return the time of one step of ``num_envs`` C environments in microseconds."""
     from pufferlib import ocean
 
     several = {"num_threads": threads} if threads > 1 else {}
@@ -157,7 +157,7 @@ def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = 
 
 
 def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
-    """Microseconds of one step of ``num_envs`` games of EnvPool's CartPole-v1."""
+    """Return the time of one step of ``num_envs`` environments of EnvPool's CartPole-v1 in microseconds."""
     library = importlib.import_module("envpool")
     env = library.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
     env.reset()
@@ -165,34 +165,34 @@ def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
 
 
 def dispatch(seconds: float) -> float:
-    """Microseconds that it costs to have a helper step one of two games, instead of stepping both oneself."""
+    """Return the cost of letting a helper thread step one of two games, in microseconds."""
     from pufferlib.ocean import env as ocean_env
 
     batch, added = ocean_env.OceanBatch, []
     for _ in range(5):
         alone = native("cartpole", 2, 1, seconds / 10)
-        ocean_env.OceanBatch = functools.partial(batch, helper_ns=0)  # no step is too short to share
+        ocean_env.OceanBatch = functools.partial(batch, helper_ns=0)  # share steps of any length
         added.append(native("cartpole", 2, 2, seconds / 10) - alone)
         ocean_env.OceanBatch = batch
     return statistics.median(added)
 
 
 def games_for(name: str, us: float) -> int:
-    """The least power of two of games whose step takes one thread this long."""
+    """Return the smallest power of two of games for which a step on one thread takes at least ``us`` microseconds."""
     return next(games for games in (1 << k for k in range(30)) if native(name, games, 1, 0.02, "thread_time") >= us)
 
 
 def own_arrays(env: Any) -> Any:
-    """Return arrays for one environment, as a batch gives them."""
+    """Allocate buffers for one environment, like the ones it gets in a batch."""
     from pufferlib.buffers import allocate
 
     return allocate(env.single_observation_space, env.single_action_space, env.num_agents)
 
 
 def emulation(space: str, is_in_batch: bool, seconds: float) -> float:
-    """Return the microseconds that emulation adds to a step: the median of differences taken in turns.
+    """Return the time that emulation adds to a step in microseconds, as the median of alternating differences.
 
-    An environment alone hands out observations that the caller may keep; in a batch it writes into the batch's arrays.
+    A single environment returns new observation arrays. An environment in a batch writes into the arrays of the batch.
     """
     from pufferlib.emulation import GymnasiumPufferEnv
 
@@ -209,7 +209,7 @@ def emulation(space: str, is_in_batch: bool, seconds: float) -> float:
 
 
 def crowd(num_agents: int, seconds: float) -> float:
-    """Microseconds of one step of an emulated PettingZoo environment."""
+    """Return the time of one step of an emulated PettingZoo environment in microseconds."""
     from pufferlib.emulation import PettingZooPufferEnv
 
     env = PettingZooPufferEnv(env=_parallel_env(num_agents))
@@ -225,7 +225,7 @@ def _parallel_env(num_agents: int) -> Any:
 
 
 def nativize(space: str, rows: int, seconds: float) -> float:
-    """Microseconds to undo the emulation of a batch that was seen before."""
+    """Return the time to nativize a batch whose buffer is cached, in microseconds."""
     import torch
 
     import pufferlib.pytorch
@@ -240,22 +240,22 @@ def nativize(space: str, rows: int, seconds: float) -> float:
 
 
 def handover(workers: int, seconds: float, turns: int = 0) -> float:
-    """Microseconds in which each of several processes is told to turn a loop and says that it has.
+    """Return the time in microseconds to signal several processes and wait until each has run a loop of ``turns``.
 
-    They hand bytes over and lend the core while they wait: what is left of a step without any
-    environment, check or batch.
+    The processes exchange bytes and yield the core while they wait. This is the cost of a step without any environment,
+    check or batch.
     """
-    return together([functools.partial(_turn, turns)] * workers, seconds)
+    return together([functools.partial(_loop_of, turns)] * workers, seconds)
 
 
 def lockstep(kind: str, num_envs: int, workers: int, seconds: float) -> float:
-    """Microseconds in which several processes each step a share of bare environments, and wait for one another."""
+    """Return the time in microseconds of a step in which several processes each step a share of bare environments."""
     share = num_envs // workers
     creators = [functools.partial(toys.make, kind)] * share
     return together([functools.partial(bare, creators, seed) for seed in range(0, num_envs, share)], seconds)
 
 
-def _turn(turns: int) -> Callable[[], None]:
+def _loop_of(turns: int) -> Callable[[], None]:
     def once() -> None:
         for _ in range(turns):
             pass
@@ -264,7 +264,7 @@ def _turn(turns: int) -> Callable[[], None]:
 
 
 def bare(creators: list[Callable[[], Any]], seed: int) -> Callable[[], None]:
-    """Make a step of bare environments, with random actions."""
+    """Return a function that steps bare environments with random actions."""
     loop = Raw(creators)
     loop.reset(seed)
     rows = itertools.cycle([row.tolist() for row in random_actions(loop, len(creators))])
@@ -272,13 +272,16 @@ def bare(creators: list[Callable[[], Any]], seed: int) -> Callable[[], None]:
 
 
 def together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
-    """Microseconds in which processes, each told by a byte, have all done once what their maker makes."""
+    """Return the time in microseconds until all processes have run their function once.
+
+    Each process calls its maker once to get the function. A byte in shared memory tells it to run.
+    """
     workers = len(makers)
     flags = memoryview(multiprocessing.RawArray("B", 128 * workers)).cast("B")
     commands, answers = range(0, 128 * workers, 128), range(64, 128 * workers, 128)  # a cache line each
     context = multiprocessing.get_context("fork")
     each = zip(commands, answers, makers, strict=True)
-    processes = [context.Process(target=_obey, args=(flags, *args), daemon=True) for args in each]
+    processes = [context.Process(target=_run_when_told, args=(flags, *args), daemon=True) for args in each]
     numbers = itertools.cycle(range(1, LAST))
 
     def once() -> None:
@@ -300,8 +303,8 @@ def together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> 
             process.join()
 
 
-def _obey(flags: "memoryview[int]", command: int, answer: int, make: Callable[[], Callable[[], None]]) -> None:
-    signal.alarm(300)  # ends this process if nobody else does
+def _run_when_told(flags: "memoryview[int]", command: int, answer: int, make: Callable[[], Callable[[], None]]) -> None:
+    signal.alarm(300)  # stops this process if its parent died
     once, number = make(), 0
     while True:
         while flags[command] == number:
@@ -314,12 +317,12 @@ def _obey(flags: "memoryview[int]", command: int, answer: int, make: Callable[[]
 
 
 def turns(seconds: float) -> int:
-    """Count the turns that the loop of ``toys.Still`` makes in this time."""
+    """Return the number of loop iterations of ``toys.Still`` that take this time."""
     return toys.turns_for(seconds)
 
 
 def idle(library: str, seconds: float) -> float:
-    """Seconds of CPU that all processes use per 10 s in which nothing is asked of two workers."""
+    """Return the CPU time that all processes use in 10 s while two workers are idle, in seconds."""
     vecenv = open_vecenv(library, "cartpole", 2, 2)
     try:
         vecenv.reset(seed=0)
@@ -334,12 +337,12 @@ def idle(library: str, seconds: float) -> float:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU time of a process, all its threads together."""
+    """Return the CPU time of a process in seconds, summed over its threads."""
     return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def worker_memory(library: str) -> float:
-    """MiB that each of two workers shares with nobody, after some steps."""
+    """Return the private memory of each of two workers after some steps, in MiB."""
     vecenv = open_vecenv(library, "cartpole", 2, 2)
     try:
         vecenv.reset(seed=0)
@@ -354,7 +357,10 @@ def worker_memory(library: str) -> float:
 
 
 def start(library: str) -> float:
-    """Milliseconds until a vector environment of one worker has shown its first observation, not for the first time."""
+    """Return the time in milliseconds until a vector environment with one worker returns its first observation.
+
+    The second of two starts is measured.
+    """
     for _ in range(2):
         before = time.perf_counter()
         vecenv = open_vecenv(library, "cartpole", 1, 1)
@@ -365,7 +371,7 @@ def start(library: str) -> float:
 
 
 def import_time() -> float:
-    """Seconds that ``import pufferlib`` takes in a new interpreter; 1,000 more if that loads torch."""
+    """Return the time of ``import pufferlib`` in a new interpreter in seconds, plus 1,000 if it loads torch."""
     code = """if True:
         import sys, time
         start = time.perf_counter()

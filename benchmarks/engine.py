@@ -1,14 +1,14 @@
-"""Every speed goal of the engine, beside its peers: one table of goal, measured, ratios and limit.
+"""Speed of the engine, compared with its goals and with other libraries.
 
-    python benchmarks/engine.py                            # ours, Gymnasium, ale-py, Stable-Baselines3 if it is there
-    python benchmarks/engine.py --peer-python PATH         # and the peers in benchmarks/requirements.txt
+    python benchmarks/engine.py                            # ours, Gymnasium, ale-py, and Stable-Baselines3 if installed
+    python benchmarks/engine.py --peer-python PATH         # also the peers in benchmarks/requirements.txt
     python benchmarks/engine.py --only CartPole nativize   # some rows
-    python benchmarks/engine.py --quick                    # to see that it works
+    python benchmarks/engine.py --quick                    # quick check
 
-The contestants are measured in turns, in processes of their own, and all figures are medians over
-the rounds. A ratio is the median of the ratios of each round. The last column but one is a limit that was measured in
-the same run: what the machine would give without any layer. A row is printed as soon as it is measured, and has
-as many rounds as its share of the time allows, at least 3. Also writes benchmarks/results/engine.json.
+The contestants are measured in turns and in separate processes. All figures are medians over the rounds, and a ratio is
+the median of the ratios of each round. The limit is measured in the same run. It is the cost without any layer. A row
+is printed as soon as it is measured. It has as many rounds as its share of the time allows, and at least 3. Also writes
+benchmarks/results/engine.json.
 """
 
 import sys
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from contestants import CASES
 from report import (
@@ -46,7 +46,7 @@ Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
 
 
 def rows(sides: Sides) -> Pairs:
-    """Yield every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     yield from sync_rows(sides)
     yield from env_rows(sides)
     yield from games_rows(sides)
@@ -56,14 +56,14 @@ def rows(sides: Sides) -> Pairs:
 
 
 def beside_puffer(sides: Sides, case: str, *args: Any) -> dict[str, Measure | None]:
-    """Return the contestants of a case that only our package and PufferLib 3.0.0 have."""
+    """Return the measurements of a case for our package and PufferLib 3.0.0."""
     return {OURS: sides.ask(case, *args), PUFFER: sides.ask_peer(case, *args)}
 
 
 def stepped(
     sides: Sides, kind: str, num_envs: int, workers: int, others: list[str], turns: int = 0, clock: str = "perf_counter"
 ) -> dict[str, Measure | None]:
-    """Return the contestants of one step of a vector environment, ours and others'."""
+    """Return the measurements of one step of a vector environment, for ours and other libraries."""
     rest = (sides.seconds, turns, clock)
     calls = beside_puffer(sides, "step", "puffer", kind, num_envs, workers, *rest)
     for name in others:
@@ -73,7 +73,7 @@ def stepped(
 
 
 def sync_rows(sides: Sides) -> Pairs:
-    """Time synchronous steps of environments that do nothing, or a known amount of work."""
+    """Yield rows of synchronous steps of environments that do nothing or a known amount of work."""
     limit, seconds = "as many processes that only hand a byte over", sides.seconds
     for workers, most in ((1, None), (2, 6.0), (4, 10.0), (8, 20.0)):
         goals, torchrl = ({ASYNC: 10, POOL: 5}, [PARALLEL, POOL]) if workers == 2 else ({}, [])
@@ -95,7 +95,7 @@ def sync_rows(sides: Sides) -> Pairs:
 
 
 def env_rows(sides: Sides) -> Pairs:
-    """Time real environments on two cores."""
+    """Yield rows of real environments on two cores."""
     row = Row("CartPole-v1, 128 envs, 2 workers", "us", ratios={SERIAL: 1.7, SYNC: 2.5}, limit=ON_TWO_CORES)
     calls = stepped(sides, "cartpole", 128, 2, [SYNC, DUMMY])
     calls[SERIAL] = sides.ask("step", "puffer", "cartpole", 128, 0, sides.seconds)
@@ -104,8 +104,8 @@ def env_rows(sides: Sides) -> Pairs:
 
 
 def atari_rows(sides: Sides) -> Pairs:
-    """Time a game whose reset takes as long as twenty steps, so that waiting for all costs more than the calls."""
-    envs, seconds = 8, 10 * sides.seconds  # for as many resets in each
+    """Yield rows of a game whose reset takes as long as twenty steps, so that waiting costs more than the calls."""
+    envs, seconds = 8, 10 * sides.seconds  # so that each measurement has about the same number of resets
     alone = {BARE_LOOP: sides.ask("step", "raw", "atari", envs, 0, seconds)}
     all_of_them = sides.ask("step", "puffer", "atari", envs, 2, seconds)
     row = Row("Atari breakout, 8 envs, 2 workers", "us", ratios={BARE_LOOP: 1.9}, limit=LOCKSTEP)
@@ -119,7 +119,7 @@ def atari_rows(sides: Sides) -> Pairs:
 
 
 def games_rows(sides: Sides) -> Pairs:
-    """Time batches of Atari games beside other libraries', which step them in C++: CPU time, whatever the threads."""
+    """Yield rows of batches of Atari games, compared with C++ implementations by CPU time over all threads."""
     for game in ("pong", "breakout"):
         for num_envs in (8, 64):
             row = Row(f"Atari {game}, {num_envs} games, a step of one, of CPU", "us", ratios={ALE: 1.15, ENVPOOL: 1.15})
@@ -129,7 +129,7 @@ def games_rows(sides: Sides) -> Pairs:
 
 
 def native_rows(sides: Sides) -> Pairs:
-    """Time environments in C, and the threads that share their steps."""
+    """Yield rows of environments in C with one and two threads."""
     seconds = sides.seconds
     row = Row("native pool: call of 1 game of squared", "us", 0.3)
     yield row, beside_puffer(sides, "native", "squared", 1, 1, seconds, "thread_time")
@@ -149,7 +149,7 @@ def native_rows(sides: Sides) -> Pairs:
 
 
 def emulation_rows(sides: Sides) -> Pairs:
-    """Time the flattening of spaces, and its inverse."""
+    """Yield rows of emulation and its inverse."""
     for space, name, alone_us, batch_us in (
         ("box", "Box", 0.15, 0.1),
         ("dict5", "5-leaf dict", None, 0.15),
@@ -166,7 +166,7 @@ def emulation_rows(sides: Sides) -> Pairs:
 
 
 def process_rows(sides: Sides) -> Pairs:
-    """Measure the CPU time and the memory of idle workers, and how long starting takes."""
+    """Yield rows of the CPU time and memory of idle workers, and of the time to start."""
     row = Row("CPU of an idle vectorized env, per 10 s", "s", 0.05)
     yield row, beside_puffer(sides, "idle", "puffer", 20 * sides.seconds)
     row = Row("memory of a worker that is not shared", "MiB", 8)
@@ -177,7 +177,7 @@ def process_rows(sides: Sides) -> Pairs:
 
 
 def per(number: int, call: Measure | None) -> Measure | None:
-    """Return a function that measures the share of one in what ``number`` cost."""
+    """Return a function that measures ``call`` and divides the result by ``number``."""
 
     def measure() -> float | None:
         figure = None if call is None else call()

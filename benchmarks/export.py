@@ -1,10 +1,11 @@
-"""Time of one step of an exported agent, in C and in ONNX Runtime, beside the engine in Python and torch.
+"""Time of one step of an exported agent in C and ONNX Runtime, compared with our engine in Python and torch.
 
-    python benchmarks/export.py             # the agent of breakout that ships with it
-    python benchmarks/export.py --quick     # to see that it works
+    python benchmarks/export.py             # the agent that ships with breakout
+    python benchmarks/export.py --quick     # quick check
 
-All answer the same observations of the environment, one after another on one core, in turns. Figures are CPU time. The
-memory is carried along in C and by the engine; nothing is reset. Also writes benchmarks/results/export.json.
+All contestants process the same observations, one at a time on one core, and take turns. Figures are CPU time. C and
+the engine keep the recurrent state from step to step, and it is never reset. Also writes
+benchmarks/results/export.json.
 """
 
 import subprocess
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import OURS, Row
 from sides import Sides
@@ -63,7 +64,7 @@ Step = Callable[[int], Any]
 
 
 def c_agent(trained: TrainedPolicy, folder: Path, rows: Any) -> Callable[[float], float]:
-    """A program that times the C agent, compiled as its users would."""
+    """Return a function that times the C agent, which is compiled as its users would do it."""
     write_checked(trained, "c", folder / "agent.c")
     space = trained.policy.distribution
     action = "float" if trained.policy.is_continuous else "int32_t"
@@ -85,7 +86,7 @@ def c_agent(trained: TrainedPolicy, folder: Path, rows: Any) -> Callable[[float]
 
 
 def steps_of(trained: TrainedPolicy, folder: Path, rows: Any) -> dict[str, Step]:
-    """One step of each contestant in Python, for row i of the observations."""
+    """Return a function for each contestant in Python that processes row ``i`` of the observations."""
     import onnxruntime
 
     policy, graph = trained.policy, Graph(trained)
@@ -114,7 +115,7 @@ def steps_of(trained: TrainedPolicy, folder: Path, rows: Any) -> dict[str, Step]
 
 @torch.inference_mode()
 def us_per_step(step: Step, rows: int, seconds: float) -> float:
-    """Microseconds of a step."""
+    """Return the CPU time of a step in microseconds."""
     count, begin = 0, time.process_time()
     while (spent := time.process_time() - begin) < seconds:
         for i in range(min(rows, 50)):
@@ -124,7 +125,7 @@ def us_per_step(step: Step, rows: int, seconds: float) -> float:
 
 
 def rows(stack: ExitStack, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Yield the row, and how its contestants are measured. ``stack`` closes what they need."""
+    """Yield the row with the measurements of its contestants. ``stack`` closes their resources."""
     torch.set_num_threads(1)
     found = find_run("benchmarks/export.py", str(ocean.agent_file(ENV)), RUNS)
     trained = stack.enter_context(open_trained(found.settings(), found))

@@ -1,11 +1,11 @@
-"""Other libraries' loops on our vectorization, beside their own, and the cost of the adapters.
+"""Training loops of other libraries on our vectorization and on theirs, and the cost of the adapters.
 
-    python benchmarks/frameworks.py                  # Stable-Baselines3, CleanRL's shape of PPO on Atari, the adapters
+    python benchmarks/frameworks.py                  # Stable-Baselines3, PPO in the style of CleanRL, the adapters
     python benchmarks/frameworks.py --only SB3       # some rows
-    python benchmarks/frameworks.py --quick          # to see that it works
+    python benchmarks/frameworks.py --quick          # quick check
 
-Needs the extras train, atari and test. Contestants are measured in turns, in a process of their own; figures are
-medians over the rounds, ratios those of one round. Also writes benchmarks/results/frameworks.json.
+Needs the extras train, atari and test. The contestants are measured in turns and in a separate process. Figures are
+medians over the rounds, and ratios compare figures of the same round. Also writes benchmarks/results/frameworks.json.
 """
 
 import functools
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from contestants import bare, handover, together
 from report import ASYNC, DUMMY, LIMIT, OURS, SUBPROC, SYNC, Row
@@ -37,7 +37,7 @@ def _cartpole() -> Any:
 
 
 def _atari_shape() -> Any:
-    """The module of the example."""
+    """Import the example in the style of CleanRL's ppo_atari.py."""
     spec = importlib.util.spec_from_file_location("ppo_atari", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
@@ -48,7 +48,7 @@ def _atari_shape() -> Any:
 
 
 def _still_agents() -> Any:
-    """A native environment of agents that show four numbers, to whom nothing happens."""
+    """Create a native environment with constant observations of four numbers."""
     import gymnasium
 
     from pufferlib import PufferEnv
@@ -86,7 +86,7 @@ def _ours(env: str) -> Any:
 
 
 def _free_sb3(thunks: list[Callable[[], Any]]) -> Any:
-    """A VecEnv of the environments' first observations, in which nothing happens, at no cost."""
+    """Create a VecEnv that returns the first observations forever, at no cost."""
     import numpy as np
     from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -103,7 +103,7 @@ def _free_sb3(thunks: list[Callable[[], Any]]) -> Any:
 
 
 def learn_by_sb3(kind: str, env: str, steps: int) -> float:
-    """Microseconds that PPO of Stable-Baselines3 takes for a step of one environment, updates included."""
+    """Return the time of Stable-Baselines3's PPO per step of one environment in microseconds, including updates."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -119,7 +119,7 @@ def learn_by_sb3(kind: str, env: str, steps: int) -> float:
     }
     vecenv = make[kind]()
     policy = "MlpPolicy" if env == "cartpole" else "CnnPolicy"
-    # Epochs as the project's own settings for Atari have them; ten are its default.
+    # The default is ten epochs. The Stable-Baselines3 project's own settings for Atari have four.
     epochs = 10 if env == "cartpole" else 4
     settings = {"n_steps": 128, "batch_size": 256, "n_epochs": epochs, "device": "cpu", "seed": 0}
     if kind in ("float32", "bfloat16"):
@@ -134,7 +134,7 @@ def learn_by_sb3(kind: str, env: str, steps: int) -> float:
 
 
 def step_atari(kind: str, seconds: float) -> float:
-    """Microseconds of a step of all games of the example, with random actions."""
+    """Return the time of a step of all games of the example in microseconds, with random actions."""
     import gymnasium as gym
 
     import pufferlib.vector
@@ -160,7 +160,7 @@ def step_atari(kind: str, seconds: float) -> float:
 
 
 def adapter_adds(kind: str, seconds: float) -> float:
-    """Microseconds that an adapter adds to a step of 1,024 agents, of whom none ends an episode."""
+    """Return the time that an adapter adds to a step of 1,024 agents without episode ends, in microseconds."""
     import numpy as np
 
     import pufferlib.vector
@@ -177,7 +177,7 @@ def adapter_adds(kind: str, seconds: float) -> float:
 
 
 def call_one(seconds: float) -> float:
-    """Microseconds of a call of one environment in a worker."""
+    """Return the time of a ``get_attr`` call for one environment in a worker, in microseconds."""
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
@@ -188,7 +188,7 @@ def call_one(seconds: float) -> float:
 
 
 def echo(seconds: float) -> float:
-    """Microseconds in which another process gets a byte through a pipe and sends it back."""
+    """Return the time to send a byte to another process through a pipe and back, in microseconds."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=_echo, args=(theirs,), daemon=True)
@@ -210,7 +210,7 @@ def _echo(conn: Any) -> None:
 
 
 def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure | None]]]:
-    """Yield every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     seconds, steps = sides.seconds, int(8192 * sides.seconds)
     for env, name, ours in (
         ("cartpole", "CartPoles", "ours"),

@@ -1,4 +1,4 @@
-"""A rollout loop with nothing in it: an environment and a network that are free, beside PufferLib 3.0.0."""
+"""Cost of the rollout loop alone, with an environment and a network that do nothing. Also for PufferLib 3.0.0."""
 
 import functools
 import sys
@@ -15,13 +15,13 @@ import pufferlib.vector
 HORIZON, SIZE, ACTIONS = 64, 4, 4
 
 
-class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # that of either library
-    """An environment without a world.
+class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # works with both libraries
+    """Environment that does nothing.
 
     Args:
-        buf: The arrays of a batch.
-        num_envs: Agents.
-        seed: Is not needed.
+        buf: Arrays of a batch.
+        num_envs: Number of agents.
+        seed: Seed, which is ignored.
     """
 
     def __init__(self, buf: Any = None, num_envs: int = 64, seed: int = 0) -> None:
@@ -31,21 +31,21 @@ class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # that of either library
         super().__init__(buf)
 
     def reset(self, seed: int | None = None) -> tuple[Any, list[Any]]:
-        """Nothing, everywhere."""
+        """Set all arrays to 0."""
         for array in (self.observations, self.rewards, self.terminals, self.truncations):
             array[:] = 0
         return self.observations, []
 
     def step(self, actions: Any) -> tuple[Any, ...]:
-        """No change."""
+        """Return the arrays unchanged."""
         return self.observations, self.rewards, self.terminals, self.truncations, []
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def ours(agents: int, seconds: float) -> float:
-    """Microseconds of a step of our collector."""
+    """Return the time of a step of our collector in microseconds."""
     from pufferlib.models import Policy
     from pufferlib.training import Rollout, TrainConfig
     from pufferlib.training.partial_collectors import make_collector
@@ -66,7 +66,10 @@ def ours(agents: int, seconds: float) -> float:
 
 
 def copies(agents: int, seconds: float) -> float:
-    """Microseconds of copying what a step makes: observations, rewards, two flags, actions, log-probs and values."""
+    """Return the time to copy the data of a step in microseconds.
+
+    The data are observations, rewards, terminals, truncations, actions, log-probabilities and values.
+    """
     step = [
         np.zeros((agents, SIZE), np.float32),
         *(np.zeros(agents, kind) for kind in ("f4", "?", "?", "i4", "f4", "f4")),
@@ -82,7 +85,7 @@ def copies(agents: int, seconds: float) -> float:
 
 
 def puffer(agents: int, seconds: float) -> float:
-    """Microseconds of a step of PufferLib 3.0.0's ``evaluate``."""
+    """Return the time of a step of PufferLib 3.0.0's ``evaluate`` in microseconds."""
     from pufferlib import pufferl
 
     class Constant(torch.nn.Module):
@@ -90,7 +93,7 @@ def puffer(agents: int, seconds: float) -> float:
 
         def __init__(self) -> None:
             super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(1))  # its optimizer wants one
+            self.weight = torch.nn.Parameter(torch.zeros(1))  # the optimizer needs a parameter
 
         def forward_eval(self, observations: Any, state: Any = None) -> Any:
             return outputs
@@ -99,7 +102,7 @@ def puffer(agents: int, seconds: float) -> float:
     outputs = torch.zeros(agents, ACTIONS), torch.zeros(agents, 1)
     creator = functools.partial(Free, num_envs=agents)
     vecenv = pufferlib.vector.make(creator, num_envs=1, backend=pufferlib.PufferEnv)
-    sys.argv = ["puffer"]  # it reads its settings with the command line
+    sys.argv = ["puffer"]  # load_config parses the command line
     own = pufferl.load_config("puffer_breakout")["train"]
     same = {"device": "cpu", "use_rnn": False, "bptt_horizon": HORIZON, "minibatch_size": HORIZON * agents}
     same |= {"batch_size": "auto", "compile": False, "env": "free", "precision": "float32", "optimizer": "adam"}

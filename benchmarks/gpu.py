@@ -1,10 +1,10 @@
-"""Checks on a GPU, and its speed: agreement with the CPU, resumed runs, waits for the GPU, and PufferLib beside us.
+"""Correctness checks and speed on a GPU: agreement with the CPU, resumed runs, synchronizations, and PufferLib.
 
     python benchmarks/gpu.py --out gpu.json [--peer-python peers/bin/python] [--quick]
 
-Takes about 10 minutes, 3 with --quick, on a machine with an NVIDIA GPU. The peer is described in requirements.txt. It
-ends with code 1 if a check fails. Every line names the card that it was measured on. `python benchmarks/speed.py
-gpu.json` publishes the speeds.
+Takes about 10 minutes on a machine with an NVIDIA GPU, or 3 with --quick. For the peer, see requirements.txt. The exit
+code is 1 if a check fails. Each printed line contains the name of the GPU. `python benchmarks/speed.py gpu.json`
+publishes the speeds.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import sides
 from report import OURS, PUFFER, Row, machine, write
@@ -39,20 +39,20 @@ SMALL = {
 }
 LARGE = {"env.num_envs": 8192, "env.num_threads": 8, "train.horizon": 64, "train.minibatch_size": 65_536}
 MEMORIES = ("none", "MinGRU", "LSTM", "GRU")
-SPEEDS: dict[str, dict[str, Any]] = {  # those that docs/speed.md publishes
+SPEEDS: dict[str, dict[str, Any]] = {  # published in docs/speed.md
     "settings of breakout for a GPU: 4,096 games, horizon 32, minibatch 8,192": {},
     "8,192 games, horizon 64, minibatch 65,536": LARGE,
     **{f'the same with `policy.memory = "{name}"`': {**LARGE, "policy.memory": name} for name in MEMORIES[1:]},
     "the same with an LSTM of width 128": {**LARGE, "policy.memory": "LSTM", "policy.hidden_size": 128},
     "8,192 games without memory, `train.cuda_graphs = false`": {**LARGE, "train.cuda_graphs": False},
 }
-CLOSE = 1e-4  # relative error of a gradient in float32
-WAITS = 20  # of an update, beside one for each step
+CLOSE = 1e-4  # maximum relative error of a float32 gradient
+WAITS = 20  # maximum number of synchronizations in an update, in addition to one per step
 
 
 @contextmanager
 def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
-    """A trainer, closed at the end."""
+    """Create a trainer, and close it at the end."""
     from pufferlib.training import Trainer, load_config
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
 
 
 def gradients_of_both() -> dict[str, float]:
-    """Largest relative error of a gradient on the GPU, by memory: the same minibatch, the same weights."""
+    """Return the largest relative error of a gradient on the GPU by memory, with equal minibatches and weights."""
     from pufferlib.training import ppo
     from pufferlib.training.draws import in_order
 
@@ -91,7 +91,7 @@ def gradients_of_both() -> dict[str, float]:
 
 
 def weights_with_graphs() -> dict[str, float]:
-    """Largest relative difference of weights after 3 updates with CUDA graphs from those without, by memory."""
+    """Return the largest relative difference of weights after 3 updates with and without CUDA graphs, by memory."""
     found = {}
     for memory in MEMORIES:
         results = []
@@ -109,7 +109,7 @@ def weights_with_graphs() -> dict[str, float]:
 
 
 def resumed_on_the_other() -> dict[str, bool]:
-    """Whether a run goes on with its weights, and learns, on the other device, by the first and second device."""
+    """Return whether a run resumes on the other device with its weights and trains, by first and second device."""
     found = {}
     for first, second in (("cuda", "cpu"), ("cpu", "cuda")):
         settings = {**SMALL, "policy.memory": "MinGRU"}
@@ -128,7 +128,7 @@ def resumed_on_the_other() -> dict[str, bool]:
 
 
 def waits_of_an_update() -> dict[str, int]:
-    """How often the CPU waits for the GPU in an update of breakout, by file and line."""
+    """Return how often the CPU waits for the GPU during an update of breakout, by file and line."""
     with training("breakout", {"train.device": "cuda"}) as trainer:
         for _ in range(4):
             trainer.step()
@@ -144,7 +144,7 @@ def waits_of_an_update() -> dict[str, int]:
 
 
 def steps_per_second(overrides: dict[str, Any], seconds: float) -> float:
-    """Agent-steps per second of updates of breakout."""
+    """Return the agent-steps per second of training on breakout."""
     with training("breakout", {"train.device": "cuda", "train.total_timesteps": 10**11, **overrides}) as trainer:
         for _ in range(4):
             trainer.step()
@@ -156,7 +156,7 @@ def steps_per_second(overrides: dict[str, Any], seconds: float) -> float:
 
 
 def seconds_to(env: str, score: float, limit_s: float) -> float | None:
-    """Seconds of a run with the environment's own settings until the episodes of an update have the score."""
+    """Return the seconds until the episodes of an update reach the score, with the environment's own settings."""
     with training(env, {"train.device": "cuda"}) as trainer:
         start = time.perf_counter()
         while (seconds := time.perf_counter() - start) < limit_s:
@@ -166,7 +166,7 @@ def seconds_to(env: str, score: float, limit_s: float) -> float | None:
 
 
 def peer_speeds(python: str, seconds: float) -> dict[str, float | None]:
-    """The same of PufferLib with its own settings of breakout, with its memory and without."""
+    """Return the agent-steps per second of PufferLib on breakout with its own settings, with and without memory."""
     side = sides.Side(python, str(Path(__file__).parent / "train.py"))
     try:
         return {name: side.ask("puffer_on_gpu", name == "LSTM", seconds) for name in ("LSTM", "none")}
@@ -175,10 +175,10 @@ def peer_speeds(python: str, seconds: float) -> dict[str, float | None]:
 
 
 def main() -> int:
-    """Measure all, and print and write it."""
+    """Run all checks and measurements, and print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="file of the figures")
-    parser.add_argument("--peer-python", help="an interpreter that has PufferLib 3.0.0 and a torch for the GPU")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser.add_argument("--peer-python", help="interpreter with PufferLib 3.0.0 and torch for the GPU")
     parser.add_argument("--quick", action="store_true", help="measure each speed for 3 seconds")
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -207,7 +207,7 @@ def main() -> int:
     if options.peer_python:
         for memory, speed in note("steps/s, PufferLib", lambda: peer_speeds(options.peer_python, seconds)).items():
             what = f"PufferLib 3.0.0, its own settings: 8,192 games, horizon 64, minibatch 32,768, memory {memory}"
-            if speed is not None:  # else its error is above
+            if speed is not None:  # else the error was printed
                 rows.append(Row(what, "us", figures={PUFFER: [1e6 / speed]}).as_dict())
     found["checks"] = checks
     if options.out:

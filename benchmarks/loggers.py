@@ -1,14 +1,15 @@
-"""Cost of loggers: breakout's training with all of them on, beside the same with metrics.jsonl alone.
+"""Cost of loggers: training on breakout with all loggers, compared with only metrics.jsonl.
 
-    python benchmarks/loggers.py             # the share of its time that CSV, TensorBoard and W&B (offline) cost
-    python benchmarks/loggers.py --quick     # to see that it works
+    python benchmarks/loggers.py             # share of CSV, TensorBoard and W&B (offline) in the training time
+    python benchmarks/loggers.py --quick     # quick check
 
-One training takes turns with them and without, so that nothing else differs; after each turn it waits until the
-trackers have written what they got. CPU time counts, which other programs hardly change. The cost is that of the
-calls of all loggers in an update, and of their threads in a second, since these get an update in each track.interval:
-on a machine that does nothing else, both are shares of the training's time. What a turn with them uses above one
-without has what they do to the caches too, but noise of several percent of a busy machine. Also writes
-benchmarks/results/loggers.json.
+One training run alternates between turns with and without the loggers, so that nothing else differs. After each turn it
+waits until the trackers have written their data. All times are CPU time, which other programs hardly affect.
+
+The cost is the CPU time of all logger calls per update, plus the CPU time of their threads per second, because they
+receive one update per track.interval. On an otherwise idle machine, both are shares of the training time. The
+difference between turns with and without loggers also includes effects on CPU caches, but has several percent of noise
+on a busy machine. Also writes benchmarks/results/loggers.json.
 """
 
 import statistics
@@ -19,41 +20,41 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import psutil
 from report import OURS, Row
 from turns import begin, finish, parser
 
 GOAL = 1.0  # percent
-UPDATES = 40  # of a turn
+UPDATES = 40  # per turn
 WARM_UP = 20
 TRACKERS = ("csv", "tensorboard", "wandb")
 
 
 class Timed:
-    """A logger, and the CPU time of its calls.
+    """Logger that can be switched off, and measures the CPU time of its calls.
 
     Args:
-        logger: Gets the metrics while ``is_on``.
+        logger: Logger that receives the metrics while ``is_on``.
     """
 
     def __init__(self, logger: Any) -> None:
         self._logger, self.is_on, self.used_s = logger, True, 0.0
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Pass metrics on."""
+        """Pass the metrics to the logger."""
         if self.is_on:
             start = time.thread_time()
             self._logger.log(metrics)
             self.used_s += time.thread_time() - start
 
     def close(self) -> None:
-        """Do nothing: ``open_tracking`` closes it."""
+        """Do nothing, because ``open_tracking`` closes the logger."""
 
 
 def main() -> None:
-    """Measure, and print the shares of the training's time."""
+    """Measure and print the shares of the training time."""
     options = parser(__doc__, "loggers", minutes=5, rounds=15, seconds=0.0).parse_args()
     if options.quick:
         options.rounds = 1
@@ -77,7 +78,7 @@ def main() -> None:
 
 
 def row_of(measured: dict[str, list[float]]) -> Row:
-    """Return the row: what the loggers use, W&B's own process, and a turn with them beyond one without."""
+    """Return the row with the shares of the loggers, of W&B's own process, and of the difference between turns."""
     update_s = statistics.median(measured["without"])
     ours = [calls / update_s + threads for calls, threads in zip(measured["calls"], measured["threads"], strict=True)]
     more = [(a - b) / update_s for a, b in zip(measured["with"], measured["without"], strict=True)]
@@ -88,19 +89,20 @@ def row_of(measured: dict[str, list[float]]) -> Row:
 
 
 def measure(trainer: Any, trackers: Timed, rounds: int, updates: int) -> dict[str, list[float]]:
-    """CPU time in each turn.
+    """Measure the CPU time of each turn.
 
     Returns:
-        Seconds per update of the process in turns "with" and "without" the trackers; in turns with them also those of
-        the "calls" of loggers, and per second those of their "threads" and "helper" processes.
+        Seconds of CPU time per turn, by name. "with" and "without" are seconds of the process per update, in turns with
+        and without trackers. For turns with trackers, there are also the "calls" of loggers per update, and their
+        "threads" and "helper" processes per second.
     """
     measured: dict[str, list[float]] = {name: [] for name in ("with", "without", "calls", "threads", "helper")}
     for i in range(2 * rounds):
-        trackers.is_on = i % 2 == i // 2 % 2  # A B B A, so that a machine that gets slower or faster favours none
-        begun, start = time.monotonic(), clocks(trackers)
+        trackers.is_on = i % 2 == i // 2 % 2  # A B B A, so that a drift in machine speed cancels
+        started, start = time.monotonic(), clocks(trackers)
         for _ in range(updates):
             trainer.step()
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         time.sleep(WAIT_S)
         total, own, calls, helper = (after - before for after, before in zip(clocks(trackers), start, strict=True))
         measured["with" if trackers.is_on else "without"].append(total / updates)
@@ -111,11 +113,11 @@ def measure(trainer: Any, trackers: Timed, rounds: int, updates: int) -> dict[st
     return measured
 
 
-WAIT_S = 2.5  # in which trackers that write every two seconds have written
+WAIT_S = 2.5  # enough for trackers that write every two seconds
 
 
 def clocks(trackers: Timed) -> tuple[float, float, float, float]:
-    """CPU time of the process, of this thread, of the calls of the loggers, and of the trackers' own processes."""
+    """Return the CPU time of the process, this thread, the logger calls, and the child processes of trackers."""
     used = 0.0
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

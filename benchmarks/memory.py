@@ -1,10 +1,10 @@
-"""Scores that two layers of minimal GRU reach beside an LSTM, where both train equally many steps.
+"""Scores of two MinGRU layers and one LSTM after the same number of training steps.
 
-    python benchmarks/memory.py                         # memory, password and nmmo3, three seeds each: an hour and more
+    python benchmarks/memory.py                         # memory, password and nmmo3 with three seeds: over an hour
     python benchmarks/memory.py --only nmmo3 --seeds 1  # one environment, one seed
-    python benchmarks/memory.py --steps 100_000         # to see that it works
+    python benchmarks/memory.py --steps 100_000         # quick check
 
-In nmmo3 they stand behind the features of the environment's own network, which takes no recurrent one itself.
+The network of nmmo3 does not support recurrent layers, so here they follow its features.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pufferlib.models import layer_init
 from pufferlib.ocean.nmmo3.policy import NMMO3
 from pufferlib.training import Trainer, evaluate, load_config
 
-MEMORIES = {"LSTM": 1, "MinGRU": 2}  # and their layers
+MEMORIES = {"LSTM": 1, "MinGRU": 2}  # number of layers
 SETTINGS = {
     "memory": {"train.learning_rate": 2e-3, "eval.episodes": 256},
     "password": {"train.learning_rate": 2e-3, "eval.episodes": 256},
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Features(NMMO3):
-    """The perceptron of nmmo3's own network; the keys of the bag have logits as all other actions."""
+    """Encoder of nmmo3's own network with a plain linear decoder for all actions, including the inventory."""
 
     takes_memory = True
 
@@ -42,18 +42,18 @@ class Features(NMMO3):
             self.decoder.weight[:-1] *= 0.01
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode observations."""
         encoded: Tensor = self.encoder(torch.cat([*self._seen(observations), *self._own(observations)], -1))
         return encoded
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Policy``."""
+        """Compute action parameters and values."""
         outputs = self.decoder(hidden)
         return outputs[..., :-1], outputs[..., -1]
 
 
 def score_of(env: str, memory: str, seed: int, steps: int | None) -> float:
-    """Mean score of a run of its own."""
+    """Train one run and return its mean score."""
     chosen = {"policy.memory": memory, "policy.memory_layers": MEMORIES[memory], "train.seed": seed}
     limit = {"train.total_timesteps": steps} if steps else {}
     config = load_config(env, {"train.device": "cpu", "train.num_threads": 1, **SETTINGS[env], **chosen, **limit})
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[*SETTINGS], choices=[*SETTINGS], metavar="ENV")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--steps", type=int, help="of each run; else those of the environment's settings")
+    parser.add_argument("--steps", type=int, help="steps of each run (default: from the environment's settings)")
     options = parser.parse_args()
     print("| environment | memory | mean score | standard error | scores of the seeds |\n|---|---|---|---|---|")
     for env in options.only:

@@ -1,17 +1,17 @@
-"""Agent-steps per second of the C environments, through ``env.step``, on one core, and what a second thread adds.
+"""Speed of the C environments through ``env.step`` on one core, and the gain of a second thread.
 
-A step of one agent is timed in CPU time, which other programs do not use up; on an idle machine it is the time that
-passes. With ``--peer-python`` the same loop runs in another Python environment, in turns with ours.
+A step of one agent is measured in CPU time, which does not include the time of other programs. On an idle machine it
+equals wall time. With ``--peer-python`` the same loop also runs in another Python environment, in turns with ours.
 
-The rows "two threads" have steps of batches that cost one thread at least 50 us, in time that passes: by one thread, by
-two, and, as the limit of this machine, by two processes with half of the games each.
+The rows "two threads" measure the wall time of batches whose step takes one thread at least 50 us. They compare two
+threads with one thread, and with two processes that have half of the games each, which is the limit of the machine.
 
     python benchmarks/ocean.py                       # every environment, 1,024 agents
-    python benchmarks/ocean.py --only pong breakout  # some, or rows: --only "two threads"
-    python benchmarks/ocean.py --agents 1 64 4096    # with other numbers of agents
-    python benchmarks/ocean.py --peer-python ~/peer/bin/python     # one that has PufferLib 3.0.0
-    python benchmarks/ocean.py --pixels 84           # agents see pictures of 84 x 84 pixels
-    python benchmarks/ocean.py --quick               # to see that it works
+    python benchmarks/ocean.py --only pong breakout  # some environments or rows, such as --only "two threads"
+    python benchmarks/ocean.py --agents 1 64 4096    # other numbers of agents
+    python benchmarks/ocean.py --peer-python ~/peer/bin/python     # Python with PufferLib 3.0.0
+    python benchmarks/ocean.py --pixels 84           # observations are images of 84 x 84 pixels
+    python benchmarks/ocean.py --quick               # quick check
 
 Also writes benchmarks/results/ocean.json.
 """
@@ -27,18 +27,18 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import LIMIT, OURS, PUFFER, Row
 from sides import Sides, serve, us_per_call
 from turns import Measure, begin, finish, measure, parser
 
-KEYWORDS = {  # those that the peer trains with
+KEYWORDS = {  # settings that the peer trains with
     "pong": {"frameskip": 8},
     "breakout": {"frameskip": 4},
     "snake": {"width": 640, "height": 360, "num_snakes": 256, "num_food": 4096},
 }
-OUR_KEYWORDS = {  # the peer's defaults
+OUR_KEYWORDS = {  # defaults of the peer
     "squared": {"size": 11},
     "nmmo3": {
         **{"width": 512, "height": 512, "num_players": 1024, "num_enemies": 2048},
@@ -46,14 +46,14 @@ OUR_KEYWORDS = {  # the peer's defaults
     },
 }
 Pair = tuple[Row, dict[str, Measure | None]]
-ONE_THREAD, SHARED_US = "one thread", 50.0  # a step that takes as long is worth a second thread
-PEER_KEYWORDS = {"connect4": {"report_interval": 10**9}}  # its report fails where no game has ended
+ONE_THREAD, SHARED_US = "one thread", 50.0  # from this time on, a step benefits from a second thread
+PEER_KEYWORDS = {"connect4": {"report_interval": 10**9}}  # its report fails if no game has ended
 
-envs: dict[tuple[str, int], Any] = {}  # of this side
+envs: dict[tuple[str, int], Any] = {}  # environments of this process
 
 
 def agent_ns(name: str, agents: int, pixels: int, seconds: float) -> float | None:
-    """Return the nanoseconds of CPU of a step of one agent, or None if this side has no such environment."""
+    """Return the CPU time of a step of one agent in nanoseconds, or None if this library lacks the environment."""
     if (name, agents) not in envs:
         envs[name, agents] = make(name, agents, {"pixels": (pixels, pixels)} if pixels else {})
     env = envs[name, agents]
@@ -64,7 +64,7 @@ def agent_ns(name: str, agents: int, pixels: int, seconds: float) -> float | Non
 
 
 def make(name: str, agents: int, more: dict[str, object]) -> object:
-    """The environment with this many agents in all; None where there is none of this name."""
+    """Create an environment with this number of agents in total, or return None if the library lacks it."""
     ocean = importlib.import_module("pufferlib.ocean")
     own = OUR_KEYWORDS if hasattr(ocean, "OceanEnv") else PEER_KEYWORDS
     keywords = {**KEYWORDS.get(name, {}), **own.get(name, {}), **more}
@@ -79,7 +79,7 @@ def make(name: str, agents: int, more: dict[str, object]) -> object:
 
 
 def random_actions(env: object) -> list[np.ndarray]:
-    """Actions for 16 steps."""
+    """Return random actions for 16 steps."""
     space = env.single_action_space
     shape = (16, env.num_agents, *space.shape)
     sizes = getattr(space, "nvec", getattr(space, "n", None))
@@ -89,7 +89,7 @@ def random_actions(env: object) -> list[np.ndarray]:
 
 @functools.lru_cache(maxsize=3)
 def stepper(name: str, games: int, threads: int) -> Callable[[], object]:
-    """Steps ``games`` games of ours once, with random actions; kept while its row is measured."""
+    """Return a function that steps ``games`` of our games with random actions. Cached while its row is measured."""
     from pufferlib import ocean
 
     keywords = {**KEYWORDS.get(name, {}), **OUR_KEYWORDS.get(name, {})}
@@ -100,18 +100,18 @@ def stepper(name: str, games: int, threads: int) -> Callable[[], object]:
 
 
 def step_us(name: str, games: int, threads: int, seconds: float, clock: str = "perf_counter") -> float:
-    """Microseconds of one such step."""
+    """Return the time of one step of ``stepper`` in microseconds."""
     return us_per_call(stepper(name, games, threads), seconds, getattr(time, clock))
 
 
 def games_to_share(name: str) -> int:
-    """The least power of two of games, from 2 on, whose step takes one thread 50 us at its best."""
+    """Return the smallest power of two of games, at least 2, for which a step on one thread never takes under 50 us."""
     counts = (1 << k for k in range(1, 30))
     return next(games for games in counts if all(step_us(name, games, 1, 0.02) >= SHARED_US for _ in range(10)))
 
 
 def rows(sides: Sides, names: Sequence[str], numbers: Sequence[int], pixels: int) -> Iterator[Pair]:
-    """Yield two rows for each environment, and how their contestants are measured."""
+    """Yield the rows of each environment with the measurements of their contestants."""
     for name in names:
         for agents in numbers:
             what = f"{name}, {agents} agents" + (f", {pixels} x {pixels} pixels" if pixels else "")
@@ -122,7 +122,7 @@ def rows(sides: Sides, names: Sequence[str], numbers: Sequence[int], pixels: int
 
 
 def shared_row(sides: Sides, name: str) -> Pair:
-    """Return the row of two threads that share the games of an environment."""
+    """Return the row of two threads that step the games of one environment."""
     row = Row(
         f"{name}, two threads", "us", ratios={ONE_THREAD: 1.8}, limit="two processes, each with half of the games"
     )
@@ -147,12 +147,12 @@ def main() -> None:
 
     command = parser(__doc__, "ocean", minutes=6, rounds=11, seconds=0.1)
     command.add_argument("--agents", nargs="+", type=int, default=[1024], help="numbers of agents")
-    command.add_argument("--pixels", type=int, default=0, help="side of pictures as observations; ours only")
+    command.add_argument("--pixels", type=int, default=0, help="side of image observations in pixels, ours only")
     options = command.parse_args()
     if options.quick:
         options.rounds, options.seconds = 2, 0.02
     if options.keep and (options.pixels or options.agents != [1024]):
-        command.error("--keep publishes figures of 1024 agents without pictures: leave out --agents and --pixels")
+        command.error("--keep publishes figures of 1024 agents without images: remove --agents and --pixels")
     before = begin(options)
     with Sides(options.seconds, __file__, options.peer_python) as sides:
         every = rows(sides, ocean.names(), options.agents, options.pixels)

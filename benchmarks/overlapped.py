@@ -1,4 +1,4 @@
-"""Contestants of benchmarks/train.py: the same run, in turn and with train.overlap."""
+"""Contestants of train.py: the same run with and without ``train.overlap``."""
 
 import functools
 import statistics
@@ -11,20 +11,20 @@ import toys
 from trainers import run, us_per_step
 
 ENVS = 8
-ACT_S, STEP_S = 1e-3, 5e-4  # of a step of all environments
+ACT_S, STEP_S = 1e-3, 5e-4  # seconds to act and step, for all environments
 PPO = {"train.device": "cpu", "train.num_threads": 1, "train.horizon": 128, "train.minibatch_size": 256}
 PONG = {"vec.backend": "Multiprocessing", "vec.num_envs": ENVS, "vec.num_workers": 2}
 NETWORK = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
 
 
 def overlapped(name: str, overlap: str, seconds: float) -> float:
-    """A run of ``RUNS`` with ``train.overlap``."""
+    """Return the time per agent-step of one of ``RUNS`` in microseconds, with ``train.overlap``."""
     with RUNS[name](overlap) as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 def longer_part(name: str, overlap: str, seconds: float) -> float:
-    """The least that a run with ``train.overlap`` can take: of what overlaps the longer part, by a run in turn."""
+    """Return a lower bound of ``overlapped``: the longer of the two parts that overlap, measured without overlap."""
     updates: list[float] = []
     with RUNS[name]("none") as trainer:
         recv, waited = trainer.vecenv.recv, [0.0]
@@ -50,7 +50,7 @@ def longer_part(name: str, overlap: str, seconds: float) -> float:
 
 @contextmanager
 def pong(overlap: str) -> Iterator[Any]:
-    """Eight games of Pong in two workers, the network of Mnih et al. (2015) in bfloat16, one thread of torch."""
+    """Train on eight games of Pong in two workers, with the network of Mnih et al. (2015) in bfloat16 on one thread."""
     from pufferlib.training import load_config
 
     own = {"train.overlap": overlap, "train.precision": "bfloat16", "train.update_epochs": 4}
@@ -61,20 +61,20 @@ def pong(overlap: str) -> Iterator[Any]:
 
 @contextmanager
 def waits(overlap: str) -> Iterator[Any]:
-    """A policy that waits a millisecond for a step of all agents, as for a GPU, and workers that need half as long."""
+    """Train a policy that sleeps 1 ms per step, as if it waited for a GPU, with workers that need 0.5 ms."""
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
     from pufferlib.models import Default
     from pufferlib.training import load_config
 
     class Waiting(Default):
-        """Waits as long as it has rows."""
+        """Policy that sleeps for a time proportional to its number of rows."""
 
         def forward_eval(self, observations: Any, state: Any = None) -> Any:
             time.sleep(ACT_S * len(observations) / ENVS)
             return super().forward_eval(observations, state)
 
-    delays = ["sleep", STEP_S / (ENVS / 2), 0.0, 1]  # workers step their four one after the other
+    delays = ["sleep", STEP_S / (ENVS / 2), 0.0, 1]  # each worker steps its four environments one after another
     vecenv = pufferlib.vector.make(
         functools.partial(GymnasiumPufferEnv, env_creator=toys.Delayed, env_args=delays),
         num_envs=ENVS,

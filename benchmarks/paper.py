@@ -1,16 +1,17 @@
-"""Tables 1 and 2 of the paper on PufferLib (Suarez 2024), measured anew on this machine.
+"""Tables 1 and 2 of the PufferLib paper (Suarez 2024), measured on this machine.
 
-    docker compose run --rm test python benchmarks/paper.py      # all of it: this image has every environment, and SB3
-    docker compose run --rm tank python benchmarks/paper.py      # what this image has; the rest is left out, by name
+    docker compose run --rm test python benchmarks/paper.py      # everything, since this image has all packages
+    docker compose run --rm tank python benchmarks/paper.py      # the environments of this image; lists the others
     python benchmarks/paper.py --only crafter minigrid
-    python benchmarks/paper.py --quick --only CartPole           # to see that it works
+    python benchmarks/paper.py --quick --only CartPole           # quick check
 
-Table 1, one environment alone in one process: steps per second of CPU time with emulation, the share of resets, the
-deviation of a step, and what emulation adds to the bare environment, which plays the same game in turns.
+Table 1 measures a single environment in one process: steps per second of CPU time with emulation, the share of time in
+resets, the standard deviation of the step time, and the time that emulation adds to the bare environment. Both play the
+same games in turns.
 
-Table 2, several on all cores: our Serial and Multiprocessing, waiting for all or taking batches of half from those
-that finish first, beside the vector classes of Gymnasium and Stable-Baselines3, in turns. The fastest of our three is
-"ours". The limit are two processes with half of the bare environments each. All figures are medians over the rounds.
+Table 2 measures several environments on all cores. It compares our Serial, Multiprocessing, and Multiprocessing with
+batches of the first half, with the vector classes of Gymnasium and Stable-Baselines3. The fastest of our three is
+"ours". The limit is two processes with half of the bare environments each. All figures are medians over the rounds.
 
 Also writes alone.json and vectorized.json into benchmarks/results/.
 """
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import binding_contestants
 from binding_contestants import choices, made
@@ -49,12 +50,13 @@ class Entry:
     """One line of both tables.
 
     Attributes:
-        title: In the paper, or of what stands for it.
-        name: An environment that ``pufferlib.make`` knows.
-        num_envs: How many in Table 2.
-        paper: Its line of Table 1 there: steps per second, percent in resets, deviation, percent added; empty if none.
-        longer: How many times as long as others it is measured, for as many resets in each measurement.
-        batches_itself: Whether one environment is a batch of games in C, with nothing to emulate.
+        title: Name in the paper, or of its replacement.
+        name: Environment name for ``pufferlib.make``.
+        num_envs: Number of environments in Table 2.
+        paper: Figures of Table 1 in the paper: steps per second, percent in resets, deviation, percent added. Empty if
+            the paper has none.
+        longer: Factor on the measuring time, so that each measurement has about the same number of resets.
+        batches_itself: Whether the environment is a batch of C games, without emulation.
     """
 
     title: str
@@ -84,7 +86,13 @@ LONE = {"steps_per_s": "steps/s", "resets": "% in resets", "deviation": "% devia
 
 
 def lone_table(entries: Mapping[Entry, str], sides: Sides, rounds: int) -> list[Row]:
-    """Measure Table 1 and print each line when it is done; ``entries`` say why they cannot be made."""
+    """Measure Table 1 and print each line when it is done.
+
+    Args:
+        entries: Entries, each with the reason why it cannot be created, or "".
+        sides: Processes that measure.
+        rounds: Number of rounds.
+    """
     print(f"| Table 1 | {' | '.join(LONE.values())} | in the paper |\n{'|---' * 6}|", flush=True)
     done = []
     for entry, skipped in entries.items():
@@ -99,9 +107,9 @@ def lone_table(entries: Mapping[Entry, str], sides: Sides, rounds: int) -> list[
 
 
 def measure_alone(entry: Entry, line: Row, sides: Sides, rounds: int) -> None:
-    """Measure a line of Table 1 in its rounds, in turns with the bare environment."""
+    """Measure a line of Table 1, in turns with the bare environment."""
     name, seconds = entry.name, entry.longer * sides.seconds
-    added_s = 2 * sides.seconds  # both play the same game, so resets need not be many
+    added_s = 2 * sides.seconds  # both play the same games, so few resets are enough
     adds = sides.ask("added", "emulated", name, 1, added_s)
     if entry.batches_itself:
         adds = sides.ask("added_to_batch", name, 1, added_s)
@@ -117,13 +125,13 @@ def measure_alone(entry: Entry, line: Row, sides: Sides, rounds: int) -> None:
 
 
 def missing(entry: Entry, sides: Sides) -> str:
-    """Say why an environment cannot be made; nothing if it can."""
+    """Return the reason why an environment cannot be created, or ""."""
     reason = sides.ask("why_missing", entry.name)()
     return "could not be made; the error is above" if reason is None else str(reason)
 
 
 def rows(entries: Mapping[Entry, str], sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Every row of Table 2, and how its contestants are measured; ``entries`` say why they cannot be made."""
+    """Yield every row of Table 2 with the measurements of its contestants. ``entries`` are as in ``lone_table``."""
     for entry, skipped in entries.items():
         what = f"{entry.title}: a step, {entry.num_envs} of {shown(entry.name)}"
         if skipped:
@@ -135,7 +143,7 @@ def rows(entries: Mapping[Entry, str], sides: Sides) -> Iterator[tuple[Row, dict
 
 
 def vectorized_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str, Measure]]:
-    """Return the row of an environment that every library can run."""
+    """Return the row of an environment that every library supports."""
     name, envs, seconds = entry.name, entry.num_envs, entry.longer * sides.seconds
     half = "puffer" if entry.batches_itself else "bare"
     halves = sides.both("step", half, name, envs // 2, 0, envs // 2, seconds)
@@ -151,7 +159,7 @@ def vectorized_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str
 
 
 def world_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str, Measure]]:
-    """Return the row of a world of many agents, which neither Gymnasium nor SB3 can vectorize."""
+    """Return the row of a multi-agent environment, which Gymnasium and SB3 cannot vectorize."""
     worlds, seconds = entry.num_envs, entry.longer * sides.seconds
     layouts = {SERIAL: (0, worlds), ALL: (2, worlds), FIRST: (2, worlds // 2)}
     calls = {layout: sides.ask("world_step", *sizes, seconds) for layout, sizes in layouts.items()}
@@ -161,18 +169,18 @@ def world_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str, Mea
 
 
 def shown(name: str) -> str:
-    """Shorten the path of a file."""
+    """Return the name of an environment, with a relative path for a file."""
     return os.path.relpath(name, Path(__file__).parent.parent) if name == SQUARED else name
 
 
 def chosen(only: Iterable[str]) -> list[Entry]:
-    """Entries that have one of ``only`` in title or name."""
+    """Return the entries whose title or name contains one of ``only``."""
     parts = [part.lower() for part in only]
     return [entry for entry in ENTRIES if any(part in f"{entry.title} {entry.name}".lower() for part in parts)]
 
 
 def why_missing(name: str) -> str:
-    """Say what is not installed for this environment, and how to get it; nothing if it can be made."""
+    """Return which package of this environment is missing and how to install it, or "" if nothing is missing."""
     try:
         env, _ = made(name, 0)
     except ImportError as error:
@@ -182,14 +190,12 @@ def why_missing(name: str) -> str:
 
 
 def alone(name: str, seconds: float) -> dict[str, float | None]:
-    """Play one environment as ``pufferlib.make`` makes it for so much CPU time, and until two of its episodes are over.
-
-    That is at most five times as long.
+    """Step one environment for this CPU time, and until two episodes have ended, but at most five times as long.
 
     Returns:
-        ``steps_per_s``, of every agent that is there; ``resets``, percent of the time that whole episodes spend in
-        ``reset``, None where steps begin the next episode themselves; ``deviation`` of the time of a step, in percent
-        of its mean.
+        ``steps_per_s``, agent-steps per second. ``resets``, the share of ``reset`` in the time of complete episodes in
+        percent, or None if the environment resets itself. ``deviation``, the standard deviation of the step time in
+        percent of its mean.
     """
     env, first = made(name, 0)
     is_emulated = bool(env.emulated)
@@ -197,7 +203,7 @@ def alone(name: str, seconds: float) -> dict[str, float | None]:
         first()
         actions = itertools.cycle(choices(env.single_action_space, 512, env.num_agents, is_loop=env.num_agents == 1))
         steps: list[float] = []
-        resets: list[tuple[int, float]] = []  # after how many steps, and how long each took
+        resets: list[tuple[int, float]] = []  # number of steps before, and duration
         agents, start = 0, time.thread_time()
         while (spent := time.thread_time() - start) < seconds or (len(resets) < 2 and spent < 5 * seconds):
             if is_emulated and env.done:
@@ -213,7 +219,7 @@ def alone(name: str, seconds: float) -> dict[str, float | None]:
 
 
 def in_resets(steps: list[float], resets: list[tuple[int, float]]) -> float:
-    """Percent of the time of whole episodes; 0 if none was over."""
+    """Return the share of resets in the time of complete episodes in percent, or 0 if no episode ended."""
     if not resets:
         return 0.0
     spent = sum(took for _, took in resets)
@@ -221,14 +227,14 @@ def in_resets(steps: list[float], resets: list[tuple[int, float]]) -> float:
 
 
 def timed(call: Any, *args: Any) -> float:
-    """Seconds of CPU that a call takes, without what the clock takes."""
+    """Return the CPU time of a call in seconds, without the cost of reading the clock."""
     start = time.thread_time()
     call(*args)
     return max(time.thread_time() - start - CLOCK_S, 1e-9)
 
 
 def clock_s() -> float:
-    """Seconds that lie between two looks at the clock."""
+    """Return the time between two readings of the clock in seconds."""
     return statistics.median(-(time.thread_time() - time.thread_time()) for _ in range(1000))
 
 
@@ -240,7 +246,7 @@ def main() -> None:
     """Parse the command line, measure, print the tables and write the JSON."""
     if "--serve" in sys.argv:
         return serve({case.__name__: case for case in CASES})
-    command = parser(__doc__, "alone", minutes=9, rounds=7, seconds=0.5)  # for Table 2; Table 1 takes three minutes
+    command = parser(__doc__, "alone", minutes=9, rounds=7, seconds=0.5)  # of Table 2; Table 1 takes three more minutes
     options = command.parse_args()
     entries = chosen(options.only)
     if not entries:

@@ -1,13 +1,13 @@
-"""Our pools of environments beside EnvPool, through the same calls: one table of goal, measured, ratios and limit.
+"""Speed of our environment pools compared with EnvPool, through the same API.
 
-    python benchmarks/pools.py --peer-python PATH    # beside the wheel, in the environment of requirements.txt
-    python benchmarks/pools.py                       # ours alone
+    python benchmarks/pools.py --peer-python PATH    # with EnvPool in the environment of requirements.txt
+    python benchmarks/pools.py                       # ours only
     python benchmarks/pools.py --only async "one environment"
-    python benchmarks/pools.py --quick               # to see that it works
+    python benchmarks/pools.py --quick               # quick check
 
-A figure "of CPU" is the time of all threads of the process and of its worker processes together, which other programs
-on the machine hardly change. Atari has EnvPool's defaults, but for starts of one frame; its limit is the emulator of
-ale-py alone, in one process: four frames, which nobody looks at. Also writes benchmarks/results/pools.json.
+A figure "of CPU" is the CPU time of all threads and worker processes, which other programs hardly affect. Atari has
+EnvPool's defaults, except that games start with at most one no-op. The limit for Atari is the emulator of ale-py in one
+process, which runs four frames without returning observations. Also writes benchmarks/results/pools.json.
 """
 
 import functools
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import ENVPOOL, LIMIT, OURS, Row
 from sides import Sides, us_per_call
@@ -35,7 +35,7 @@ Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
 
 
 def rows(sides: Sides) -> Pairs:
-    """Yield every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     seconds = sides.seconds
     for envs, most, least in ((1, 1.2, 20), (64, None, 30), (256, None, 30), (1024, None, 30)):
         many = "one environment" if envs == 1 else f"{envs} environments, 1 thread"
@@ -65,7 +65,7 @@ def rows(sides: Sides) -> Pairs:
 
 
 def both(sides: Sides, *case: Any) -> dict[str, Measure | None]:
-    """Return the contestants of a case that both libraries have."""
+    """Return the measurements of a case for both libraries."""
     return {OURS: sides.ask("step_us", "ours", *case), ENVPOOL: sides.ask_peer("step_us", "envpool", *case)}
 
 
@@ -73,30 +73,30 @@ def step_us(
     library: str, task_id: str, num_envs: int, batch_size: int, threads: int, clock: str, seconds: float,
     copy: bool = True,
 ) -> float:  # fmt: skip
-    """Return the microseconds of a call: a step of all environments, or of the first ``batch_size`` that finish.
+    """Return the time in microseconds of a step of all environments, or of the first ``batch_size`` that are ready.
 
-    The clock "wall" is the time that passes, "process" the CPU time of this process, "workers" that of its worker
-    processes too.
+    The clock is "wall" for wall time, "process" for the CPU time of this process, or "workers" for the CPU time of this
+    process and its worker processes.
     """
-    env = begun(library, task_id, num_envs, batch_size, threads, copy)
+    env = open_pool(library, task_id, num_envs, batch_size, threads, copy)
     drawn = np.random.default_rng(0).integers(0, int(env.action_space.n), (64, batch_size)).astype(np.int32)
     actions = itertools.cycle([*drawn])
     if batch_size == num_envs:
         return us_per_call(lambda: env.step(next(actions)), seconds, clock_of(env, clock))
-    came = env.recv()[4]["env_id"]
+    env_ids = env.recv()[4]["env_id"]
 
     def step() -> None:
-        nonlocal came
-        came = env.step(next(actions), came)[4]["env_id"]
+        nonlocal env_ids
+        env_ids = env.step(next(actions), env_ids)[4]["env_id"]
 
     figure = us_per_call(step, seconds, clock_of(env, clock))
-    env.send(next(actions), came)  # so that the next measurement finds all of them in flight
+    env.send(next(actions), env_ids)  # so that all environments are in flight for the next measurement
     return figure
 
 
-@functools.cache  # a pool that waits costs nothing
-def begun(library: str, task_id: str, num_envs: int, batch_size: int, threads: int, copy: bool) -> Any:
-    """Return a pool whose environments were reset."""
+@functools.cache  # an idle pool costs nothing
+def open_pool(library: str, task_id: str, num_envs: int, batch_size: int, threads: int, copy: bool) -> Any:
+    """Create a pool and reset its environments."""
     options = {"num_envs": num_envs, "batch_size": batch_size, "num_threads": threads, "seed": 0}
     if task_id in GAMES:
         options["noop_max"] = 1
@@ -112,16 +112,16 @@ def begun(library: str, task_id: str, num_envs: int, batch_size: int, threads: i
 
 
 def clock_of(env: Any, name: str) -> Callable[[], float]:
-    """Return a clock."""
+    """Return the function that reads a clock."""
     if name == "wall":
         return time.perf_counter
     pids = getattr(getattr(env, "pool", None), "worker_pids", []) if name == "workers" else []
-    # (~pid << 3) | 2 is Linux's clock of the CPU time of a process, as clock_getcpuclockid makes it.
+    # On Linux, (~pid << 3) | 2 is the CPU-time clock of a process, like the result of clock_getcpuclockid.
     return lambda: time.process_time() + sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
 def emulators(task_id: str, num_envs: int, batch_size: int, seconds: float) -> float:
-    """Return the microseconds of CPU of four frames of ``batch_size`` emulators, of ``num_envs`` that take turns."""
+    """Return the CPU time in microseconds of four frames of ``batch_size`` emulators out of ``num_envs``."""
     games = emulators_of(task_id, num_envs)
     actions = games[0].getMinimalActionSet()
     chosen = itertools.cycle(np.random.default_rng(0).choice(actions, 4096).tolist())
@@ -139,7 +139,7 @@ def emulators(task_id: str, num_envs: int, batch_size: int, seconds: float) -> f
 
 @functools.cache
 def emulators_of(task_id: str, num_envs: int) -> list[Any]:
-    """Return emulators that have loaded a game."""
+    """Create emulators and load a game in each."""
     import ale_py
     from ale_py import roms
 

@@ -1,10 +1,10 @@
-"""One training in two processes beside the same in one, on as many cores each: the gain of a second core.
+"""Speed of training in two processes on two cores, compared with one process on one core.
 
-    python benchmarks/processes.py             # Pong by NatureCNN, on two cores
+    python benchmarks/processes.py             # Pong with NatureCNN on two cores
     python benchmarks/processes.py --rounds 5
 
-Needs the extras train and atari. The contestants take turns, each in processes of its own that may run on nothing but
-their cores. A figure is the time of a step of one agent in the last updates. Also writes
+Needs the extras train and atari. The contestants are measured in turns, in separate processes that are pinned to their
+cores. A figure is the time per step of one agent, averaged over the last updates. Also writes
 benchmarks/results/processes.json.
 """
 
@@ -18,13 +18,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import OURS, Row
 from sides import Sides
 from turns import Measure, main
 
-UPDATES, FIRST = 4, 2  # of a run, and those that warm up
+UPDATES, FIRST = 4, 2  # updates of a run, and the number of warm-up updates
 AGENTS, HORIZON = 8, 64
 FLAGS = [
     f"--vec.num-envs={AGENTS}", "--vec.backend=Serial", f"--train.horizon={HORIZON}", "--train.minibatch-size=256",
@@ -34,7 +34,7 @@ FLAGS = [
 
 
 def agent_us(processes: int, env: str) -> float:
-    """Return the microseconds of a step of one agent in a training in processes that have a core each."""
+    """Return the time of a step of one agent in microseconds, with one core per process."""
     steps = UPDATES * AGENTS * HORIZON * processes
     command = [
         sys.executable, "-c", "import sys; from pufferlib.cli import main; main(['train', *sys.argv[1:]])", env, *FLAGS,
@@ -45,7 +45,7 @@ def agent_us(processes: int, env: str) -> float:
         subprocess.run(
             command,
             cwd=folder,
-            check=False,  # no episode ends in the evaluation, which is cut short
+            check=False,  # the evaluation is too short for an episode to end, which is an error
             capture_output=True,
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
@@ -55,7 +55,7 @@ def agent_us(processes: int, env: str) -> float:
 
 
 def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Yield the row, and how its contestants are measured."""
+    """Yield the row with the measurements of its contestants."""
     row = Row("training of Pong in two processes on two cores", "us", ratios={"one process on one core": 1.6})
     contestants = {OURS: 2, "one process on one core": 1}
     yield row, {name: functools.partial(agent_us, number, "atari/pong") for name, number in contestants.items()}

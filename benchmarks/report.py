@@ -1,4 +1,4 @@
-"""Rows of a benchmark: their figures, where these were measured, and the table that is printed."""
+"""Rows of a benchmark with their figures, the description of the machine, and the printed table."""
 
 import json
 import os
@@ -20,7 +20,7 @@ DUMMY, SUBPROC, SB3 = "SB3 DummyVecEnv", "SB3 SubprocVecEnv", "Stable-Baselines3
 ENVPOOL, ALE = "EnvPool", "ale-py's AtariVectorEnv"
 PARALLEL, POOL = "TorchRL ParallelEnv", "TorchRL AsyncEnvPool"
 
-Stored = Mapping[str, Any]  # a row as ``Row.as_dict`` gives it
+Stored = Mapping[str, Any]  # a row as returned by ``Row.as_dict``
 
 
 def machine() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def git(*arguments: str) -> str | None:
 
 
 def figure(value: float) -> str:
-    """Format a number with three digits, and all digits before the point."""
+    """Format a number with three significant digits, or with all digits of the integer part."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -67,15 +67,15 @@ def write(path: Path, results: Mapping[str, Any]) -> None:
 
 @dataclass
 class Row:
-    """One line of the table: a cost of ours, beside the same cost of others.
+    """One line of the table, with a cost of ours and the same cost of other libraries.
 
     Attributes:
         what: Name of the row, unique in its benchmark and the same in every run.
-        unit: Unit of all figures. Less is better.
-        most: Goal for our median, or None.
-        ratios: Goals by contestant: how many times our cost each must have.
+        unit: Unit of all figures. Lower is better.
+        most: Maximum for our median, or None.
+        ratios: Minimum cost of each contestant, as a multiple of ours.
         limit: Description of the contestant ``LIMIT``.
-        figures: Figures of every round, by contestant. Those of one round belong together.
+        figures: Figures of every round, by contestant. Figures with the same index belong to the same round.
         skipped: Reason why there are no figures.
         notes: Other facts about the row, by name.
     """
@@ -106,7 +106,7 @@ class Row:
 
 
 def verdict(row: Stored) -> str:
-    """Return "yes" if all goals are reached, "NO" if not, "no NAME" if a contestant is missing, "" without goals."""
+    """Return "yes" or "NO" for whether all goals are reached, "no NAME" for a missing contestant, "" without goals."""
     if row["most"] is None and not row["ratios"]:
         return ""
     missing = [name for name in (OURS, *row["ratios"]) if name not in row["medians"]]
@@ -130,7 +130,7 @@ def choose_ours(row: Row, layouts: Iterable[str]) -> None:
         row.figures, row.skipped = {OURS: row.figures[best], **row.figures}, ""
 
 
-HEADER = "| what | goal | measured (best) | others, and how many times ours | limit | reached |\n" + "|---" * 6 + "|"
+HEADER = "| what | goal | ours (best) | others (multiple of ours) | limit | reached |\n" + "|---" * 6 + "|"
 
 
 def line(row: Row) -> str:

@@ -1,7 +1,7 @@
-"""The sides of a comparison: processes that measure when they are told to, each with its own Python.
+"""Processes that run the measurements of a comparison, each with its own Python.
 
-Our package and PufferLib share a name, so they cannot live in one process; and no contestant shall
-suffer from what another has imported or left behind. Requests and answers are lines of JSON.
+Our package and PufferLib have the same name, so one process cannot import both. Separate processes also make sure that
+imports and leftovers of one contestant do not affect another. Requests and answers are lines of JSON.
 """
 
 import json
@@ -17,9 +17,9 @@ from typing import Any
 
 
 class Side:
-    """A process that runs ``script --serve`` with the interpreter ``python``.
+    """Process that runs ``script --serve`` with the interpreter ``python``.
 
-    It has a folder of its own to be in: PufferLib 3.0.0 leaves a link there when it is imported.
+    Its working folder is a temporary one, because PufferLib 3.0.0 creates a link there when it is imported.
     """
 
     def __init__(self, python: str, script: str) -> None:
@@ -33,25 +33,25 @@ class Side:
         )
 
     def post(self, case: str, *args: Any) -> None:
-        """Start a measurement; ``answer`` waits for it."""
+        """Start a measurement. ``answer`` waits for its result."""
         assert self.process.stdin is not None
         print(json.dumps([case, args]), file=self.process.stdin, flush=True)
 
     def answer(self) -> Any:
-        """The outcome of the measurement that was started last; None where it cannot be made on this side."""
+        """Return the result of the measurement that was started last, or None if it failed."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{self.process.args}: ended; its error is above")
+            sys.exit(f"{self.process.args}: stopped; its error is above")
         return json.loads(line)
 
     def ask(self, case: str, *args: Any) -> Any:
-        """Measure ``case``."""
+        """Run the measurement ``case`` and return its result."""
         self.post(case, *args)
         return self.answer()
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
@@ -59,10 +59,10 @@ class Side:
 
 
 class Sides:
-    """The processes of a benchmark: two with our Python, and one with the peers' if it is named.
+    """Processes of a benchmark: two with our Python, and one with the Python of the peers if it is given.
 
     Attributes:
-        seconds: Time of a short measurement.
+        seconds: Duration of a short measurement in seconds.
     """
 
     def __init__(self, seconds: float, script: str, peer_python: str | None = None) -> None:
@@ -87,7 +87,7 @@ class Sides:
         return lambda: self._side("first").ask(case, *args)
 
     def ask_peer(self, case: str, *args: Any) -> Callable[[], Any] | None:
-        """Return a function that measures a case with the peers' Python, or None if it is not named."""
+        """Return a function that measures a case with the Python of the peers, or None if it is not given."""
         return (lambda: self._side("peer").ask(case, *args)) if self._peer_python else None
 
     def both(self, case: str, *args: Any) -> Callable[[], Any]:
@@ -104,14 +104,14 @@ class Sides:
 
 
 def halved(figure: float | None) -> float | None:
-    """Halve the time of a step, for two processes that step at the same time."""
+    """Divide the time of a step by two, for two processes that step at the same time."""
     return None if figure is None else figure / 2
 
 
 def serve(cases: Mapping[str, Callable[..., Any]]) -> None:
-    """Answer the requests on standard input, one a line, until it ends."""
+    """Answer requests on standard input, one per line, until it is closed."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a package prints must not look like an answer
+    os.dup2(2, 1)  # redirect output of packages to stderr, so that it is not read as an answer
     for line in sys.stdin:
         case, args = json.loads(line)
         try:
@@ -126,7 +126,7 @@ def serve(cases: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def us_per_call(call: Callable[[], Any], seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Microseconds that ``call`` takes, the mean over ``seconds`` after a warm-up of half as many."""
+    """Return the mean time of ``call`` over ``seconds`` in microseconds, after a warm-up of half that time."""
     for duration in (seconds / 2, seconds):
         count, batch, start = 0, 1, clock()
         while (elapsed := clock() - start) < duration or not count:

@@ -1,13 +1,13 @@
-"""Published figures: keeps what benchmarks measured in docs/speed/ and fills the tables of the pages from it.
+"""Published figures: stores measurements of benchmarks in docs/speed/, and fills the tables of the pages.
 
-    python benchmarks/engine.py --keep      # measures, keeps the figures and fills the pages, as each benchmark does
-    python benchmarks/speed.py FILE...      # keeps JSON files that benchmarks wrote elsewhere, as in a container
-    python benchmarks/speed.py              # fills the pages from what is kept
-    python benchmarks/speed.py --check      # exit code 1 if the pages differ from what would be written
-    python benchmarks/speed.py --stale      # names the figures whose measured code has changed since
+    python benchmarks/engine.py --keep      # measure, store the figures and fill the pages (works for each benchmark)
+    python benchmarks/speed.py FILE...      # store JSON files that benchmarks wrote elsewhere, such as in a container
+    python benchmarks/speed.py              # fill the pages from the stored figures
+    python benchmarks/speed.py --check      # exit with 1 if the pages are out of date
+    python benchmarks/speed.py --stale      # list the figures whose measured code has changed since
 
 docs/speed/NAME.json has the rows of benchmark NAME, each with the commit, the date and the machine of its figures. The
-table of NAME stands between two marks in docs/speed.md, and a few of its rows in README.md.
+table of NAME is between two markers in docs/speed.md. Some rows also appear in README.md.
 """
 
 import argparse
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import LIMIT, OURS, PUFFER, ROOT, SUBPROC, SYNC, Stored, figure, git, goal, verdict
 from variance_plot import WAYS, plot, shares
 
 PAGES = (ROOT / "docs" / "speed.md", ROOT / "README.md")
 KEPT, CURVES = ROOT / "docs" / "speed", ROOT / "docs" / "curves"
-SOURCE = ("commit", "date", "cpu", "cpus")  # of a row: where it was measured
+SOURCE = ("commit", "date", "cpu", "cpus")  # fields that say where a row was measured
 STORED = ("what", "unit", "most", "ratios", "limit", "notes", "medians", "times")
 MARKED = r"(?s)(<!-- {name}: made by benchmarks/speed\.py -->\n).*?(<!-- end of {name} -->)"
 
@@ -35,11 +35,11 @@ Lines = list[str]
 
 
 def main() -> int:
-    """Keep the files that are named and fill the pages, or check them."""
+    """Store the given files and fill the pages, or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help=f"JSON of benchmarks: {', '.join(PARTS)}")
-    parser.add_argument("--check", action="store_true", help="write nothing, and report whether the pages are current")
-    parser.add_argument("--stale", action="store_true", help="write nothing, and name the figures of older code")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if a page is out of date")
+    parser.add_argument("--stale", action="store_true", help="write nothing, and list the figures of older code")
     options = parser.parse_args()
     for path in options.files:
         if path.stem not in PARTS:
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def keep(name: str, measured: Mapping[str, Any]) -> None:
-    """Replace the kept rows that were measured again. A whole run also drops rows that no longer exist."""
+    """Replace the stored rows that were measured again. A full run also deletes rows that no longer exist."""
     source = {key: measured["machine"][key] for key in SOURCE}
     source["commit"] = source["commit"] or git("rev-parse", "--short=10", "HEAD")
     new = [{**{key: row[key] for key in STORED}, **source} for row in measured["rows"] if row["medians"]]
@@ -70,21 +70,21 @@ def keep(name: str, measured: Mapping[str, Any]) -> None:
 
 
 def kept(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a benchmark that are kept."""
+    """Return the stored rows of a benchmark."""
     path = KEPT / f"{name}.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     return rows
 
 
 def rounded(value: Any) -> Any:
-    """Return ``value`` with all its floats cut to five digits."""
+    """Return ``value`` with all floats rounded to five significant digits."""
     if isinstance(value, dict):
         return {key: rounded(each) for key, each in value.items()}
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def fill_pages(is_check: bool = False) -> int:
-    """Write every table into its page, or only compare; return 1 if a page differs."""
+    """Write every table into its page and return 0, or only compare and return 1 if a page differs."""
     differs = 0
     for page in PAGES:
         text = page.read_text()
@@ -99,22 +99,22 @@ def fill_pages(is_check: bool = False) -> int:
 
 
 def with_tables(page: str) -> str:
-    """Return the page with today's table between each pair of marks."""
+    """Return the page with the current table between each pair of markers."""
     for name in re.findall(r"<!-- (\w+): made by benchmarks/speed\.py -->", page):
         if name != "summary" and name not in PARTS:
-            raise SystemExit(f"expected the mark of one of {', '.join(PARTS)} or summary, got {name}")
+            raise SystemExit(f"expected the marker of one of {', '.join(PARTS)} or summary, got {name}")
         rows = [row for row, *_ in summary_rows()] if name == "summary" else kept(name)
         table = summary() if name == "summary" else PARTS[name].table(rows)
         text = "\n".join([measured_on(rows), "", *table])
         marked = re.search(MARKED.format(name=name), page)
         if marked is None:
-            raise SystemExit(f"expected the mark <!-- end of {name} --> after that of {name}, found none")
+            raise SystemExit(f"expected the marker <!-- end of {name} --> after the marker of {name}, found none")
         page = page[: marked.end(1)] + text + "\n" + page[marked.start(2) :]
     return page
 
 
 def measured_on(rows: Rows) -> str:
-    """Name the machines, dates and commits of rows, those of most rows first."""
+    """Describe the machines, dates and commits of rows, the most frequent first."""
     sources = [tuple(row[key] for key in SOURCE) for row in rows]
     if not sources:
         return "Not measured yet."
@@ -133,13 +133,13 @@ def table(header: str, rows: Iterable[Sequence[str]]) -> Lines:
 
 
 def timed(rows: Rows) -> Lines:
-    """Return the table of costs with goals, where less is better."""
+    """Return the table of costs with goals. Lower is better."""
     header = "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |"
     return table(header, [timed_cells(row) for row in rows])
 
 
 def timed_cells(row: Stored) -> list[str]:
-    """Return the cells of one of its rows."""
+    """Return the cells of one row of ``timed``."""
     medians = row["medians"]
     others = [name for name in medians if name not in (OURS, LIMIT)]
     ours = f"{figure(medians[OURS])} {row['unit']}" if OURS in medians else "not measured"
@@ -149,13 +149,13 @@ def timed_cells(row: Stored) -> list[str]:
 
 
 def other(row: Stored, name: str) -> str:
-    """Format the figure of a contestant and its ratio to ours. Percentages have no ratio: ours may be 0."""
+    """Format the figure of a contestant and its ratio to ours. Percentages have no ratio, because ours may be 0."""
     ratio = f" ({figure(row['times'][name])} ×)" if row["unit"] != "%" and name in row["times"] else ""
     return f"{name} {figure(row['medians'][name])}{ratio}"
 
 
 def ocean(rows: Rows) -> Lines:
-    """Return the table of environments in C: steps per second, where more is better, and what a second thread adds."""
+    """Return the table of environments in C, with steps per second and the gain of a second thread."""
     by_name = {row["what"]: row for row in rows}
     cells = []
     for name in dict.fromkeys(what.partition(",")[0] for what in by_name):
@@ -173,7 +173,7 @@ def ocean(rows: Rows) -> Lines:
 
 
 def speeds(rows: Rows) -> Lines:
-    """Return a table of steps per second, of one contestant in each row."""
+    """Return a table of steps per second with one contestant per row."""
     return table("| Settings | Steps/s |", [[row["what"], rate(*row["medians"].values(), row["unit"])] for row in rows])
 
 
@@ -190,7 +190,7 @@ def alone(rows: Rows) -> Lines:
 
 
 def vectorized(rows: Rows) -> Lines:
-    """Return Table 2 of the paper: steps per second, those of the peers in one process and in several."""
+    """Return Table 2 of the paper, with steps per second. Peers have a figure for one process and one for several."""
     header = "| Environments | Ours | Gymnasium | SB3 | Limit | How many times as fast |"
     peers = ((SYNC, "AsyncVectorEnv"), ("SB3 DummyVecEnv", SUBPROC))
     cells = []
@@ -206,7 +206,7 @@ def vectorized(rows: Rows) -> Lines:
 
 
 def variance(rows: Rows) -> Lines:
-    """Return the grid of unequal steps: percent of the limit."""
+    """Return the table of unequal steps, in percent of the limit."""
     header = f"| Environment | {' | '.join(name for name, _ in WAYS.values())} |"
     found = shares(rows)
     return table(header, [[what, *(f"{ways[way]:.0f}" for way in WAYS)] for what, ways in found.items()])
@@ -214,12 +214,12 @@ def variance(rows: Rows) -> Lines:
 
 @dataclass(frozen=True)
 class Part:
-    """A benchmark whose figures are published.
+    """Benchmark whose figures are published.
 
     Attributes:
-        command: What measures it again.
+        command: Command that measures it again, without ``python benchmarks/``.
         code: Files and folders of this repository that it measures.
-        table: Makes its table.
+        table: Function that returns its table.
     """
 
     command: str
@@ -253,7 +253,7 @@ PARTS = {
     "variance": Part("variance.py", VECTOR, variance),
 }
 
-# Rows of README.md: how they are called there, the benchmark, the row, the others, and whether a rate is shown.
+# Rows of README.md: name in README.md, benchmark, name of the row, other contestants, and whether to show a rate.
 SUMMARY = (
     ("PPO on `breakout`, acting and learning", "train", "breakout with its own settings, memory: none", (), True),
     ("`squared`, 1,024 games, one core", "ocean", "squared, 1024 agents", (PUFFER,), True),
@@ -276,7 +276,7 @@ SUMMARY = (
 
 
 def summary_rows() -> list[tuple[Stored, str, tuple[str, ...], bool]]:
-    """Return the kept rows of ``SUMMARY``, each with its name, others, and whether a rate is shown."""
+    """Return the stored rows of ``SUMMARY``, each with its name, other contestants, and whether to show a rate."""
     return [
         (row, name, others, is_rate)
         for name, part, what, others, is_rate in SUMMARY
@@ -308,13 +308,13 @@ def cost(value: float, unit: str) -> str:
 
 
 def uncommitted() -> str:
-    """Return the code that differs from the commit that is checked out, or "" if none does."""
+    """Return up to three files of code that differ from HEAD, or "" if none does."""
     changed = git("diff", "--name-only", "HEAD", "--", "pufferlib", "bindings", "benchmarks") or ""
     return ", ".join(changed.splitlines()[:3])
 
 
 def stale() -> Lines:
-    """Return a warning for each benchmark, and one for all learning results, whose code has changed since."""
+    """Return a warning for each benchmark whose code has changed since, and one for all learning results."""
     found = []
     for name, part in PARTS.items():
         worst = max((changes(row, part.code) for row in kept(name)), default=(0, ""))
@@ -331,7 +331,7 @@ def stale() -> Lines:
 
 
 def records() -> list[dict[str, Any]]:
-    """Return the learning results that are kept."""
+    """Return the stored learning results."""
     return [json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))]
 
 
@@ -342,7 +342,7 @@ def rules_of(env_name: str) -> tuple[str, ...]:
 
 
 def changes(source: Stored, code: Sequence[str]) -> tuple[int, str]:
-    """Return how many files of ``code`` differ from the commit of a figure, and a sentence about them."""
+    """Return the number of files of ``code`` that differ from the commit of a figure, and a message about them."""
     if git("rev-parse", "HEAD") is None:  # an archive without its history
         return 0, ""
     changed = git("diff", "--name-only", source["commit"], "--", *code)

@@ -1,4 +1,4 @@
-"""Squared as the paper had it, in Python: a small game whose step costs little beside what is around it."""
+"""Squared in Python, as in the PufferLib paper. Its steps are so short that the cost of layers around it dominates."""
 
 from typing import Any
 
@@ -12,12 +12,14 @@ MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
 
 
 class Squared(gymnasium.Env[Map, np.int64]):
-    """Walk from the centre of a square to the targets on its border, and begin at the centre again at each border.
+    """Environment in which an agent walks from the center of a square to targets on its border.
 
-    * Observation: float32 ``(7, 7)``: -1 the agent, 1 a target, 0 neither.
-    * Actions: Discrete(8), the moves of a king.
-    * Reward: 1 minus the distance to the nearest target that was not hit, as a share of the way from the centre.
-    * Truncation: after 3 steps for each of the 12 targets.
+    The agent returns to the center whenever it reaches the border.
+
+    * Observation: float32 ``(7, 7)`` with -1 for the agent, 1 for a target, and 0 elsewhere.
+    * Actions: Discrete(8), the eight directions.
+    * Reward: 1 minus the distance to the nearest target that was not hit, divided by 3.
+    * Truncation: after 36 steps, 3 for each of the 12 targets.
     """
 
     observation_space = Box(-1, 1, (7, 7), np.float32)
@@ -27,7 +29,7 @@ class Squared(gymnasium.Env[Map, np.int64]):
         self._border = [(x, y) for x in range(7) for y in range(7) if max(abs(x - 3), abs(y - 3)) == 3]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Map, dict[str, Any]]:
-        """Place the targets, none where another is."""
+        """Place the targets on different cells, and the agent in the center."""
         super().reset(seed=seed)
         chosen = self.np_random.choice(len(self._border), 12, replace=False)
         self._targets = [self._border[index] for index in chosen]
@@ -40,7 +42,7 @@ class Squared(gymnasium.Env[Map, np.int64]):
         return self._map, {}
 
     def step(self, action: Any) -> tuple[Map, float, bool, bool, dict[str, Any]]:
-        """Move."""
+        """Move the agent."""
         x, y = self._agent
         dx, dy = MOVES[action]
         self._map[x, y] = 0

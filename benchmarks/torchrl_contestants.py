@@ -1,4 +1,4 @@
-"""TorchRL's batched environments as contestants of engine.py, with the calls of the others.
+"""Batched environments of TorchRL as contestants of engine.py.
 
 ``AsyncEnvPool`` has its default backend, threads, which is many times faster here than its processes.
 """
@@ -14,29 +14,29 @@ __all__ = ["TorchRL", "open_torchrl", "pool_of_first"]
 
 
 class TorchRL:
-    """A batched environment of TorchRL, stepped as its collectors do."""
+    """Batched environment of TorchRL with the interface of the other contestants, stepped like TorchRL's collectors."""
 
     def __init__(self, env: Any, single_action_space: Any) -> None:
         self._env, self.single_action_space = env, single_action_space
 
     def reset(self, seed: int) -> None:
-        """Start all."""
+        """Reset all environments."""
         self._data = self._env.reset()
 
     def step(self, actions: Any) -> None:
-        """Act in all."""
+        """Step all environments."""
         import torch
 
         self._data.set("action", torch.as_tensor(actions, dtype=torch.int64))
         self._data = self._env.step_and_maybe_reset(self._data)[1]
 
     def close(self) -> None:
-        """End the processes."""
+        """Close the environments."""
         self._env.close()
 
 
 def open_torchrl(library: str, creator: Callable[[], Any], num_envs: int) -> TorchRL:
-    """``ParallelEnv`` if ``library`` is "parallel", ``AsyncEnvPool`` if it is "pool"."""
+    """Create a ``ParallelEnv`` for ``library="parallel"``, or an ``AsyncEnvPool`` for "pool"."""
     from torchrl.envs import AsyncEnvPool, ParallelEnv
 
     maker = functools.partial(_wrapped, creator)
@@ -51,13 +51,13 @@ def _wrapped(creator: Callable[[], Any]) -> Any:
     import torch
     from torchrl.envs import GymWrapper
 
-    torch.set_num_threads(1)  # the least waiting for tensors this small
+    torch.set_num_threads(1)  # fastest for small tensors
 
     return GymWrapper(creator(), categorical_action_encoding=True)
 
 
 def pool_of_first(kind: str, num_envs: int, batch: int, seconds: float) -> float:
-    """Microseconds that all environments of an ``AsyncEnvPool`` take for a step each, at least ``batch`` at a time."""
+    """Return the time of one step of all environments of an ``AsyncEnvPool`` in microseconds, ``batch`` at a time."""
     import torch
     from torchrl.envs import AsyncEnvPool
 

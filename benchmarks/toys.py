@@ -1,6 +1,6 @@
-"""Environments that cost what they are told to, so that only what is around them is measured.
+"""Environments with a known cost, to measure only the layers around them.
 
-Imported by both sides of a comparison: only gymnasium and numpy may be needed here.
+Every contestant imports this module, so it needs only gymnasium and numpy.
 """
 
 import ctypes
@@ -39,12 +39,12 @@ SPACES: dict[str, gymnasium.Space[Any]] = {
         }
     ),
 }
-DRAWN = 4096  # delays, after which they come again
+DRAWN = 4096  # number of delays, after which they repeat
 PR_SET_TIMERSLACK = 29
 
 
 class Still(gymnasium.Env[Any, Any]):
-    """Returns one sample of its space for ever, after turning a loop ``turns`` times."""
+    """Environment that always returns the same sample of its space, after a loop of ``turns`` iterations."""
 
     action_space = Discrete(4)
 
@@ -54,31 +54,31 @@ class Still(gymnasium.Env[Any, Any]):
         self._turns = turns
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """The sample."""
+        """Return the sample."""
         return self._sample, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """The sample again."""
+        """Run the loop and return the sample."""
         for _ in range(self._turns):
             pass
         return self._sample, 1.0, False, False, {}
 
 
 class Empty(Still):
-    """Does nothing at all, not even a loop of no turns, which takes as long as the rest of a step."""
+    """Environment without any work. Even an empty loop would take as long as the rest of a step."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """The sample again."""
+        """Return the sample."""
         return self._sample, 1.0, False, False, {}
 
 
 def draw_delays(rng: np.random.Generator, mean: float, deviation: float) -> npt.NDArray[np.float64]:
-    """Draw times with a Gamma distribution, in seconds: never negative, and every 32 of them have the mean.
+    """Draw delays in seconds from a gamma distribution, scaled so that each group of 32 has exactly the mean.
 
     Args:
-        rng: Draws them.
-        mean: In seconds.
-        deviation: As a share of the mean; 1 is an exponential distribution.
+        rng: Random number generator.
+        mean: Mean in seconds.
+        deviation: Standard deviation as a share of the mean. With 1, this is an exponential distribution.
     """
     if not deviation:
         return np.full(DRAWN, mean)
@@ -88,13 +88,13 @@ def draw_delays(rng: np.random.Generator, mean: float, deviation: float) -> npt.
 
 
 class Delayed(gymnasium.Env[Any, Any]):
-    """Does nothing else than take its time, as ``draw_delays`` draws it.
+    """Environment whose steps take random times from ``draw_delays``.
 
     Args:
-        kind: "loop" turns a loop, which needs a core; "sleep" needs none, as if every worker had one to itself.
-        mean: Of a step, in seconds.
-        deviation: As a share of the mean.
-        turns_per_s: Of the loop.
+        kind: "loop" for a busy loop, which uses a core, or "sleep", as if every worker had its own core.
+        mean: Mean time of a step in seconds.
+        deviation: Standard deviation as a share of the mean.
+        turns_per_s: Iterations of the loop per second.
     """
 
     observation_space = SPACES["box"]
@@ -103,10 +103,10 @@ class Delayed(gymnasium.Env[Any, Any]):
     def __init__(self, kind: str, mean: float, deviation: float, turns_per_s: int) -> None:
         self.kind, self.mean, self.deviation, self.turns_per_s = kind, mean, deviation, turns_per_s
         self._sample = self.observation_space.sample()
-        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # else Linux adds up to 50 us to every sleep
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # otherwise Linux adds up to 50 us to every sleep
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Draw the delays."""
+        """Draw the delays and return the sample."""
         super().reset(seed=seed)
         delays = draw_delays(self.np_random, self.mean, self.deviation)
         drawn = delays.tolist() if self.kind == "sleep" else (delays * self.turns_per_s).astype(int).tolist()
@@ -114,7 +114,7 @@ class Delayed(gymnasium.Env[Any, Any]):
         return self._sample, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the next of them."""
+        """Wait for the next delay and return the sample."""
         if self.kind == "sleep":
             time.sleep(next(self._delays))
         else:
@@ -124,7 +124,7 @@ class Delayed(gymnasium.Env[Any, Any]):
 
 
 class Crowd:
-    """A PettingZoo environment whose agents all see the same for ever."""
+    """PettingZoo environment in which all agents always get the same observation."""
 
     metadata: dict[str, Any] = {"name": "crowd"}  # noqa: RUF012
     render_mode = None
@@ -137,27 +137,27 @@ class Crowd:
         self._infos: dict[str, Any] = {agent: {} for agent in self.agents}
 
     def observation_space(self, agent: str) -> Any:
-        """The same for all."""
+        """Return the space of all agents."""
         return SPACES["box"]
 
     def action_space(self, agent: str) -> Any:
-        """The same for all."""
+        """Return the space of all agents."""
         return Still.action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Nothing to start."""
+        """Return the observations."""
         return self._observations, self._infos
 
     def step(self, actions: Any) -> tuple[Any, ...]:
-        """Nothing to do."""
+        """Return the same results as always."""
         return self._observations, self._rewards, self._ends, self._ends, self._infos
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def make(kind: str, turns: int = 0) -> gymnasium.Env[Any, Any]:
-    """The environment ``kind``: "empty", "cartpole" or "atari"."""
+    """Create the environment ``kind``: "empty", "cartpole" or "atari"."""
     if kind == "empty":
         return Still(turns=turns) if turns else Empty()
     if kind == "cartpole":
@@ -168,7 +168,7 @@ def make(kind: str, turns: int = 0) -> gymnasium.Env[Any, Any]:
 
 
 def turns_for(seconds: float) -> int:
-    """Count the turns that the loop of ``Still`` makes in this time."""
+    """Return the number of loop iterations of ``Still`` that take this time."""
     turns, best = 20_000, float("inf")
     for _ in range(20):
         start = time.perf_counter()

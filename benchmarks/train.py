@@ -1,12 +1,13 @@
-"""Time of PPO per step of one agent, acting and learning, beside its peers.
+"""Time of PPO per agent-step, including rollouts and updates, compared with other libraries.
 
     python benchmarks/train.py                       # ours, and the matrix products alone as a limit
-    python benchmarks/train.py --peer-python PATH    # and PufferLib 3.0.0, Stable-Baselines3; see requirements.txt
+    python benchmarks/train.py --peer-python PATH    # also PufferLib 3.0.0, Stable-Baselines3; see requirements.txt
     python benchmarks/train.py --only LSTM           # some rows
-    python benchmarks/train.py --quick               # to see that it works
+    python benchmarks/train.py --quick               # quick check
 
-Network, agents, horizon, minibatch and epochs are the same for all contestants of a row. All have one thread of the
-CPU, in the rows of Atari two, and they take turns, as in engine.py. Also writes benchmarks/results/train.json.
+All contestants of a row have the same network, agents, horizon, minibatch size and number of epochs. They use one CPU
+thread, or two in the rows of Atari, and are measured in turns like in engine.py. Also writes
+benchmarks/results/train.json.
 """
 
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import overlapped
 import trainers
@@ -25,7 +26,7 @@ from turns import Measure, main
 IN_TURN = "ours, one after the other"
 DEFAULT = "ours, with the network of most environments"
 PRODUCTS = "its matrix products alone"
-# Memory of ours, its layers, the precision, and how many times as fast as PufferLib 3.0.0, which has an LSTM or none.
+# Our memory, layers and precision, and the required speedup over PufferLib 3.0.0, which has an LSTM or no memory.
 NETWORKS = {
     ("none", 1, "float32"): 2.5,
     ("LSTM", 1, "float32"): 1.3,
@@ -34,19 +35,20 @@ NETWORKS = {
     ("MinGRU", 1, "bfloat16"): 2.5,
     ("MinGRU", 2, "bfloat16"): 2.5,
 }
-# Environments that have a network of their own; what gives PufferLib 3.0.0 as many agents, which has none for the last.
+# Environments with their own network, and the keywords that give PufferLib 3.0.0 the same number of agents. None means
+# that PufferLib does not have the environment.
 OWN_NETWORKS: dict[str, dict[str, Any] | None] = {
     "snake": {"num_envs": 4},
     "nmmo3": {"num_envs": 1, "num_players": 256},
     "moba": {"num_envs": 128},
     "tactical": None,
 }
-LOOPS = {64: 12, 1024: 45, 4096: 160}  # microseconds of a step of so many agents
+LOOPS = {64: 12, 1024: 45, 4096: 160}  # maximum microseconds of a step, by number of agents
 Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
 
 
 def rows(sides: Sides) -> Pairs:
-    """Yield every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     seconds = sides.seconds
     for memory in ("none", "LSTM"):
         own = {"policy.memory": memory}
@@ -77,12 +79,12 @@ def rows(sides: Sides) -> Pairs:
 
 
 def products(sides: Sides, env: str, overrides: dict[str, Any]) -> Measure:
-    """Return the measure of the matrix products alone."""
+    """Return the measurement of the matrix products alone."""
     return sides.ask("products", env, overrides, sides.seconds / 4)
 
 
 def own_network_rows(sides: Sides) -> Pairs:
-    """Time the networks that were written for one environment, beside that of all others."""
+    """Yield rows of networks that were written for one environment, compared with the default network."""
     for env, keywords in OWN_NETWORKS.items():
         same = {"train.update_epochs": 1, "train.optimizer": "adam", "train.num_threads": 1, "train.act_threads": 1}
         batch = trainers.batch_of(env)
@@ -97,7 +99,7 @@ def own_network_rows(sides: Sides) -> Pairs:
 
 
 def sb3_rows(sides: Sides) -> Pairs:
-    """Time eight environments of Gymnasium, as Stable-Baselines3 trains them."""
+    """Yield rows of training on eight Gymnasium environments, compared with Stable-Baselines3."""
     seconds = sides.seconds
     calls = {
         OURS: sides.ask("ours_cartpole", seconds),
@@ -117,7 +119,7 @@ def sb3_rows(sides: Sides) -> Pairs:
 
 
 def overlap_rows(sides: Sides) -> Pairs:
-    """Time ``train.overlap`` beside the same run without."""
+    """Yield rows of training with ``train.overlap``, compared with the same run without it."""
     runs = {
         "waits": "8 environments of 0.5 ms, a policy of 1 ms",
         "pong": "Atari Pong, 8 games, 2 workers, bfloat16",

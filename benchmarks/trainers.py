@@ -1,6 +1,6 @@
-"""Contestants of benchmarks/train.py: microseconds of PPO per step of one agent, acting and learning.
+"""Contestants of train.py. Unless noted otherwise, each returns the time of PPO per agent-step in microseconds.
 
-Run by sides.py with our Python, and with one that has PufferLib 3.0.0 and Stable-Baselines3.
+sides.py runs this with our Python, and with a Python that has PufferLib 3.0.0 and Stable-Baselines3.
 """
 
 import functools
@@ -17,13 +17,13 @@ import numpy as np
 import sides
 import torch
 
-THREADS = 1  # several wait for one another: a busy machine would be measured instead
+THREADS = 1  # threads wait for each other, so more would measure how busy the machine is
 
 
 def settings(
     env: str, frameskip: int, memory: str = "none", layers: int = 1, precision: str = "float32"
 ) -> dict[str, Any]:
-    """Ours, where they are to be those of the peer."""
+    """Return the settings of ours that match the settings of the peer."""
     return {
         "env.num_envs": 1024,
         "env.frameskip": frameskip,
@@ -49,7 +49,7 @@ def batch_of(env: str) -> tuple[int, int]:
 
 
 def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
-    """An environment in C, with its own settings but for ``overrides``."""
+    """Train on a C environment with its own settings and ``overrides``."""
     from pufferlib.training import load_config
 
     with run(load_config(env, {"train.device": "cpu", **overrides})) as trainer:
@@ -57,14 +57,14 @@ def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
 
 
 def ours_cartpole(seconds: float) -> float:
-    """Eight CartPole-v1 of Gymnasium in this process."""
+    """Train on eight CartPole-v1 environments of Gymnasium in this process."""
     with cartpole() as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 @contextmanager
 def cartpole() -> Iterator[Any]:
-    """The trainer of ``ours_cartpole``."""
+    """Create the trainer of ``ours_cartpole``, and close it at the end."""
     import pufferlib
     from pufferlib.emulation import GymnasiumPufferEnv
     from pufferlib.training import load_config
@@ -80,7 +80,7 @@ def cartpole() -> Iterator[Any]:
 
 
 def bare_cartpole(seconds: float) -> float:
-    """The environments of ``ours_cartpole`` in a loop, and the matrix products alone of its network."""
+    """Measure only the environments of ``ours_cartpole`` in a loop and the matrix products of its network."""
     carts = [gymnasium.make("CartPole-v1") for _ in range(8)]
     for cart in carts:
         cart.reset(seed=0)
@@ -97,7 +97,7 @@ def bare_cartpole(seconds: float) -> float:
 
 
 def sb3_cartpole(seconds: float) -> float:
-    """The same with Stable-Baselines3."""
+    """Train like ``ours_cartpole`` with Stable-Baselines3."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -108,7 +108,7 @@ def sb3_cartpole(seconds: float) -> float:
 
 
 def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
-    """PufferLib 3.0.0 with the settings that ``settings`` gives ours, and otherwise its own."""
+    """Train with PufferLib 3.0.0, with the settings of ``settings`` and its own defaults otherwise."""
     import pufferlib.models
     import pufferlib.vector
     from pufferlib import pufferl
@@ -121,7 +121,7 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
     policy = pufferlib.models.Default(vecenv.driver_env, hidden_size=128)
     if recurrent:
         policy = pufferlib.models.LSTMWrapper(vecenv.driver_env, policy, 128, 128)
-    sys.argv = ["puffer"]  # it reads its settings with the command line
+    sys.argv = ["puffer"]  # load_config parses the command line
     own = pufferl.load_config(f"puffer_{env}")["train"]
     same = {"device": "cpu", "use_rnn": recurrent, "bptt_horizon": 64, "minibatch_size": 16_384, "batch_size": "auto"}
     same |= {"update_epochs": 1, "optimizer": "adam", "compile": False, "env": env, "precision": "float32"}
@@ -140,7 +140,7 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
 
 
 def puffer_own(env: str, keywords: dict[str, Any], horizon: int, minibatch_size: int, seconds: float) -> float:
-    """PufferLib 3.0.0 with the network that it has for the environment, memory included, and so much work as ours."""
+    """Train with PufferLib 3.0.0 and its own network for the environment, including memory, on batches like ours."""
     torch.set_num_threads(THREADS)
     same = {"bptt_horizon": horizon, "minibatch_size": minibatch_size, "batch_size": "auto", "update_epochs": 1}
     with own_puffer(env, same | {"optimizer": "adam"}, {"num_envs": 1}, keywords) as trainer:
@@ -153,7 +153,7 @@ def puffer_own(env: str, keywords: dict[str, Any], horizon: int, minibatch_size:
 
 
 def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
-    """Seconds of a run of ours with the environment's own settings until its episodes reach the score."""
+    """Return the seconds until our training reaches the score, with the environment's own settings."""
     from pufferlib.training import load_config
 
     with run(load_config(env, {"train.device": "cpu", "train.checkpoint_interval": 0})) as trainer:
@@ -161,7 +161,7 @@ def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
 
 
 def puffer_to_bar(env: str, score: float, limit_s: float) -> float | None:
-    """The same with PufferLib 3.0.0's own settings."""
+    """Return the seconds until PufferLib 3.0.0 reaches the score with its own settings."""
     torch.set_num_threads(2)
     with own_puffer(env, {}) as trainer:
 
@@ -176,7 +176,7 @@ def puffer_to_bar(env: str, score: float, limit_s: float) -> float | None:
 
 
 def puffer_on_gpu(recurrent: bool, seconds: float) -> float:
-    """Steps per second of PufferLib 3.0.0 on a GPU, on breakout with its own settings, with its memory or without."""
+    """Return the agent-steps per second of PufferLib 3.0.0 on a GPU, on breakout with its own settings."""
     vec = {"backend": "Multiprocessing"}
     with own_puffer("breakout", {"device": "cuda"}, vec, recurrent=recurrent) as trainer:
 
@@ -189,7 +189,7 @@ def puffer_on_gpu(recurrent: bool, seconds: float) -> float:
 
 
 def seconds_until(update: Callable[[], float | None], score: float, limit_s: float) -> float | None:
-    """Seconds of updates until one of them returns the score, the first update included; None if none does in time."""
+    """Return the seconds until an update returns at least the score, or None after ``limit_s``."""
     start = time.perf_counter()
     while (seconds := time.perf_counter() - start) < limit_s:
         reached = update()
@@ -207,13 +207,13 @@ def own_puffer(
     keywords: dict[str, Any] | None = None,
     recurrent: bool = True,
 ) -> Iterator[Any]:
-    """PufferLib 3.0.0's trainer with its own network and settings but for these, in one process by default.
+    """Create PufferLib 3.0.0's trainer with its own network and settings, and close it at the end.
 
-    Its workers wait busily.
+    The arguments override its settings. By default it runs in one process, because its workers wait in a busy loop.
     """
     from pufferlib import pufferl
 
-    sys.argv = ["puffer"]  # it reads its settings with the command line
+    sys.argv = ["puffer"]  # load_config parses the command line
     own = pufferl.load_config(f"puffer_{env}")
     own["vec"] |= {"backend": "Serial", **(vec or {})}
     own["env"] |= keywords or {}
@@ -231,10 +231,10 @@ def own_puffer(
 
 
 def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
-    """The matrix products alone of what ``ours`` does, in its precision.
+    """Measure only the matrix products of ``ours``, in its precision.
 
-    That is one with each matrix to act, and in each epoch three to learn, but two with the first: nobody asks for the
-    derivative of an observation.
+    These are one product per matrix to act, and three per matrix and epoch to learn. The first matrix needs only two,
+    because no gradient with respect to the observations is computed.
     """
     from pufferlib.training import load_config
 
@@ -255,7 +255,7 @@ def _products(trainer: Any, seconds: float) -> float:
 
 
 def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, dtype: torch.dtype, seconds: float) -> float:
-    """Microseconds that the products of one row with all matrices take, among ``rows``."""
+    """Return the time of the products of all matrices with ``rows`` rows, per row, in microseconds."""
     torch.set_num_threads(threads)
     pairs = [(torch.ones(rows, ins, dtype=dtype), torch.ones(ins, outs, dtype=dtype)) for outs, ins in shapes]
     results = [torch.empty(rows, outputs, dtype=dtype) for outputs, _ in shapes]
@@ -268,34 +268,34 @@ def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, dtype: t
 
 
 def ours_loop(agents: int, seconds: float) -> float:
-    """Our rollout loop: microseconds of a step of ``agents`` whose environment and network are free."""
+    """Return the time of a step of our rollout loop in microseconds, with an environment and a network without cost."""
     import free_env
 
     return free_env.ours(agents, seconds)
 
 
 def copies_of_a_loop(agents: int, seconds: float) -> float:
-    """Copies by numpy of all that a rollout keeps of a step of ``agents``, and nothing else."""
+    """Return the time to copy all data of a step with numpy, in microseconds."""
     import free_env
 
     return free_env.copies(agents, seconds)
 
 
 def puffer_loop(agents: int, seconds: float) -> float:
-    """The same of PufferLib 3.0.0, its ``evaluate``."""
+    """Return the time of a step of PufferLib 3.0.0's ``evaluate`` in microseconds, like ``ours_loop``."""
     import free_env
 
     return free_env.puffer(agents, seconds)
 
 
 def ours_atari(precision: str, seconds: float) -> float:
-    """Eight games of Pong in two workers, the network of Mnih et al. (2015)."""
+    """Train on eight games of Pong in two workers, with the network of Mnih et al. (2015)."""
     with run(atari(precision)) as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 def bare_atari(precision: str, seconds: float) -> float:
-    """The least that ``ours_atari`` does: a game in each of two processes, and the passes of its network."""
+    """Measure only the games of ``ours_atari`` in two processes, and the passes of its network."""
     from pufferlib.registry import env_creator
 
     config = atari(precision)
@@ -325,7 +325,7 @@ def bare_atari(precision: str, seconds: float) -> float:
 
 
 def atari(precision: str) -> Any:
-    """The settings of ``ours_atari``."""
+    """Return the settings of ``ours_atari``."""
     from pufferlib.training import load_config
 
     same = {"train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4, "train.precision": precision}
@@ -335,7 +335,7 @@ def atari(precision: str) -> Any:
 
 
 def sb3_atari(seconds: float) -> float:
-    """The same with Stable-Baselines3 and its SubprocVecEnv."""
+    """Train like ``ours_atari`` with Stable-Baselines3 and its SubprocVecEnv."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
@@ -350,7 +350,7 @@ def sb3_atari(seconds: float) -> float:
 
 
 def frames_of_pong(**_: Any) -> Any:
-    """One game, by the package that registers it where this is called: in the worker."""
+    """Create one game of Pong. Registers ale-py, because this runs in a worker process."""
     import ale_py
 
     gymnasium.register_envs(ale_py)
@@ -359,7 +359,7 @@ def frames_of_pong(**_: Any) -> Any:
 
 @contextmanager
 def run(config: Any, vecenv: Any = None, policy: Any = None) -> Iterator[Any]:
-    """Our trainer in a folder of its own, closed at the end."""
+    """Create our trainer in a temporary folder, and close it at the end."""
     from pufferlib.training import Trainer
 
     with (
@@ -370,7 +370,7 @@ def run(config: Any, vecenv: Any = None, policy: Any = None) -> Iterator[Any]:
 
 
 def us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
-    """The median over the updates of ``seconds``, at least 2, after one that warms up."""
+    """Return the median time per agent-step in microseconds, over at least 2 updates after a warm-up update."""
     update()
     times: list[float] = []
     while sum(times) < seconds or len(times) < 2:

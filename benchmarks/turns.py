@@ -1,4 +1,4 @@
-"""Command line that the benchmarks share, and the measurement of rows in turns."""
+"""Shared command line of the benchmarks, and the measurement of contestants in turns."""
 
 import argparse
 import os
@@ -33,13 +33,13 @@ def main(
 
     Args:
         doc: Docstring of the benchmark.
-        script: File of the benchmark. Its sides run it with ``--serve``.
-        rows: Returns the rows, each with its contestants. None instead of a contestant leaves it out.
-        cases: Measurements that a side can make.
-        minutes: Default time for all rows together.
-        rounds: Default number of rounds of a row, at most.
-        seconds: Default time of a short measurement.
-        quick: Rounds and seconds of ``--quick``.
+        script: File of the benchmark. The measuring processes run it with ``--serve``.
+        rows: Function that returns the rows, each with its contestants. A contestant that is None is left out.
+        cases: Measurements that the processes can run.
+        minutes: Default total time of all rows in minutes.
+        rounds: Default maximum number of rounds of a row.
+        seconds: Default duration of a short measurement in seconds.
+        quick: Rounds and seconds for ``--quick``.
     """
     if "--serve" in sys.argv:
         return serve({case.__name__: case for case in cases})
@@ -53,29 +53,29 @@ def main(
 
 
 def parser(doc: str | None, name: str, minutes: float, rounds: int, seconds: float) -> argparse.ArgumentParser:
-    """Make the parser of a benchmark. The numbers are the defaults of its options."""
+    """Create the argument parser of a benchmark. The numbers are the defaults of the options."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--minutes", type=float, default=minutes, help="time for all rows together, about")
-    made.add_argument("--rounds", type=int, default=rounds, help="rounds of a row, at most")
-    made.add_argument("--seconds", type=float, default=seconds, help="time of a short measurement")
-    made.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
+    made.add_argument("--minutes", type=float, default=minutes, help="approximate total time")
+    made.add_argument("--rounds", type=int, default=rounds, help="maximum number of rounds per row")
+    made.add_argument("--seconds", type=float, default=seconds, help="duration of a short measurement")
+    made.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="only rows whose name contains this")
     made.add_argument("--peer-python", help="interpreter with the peers of benchmarks/requirements.txt")
     made.add_argument("--results", type=Path, default=RESULTS, help=f"folder to write {name}.json to")
     made.add_argument("--keep", action="store_true", help="publish the figures: write docs/speed/ and the pages")
-    made.add_argument("--quick", action="store_true", help="few short rounds, only to see that it works")
+    made.add_argument("--quick", action="store_true", help="few short rounds, for a quick check")
     return made
 
 
 def begin(options: argparse.Namespace) -> dict[str, Any]:
-    """Describe the machine before a measurement.
+    """Return a description of the machine before the measurement.
 
     Raises:
-        SystemExit: Figures that no commit stands for would be published.
+        SystemExit: ``--keep`` is used with ``--quick`` or with uncommitted changes.
     """
     if options.keep and options.quick:
-        raise SystemExit("--keep publishes figures, and --quick makes poor ones: leave out one of them")
+        raise SystemExit("--keep publishes figures, and --quick makes poor ones: use only one of them")
     if options.keep and (changed := uncommitted()):
-        raise SystemExit(f"--keep names the commit that was measured, but {changed} differs from it: commit first")
+        raise SystemExit(f"--keep publishes the measured commit, but {changed} differs from it: commit first")
     return machine()
 
 
@@ -96,7 +96,7 @@ def finish(options: argparse.Namespace, before: Mapping[str, Any], tables: Mappi
 def measure(rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layouts: Sequence[str] = ()) -> list[Row]:
     """Measure the rows whose name contains one of ``chosen``, and print each when it is done.
 
-    The fastest of ``layouts`` is ours, where those are contestants.
+    If ``layouts`` are given, the fastest of these contestants counts as ours.
     """
     end = time.monotonic() + 60 * minutes
     todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
@@ -111,7 +111,7 @@ def measure(rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layo
 
 
 def fill(row: Row, calls: Mapping[str, Measure | None], rounds: int, seconds: float) -> None:
-    """Measure the contestants of a row in turns for about ``seconds``. Those that fail are left out."""
+    """Measure the contestants of a row in turns for about ``seconds``. Contestants that fail are left out."""
     start = time.monotonic()
     left = {name: call for name, call in calls.items() if call is not None}
     for done in range(rounds):

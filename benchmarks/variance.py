@@ -1,19 +1,20 @@
-"""Grid of the blog on PufferLib 0.5, with its plot: throughput where steps take unequal times, beside others.
+"""Throughput with unequal step times, as in the grid and the plot of the blog on PufferLib 0.5.
 
     python benchmarks/variance.py
     python benchmarks/variance.py --only sleep --processes 96    # more processes
-    python benchmarks/variance.py --quick --only "loop 0.1 ms"   # to see that it works
+    python benchmarks/variance.py --quick --only "loop 0.1 ms"   # quick check
 
-Nine environments: a step takes 0.1, 1 or 10 ms in the mean, with a deviation of 0, 50 or 100 %. Each in two ways:
+A step takes 0.1, 1 or 10 ms on average, with a standard deviation of 0, 50 or 100 %. Each combination runs in two ways:
 
-* loop: a step turns a loop, so it needs a core. As many processes as cores: what this machine gives.
-* sleep: a step sleeps, which needs no core. 24 processes: as on the blog's machine with 24 cores, as long as steps
-  are long; where they are short, what starts and ends them must share the cores that there are.
+* loop: a step is a busy loop, which needs a core. There are as many processes as cores, at most two.
+* sleep: a step sleeps, which needs no core. There are 24 processes, like on the blog's machine with 24 cores. With
+  short steps, the overhead of all processes still shares the cores of this machine.
 
-The contestants are measured in turns, in processes of their own: all environments in one process; one in each
-process, waiting for all (Gymnasium, SB3, ours); ours with four in each; and ours with batches of a quarter of the
-processes, at least one, those that finish first. The fastest of ours is "ours". The limit is as many bare environments,
-each in a process of its own, that never wait ("sleep": one, divided by how many they are).
+These contestants are measured in turns and in separate processes: all environments in one process, one environment per
+process and waiting for all (Gymnasium, SB3, ours), ours with four environments per process, and ours with batches from
+the first quarter of the processes that finish, at least one. The fastest of ours is "ours". The limit is the same
+number of bare environments in separate processes that never wait. For "sleep" it is the time of one environment divided
+by their number.
 
 Also writes variance.json and variance.png into benchmarks/results/.
 """
@@ -26,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import toys
 from contestants import random_actions, vecenv_of
@@ -39,11 +40,11 @@ MEANS, DEVIATIONS = (1e-4, 1e-3, 1e-2), (0.0, 0.5, 1.0)
 ALL, ALL_4, FIRST, FIRST_4 = "all", "all, 4 per worker", "first", "first, 4 per worker"
 LAYOUTS = (ALL, ALL_4, FIRST, FIRST_4)
 LIBRARIES = {ASYNC: "async", SUBPROC: "subproc"}
-LONGEST = 8  # a step of 10 ms is measured for so many times as long as one of 0.1 ms
+LONGEST = 8  # factor on the measuring time for steps of 10 ms
 
 
 def rows(sides: Sides, processes: dict[str, int]) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     turns = sides.ask("turns_per_s")()
     for kind, workers in processes.items():
         for mean in MEANS:
@@ -54,7 +55,7 @@ def rows(sides: Sides, processes: dict[str, int]) -> Iterator[tuple[Row, dict[st
 
 
 def contestants(sides: Sides, env: list[Any], workers: int) -> dict[str, Measure]:
-    """Every way to run ``env``, a step of which is what is measured."""
+    """Return the measurements of a step of ``env`` for every contestant."""
     kind, mean = env[:2]
     seconds = sides.seconds * (1 + (LONGEST - 1) * mean / max(MEANS))
     quarter = max(1, workers // 4)
@@ -67,19 +68,22 @@ def contestants(sides: Sides, env: list[Any], workers: int) -> dict[str, Measure
         calls[name] = sides.ask("step", library, env, workers, 0, None, seconds)
     calls[SYNC] = sides.ask("step", "sync", env, 1, 0, None, seconds)
     alone = sides.ask if kind == "sleep" else sides.both
-    steady = [kind, mean, 0.0, env[3]]  # the mean is all that counts where nobody waits
+    steady = [kind, mean, 0.0, env[3]]  # without waiting, only the mean matters
     calls[LIMIT] = functools.partial(divided, alone("step", "raw", steady, 1, 0, None, seconds), workers)
     return calls
 
 
 def divided(call: Measure, workers: int) -> float | None:
-    """The share of one of ``workers`` that never wait for one another."""
+    """Return the result of ``call`` divided by the number of workers, which never wait for each other."""
     us = call()
     return None if us is None else us / workers
 
 
 def step(library: str, env: list[Any], num_envs: int, workers: int, batch: int | None, seconds: float) -> float:
-    """Microseconds of a step of one of ``toys.Delayed(*env)``, in calls of ``batch``, of all if that is None."""
+    """Return the time of a step per environment ``toys.Delayed(*env)`` in microseconds.
+
+    Each call steps ``batch`` environments, or all if it is None.
+    """
     vecenv = vecenv_of(library, functools.partial(toys.Delayed, *env), num_envs, workers, batch)
     try:
         vecenv.reset(seed=0)
@@ -90,7 +94,7 @@ def step(library: str, env: list[Any], num_envs: int, workers: int, batch: int |
 
 
 def turns_per_s() -> int:
-    """Count the turns of a loop in a second."""
+    """Return the number of loop iterations per second."""
     return toys.turns_for(1.0)
 
 
@@ -99,7 +103,7 @@ def main() -> None:
     if "--serve" in sys.argv:
         return serve({case.__name__: case for case in (step, turns_per_s)})
     command = parser(__doc__, "variance", minutes=5, rounds=2, seconds=0.1)
-    command.add_argument("--processes", type=int, default=24, help="of environments that sleep")
+    command.add_argument("--processes", type=int, default=24, help="number of processes for environments that sleep")
     options = command.parse_args()
     if options.quick:
         options.rounds, options.seconds = 1, 0.02

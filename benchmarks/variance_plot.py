@@ -1,4 +1,4 @@
-"""Plot of benchmarks/variance.py: how much of the machine every way to run environments uses."""
+"""Plot of variance.py, with the throughput of every contestant in percent of the limit."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from report import LIMIT
 
-WAYS = {  # how they are called and drawn, in the order of the bars: others grey, ours blue
+WAYS = {  # labels and colors in the order of the bars: others gray, ours blue
     "SyncVectorEnv": ("Gymnasium, one process", "#d9d9d9"),
     "SB3 SubprocVecEnv": ("SB3 SubprocVecEnv", "#ababab"),
     "AsyncVectorEnv": ("Gymnasium AsyncVectorEnv", "#7a7a7a"),
@@ -22,7 +22,7 @@ KINDS = {"loop": "steps that need a core", "sleep": "steps that sleep"}
 
 
 def shares(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Percent of the limit that every contestant of every row reaches."""
+    """Return the throughput of every contestant in percent of the limit, by row."""
     return {
         line["what"]: {name: 100 * line["medians"][LIMIT] / us for name, us in line["medians"].items() if name != LIMIT}
         for line in lines
@@ -31,17 +31,17 @@ def shares(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def plot(path: Path, shares: Mapping[str, Mapping[str, float]]) -> None:
-    """Draw bars for every row of ``shares``, percent of the limit by contestant, as a PNG."""
+    """Draw a bar chart of ``shares`` and save it as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     found = {what: match.groupdict() for what in shares if (match := ROW.fullmatch(what))}
     kinds = list(dict.fromkeys((row["kind"], row["processes"]) for row in found.values()))
     means = list(dict.fromkeys(row["mean"] for row in found.values()))
-    # The object interface keeps matplotlib's global state, and with it any display, out of this.
-    picture = Figure(figsize=(12, 1.2 + 3 * len(kinds)), dpi=110, layout="constrained")
-    FigureCanvasAgg(picture)
-    panels = picture.subplots(len(kinds), len(means), sharey=True, squeeze=False)
+    # The object-oriented interface does not use matplotlib's global state, and needs no display.
+    figure = Figure(figsize=(12, 1.2 + 3 * len(kinds)), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(kinds), len(means), sharey=True, squeeze=False)
     for line, (kind, processes) in zip(panels, kinds, strict=True):
         for axes, mean in zip(line, means, strict=True):
             rows = {
@@ -55,8 +55,8 @@ def plot(path: Path, shares: Mapping[str, Mapping[str, float]]) -> None:
     for axes in panels[-1]:
         axes.set_xlabel("deviation of a step")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    picture.savefig(path, format="png")
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.savefig(path, format="png")
 
 
 def _panel(axes: Any, rows: Mapping[str, Mapping[str, float]]) -> None:

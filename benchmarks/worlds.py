@@ -1,4 +1,4 @@
-"""Neural MMO in ``bindings.py`` and ``paper.py``: 128 agents in one world, for which Gymnasium has no vector class."""
+"""Neural MMO for bindings.py and paper.py, with 128 agents per world. Gymnasium has no vector class for it."""
 
 import contextlib
 import itertools
@@ -13,11 +13,11 @@ from sides import us_per_call
 
 WORLD = "nmmo/default"
 ALL = "waiting for all"
-BLOCK = 8  # steps that are timed together
+BLOCK = 8  # number of steps that are timed together
 
 
 def world_rows(sides: Any) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """The rows, and how their contestants are measured."""
+    """Yield the rows with the measurements of their contestants."""
     row = Row(f"{WORLD}: emulation and Serial add to a step", "%", 10)
     yield row, {OURS: sides.ask("world_added", 6 * sides.seconds)}
     row = Row(f"{WORLD}: a step, 4 worlds, 2 workers, batches of half", "us", None, {ALL: 1.0})
@@ -26,7 +26,10 @@ def world_rows(sides: Any) -> Iterator[tuple[Row, dict[str, Any]]]:
 
 
 def world_added(seconds: float) -> float:
-    """Percent that emulation and Serial add to the CPU time of the bare world, which plays the same game in turns."""
+    """Return the CPU time that emulation and Serial add to the bare world, in percent.
+
+    Both play the same games and are measured alternately.
+    """
     from pufferlib.seeding import env_seed
 
     with contextlib.closing(opened(1)) as layered:
@@ -46,7 +49,7 @@ def world_added(seconds: float) -> float:
 
 
 def world_step(workers: int, batch: int, seconds: float) -> float:
-    """Microseconds of a step of one of four worlds, resets included, in calls of ``batch``."""
+    """Return the time of a step per world in microseconds, with ``batch`` of four worlds per call and with resets."""
     with contextlib.closing(opened(4, workers, batch)) as worlds:
         worlds.reset(seed=0)
         worlds.action_space.seed(0)
@@ -55,7 +58,7 @@ def world_step(workers: int, batch: int, seconds: float) -> float:
 
 
 def world_loop(num_worlds: int, seconds: float) -> float:
-    """Microseconds of a step of one of several bare worlds in a plain loop, resets included."""
+    """Return the time of a step per world in microseconds, in a plain loop over bare worlds, including resets."""
     from pufferlib.seeding import env_seed
 
     worlds = [bare() for _ in range(num_worlds)]
@@ -74,7 +77,7 @@ def world_loop(num_worlds: int, seconds: float) -> float:
 
 
 def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
-    """A vector environment of worlds."""
+    """Create our vector environment of worlds."""
     import pufferlib
 
     several: dict[str, Any] = {}
@@ -86,7 +89,7 @@ def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
 
 
 def bare() -> Any:
-    """The package's own class, with the settings and maps that the binding gives it."""
+    """Create the package's own class with the settings and maps of the binding."""
     from pufferlib.bindings.nmmo.env import make_env
 
     world = make_env("default").env
@@ -99,7 +102,7 @@ def bare() -> Any:
 
 
 def by_agent(world: Any, actions: Any) -> dict[int, Any]:
-    """Convert actions to the dict that the bare environment takes; it ignores absent agents."""
+    """Convert actions to the dict for the bare environment, which ignores absent agents."""
     names = [(kind, part) for kind, parts in world.acted_space.items() for part in parts]
     chosen: dict[int, Any] = {}
     for agent, row in zip(world.possible_agents, np.asarray(actions).tolist(), strict=True):
@@ -110,7 +113,7 @@ def by_agent(world: Any, actions: Any) -> dict[int, Any]:
 
 
 def bare_step(world: Any) -> Any:
-    """A step, and the next game when nobody is left."""
+    """Return a function that steps a bare world, and resets it when no agent is left."""
 
     def step(actions: dict[int, Any]) -> None:
         world.step(actions)
@@ -121,7 +124,7 @@ def bare_step(world: Any) -> Any:
 
 
 def cpu_s(step: Any, rows: list[Any]) -> float:
-    """Seconds of CPU that these steps take."""
+    """Return the CPU time of these steps in seconds."""
     start = time.thread_time()
     for row in rows:
         step(row)

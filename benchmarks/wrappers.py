@@ -1,11 +1,12 @@
-"""Wrappers of whole batches beside Gymnasium's vector wrappers: how much longer a step of 1,024 CartPoles gets.
+"""Cost of vector wrappers per step of 1,024 CartPoles, compared with Gymnasium's vector wrappers.
 
-    python benchmarks/wrappers.py                   # a minute and a half
+    python benchmarks/wrappers.py                   # takes a minute and a half
     python benchmarks/wrappers.py --only Normalize  # some rows
-    python benchmarks/wrappers.py --quick           # to see that it works
+    python benchmarks/wrappers.py --quick           # quick check
 
-Theirs wrap `to_gymnasium` of the environment that ours wrap. They are measured in turns, in a process of their own;
-figures are medians over the rounds, ratios those of one round. Also writes benchmarks/results/wrappers.json.
+Gymnasium's wrappers wrap the same environment through `to_gymnasium`. The contestants are measured in turns and in a
+separate process. Figures are medians over the rounds, and ratios compare figures of the same round. Also writes
+benchmarks/results/wrappers.json.
 """
 
 import sys
@@ -13,14 +14,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 from report import OURS, Row
 from sides import Sides, us_per_call
 from turns import Measure, main
 
 AGENTS, GYMNASIUM = 1024, "Gymnasium"
-OWN = ("FrameStack", "ClipObservation")  # Gymnasium has none, or another
+OWN = ("FrameStack", "ClipObservation")  # Gymnasium has no equivalent
 ROWS = {
     "NormalizeObservation": 2.0,
     "NormalizeReward": 2.0,
@@ -40,7 +41,7 @@ def _ours(name: str, env: Any) -> Any:
         return wrappers.NormalizeReward(wrappers.NormalizeObservation(env))
     made: dict[str, Callable[[Any], Any]] = {
         "ClipReward": lambda env: wrappers.ClipReward(env, -1, 1),
-        "EpisodeStatistics": lambda env: wrappers.EpisodeStatistics(env, infos=True),  # as theirs
+        "EpisodeStatistics": lambda env: wrappers.EpisodeStatistics(env, infos=True),  # like Gymnasium's wrapper
         "FrameStack": lambda env: wrappers.FrameStack(env, 4),
         "ClipObservation": lambda env: wrappers.ClipObservation(env, -1, 1),
     }
@@ -62,7 +63,7 @@ def _theirs(name: str, env: Any) -> Any:
 
 
 def step_adds(side: str, name: str, seconds: float) -> float:
-    """Microseconds that a wrapper adds to a step."""
+    """Return the time that a wrapper adds to a step in microseconds."""
     import pufferlib
     from pufferlib.vector import to_gymnasium
 
@@ -84,7 +85,7 @@ def step_adds(side: str, name: str, seconds: float) -> float:
 
 
 def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Yield every row, and how its contestants are measured."""
+    """Yield every row with the measurements of its contestants."""
     for name, ratio in ROWS.items():
         row = Row(f"{name} adds to a step of {AGENTS:,} agents", "us", ratios={GYMNASIUM: ratio} if ratio else {})
         contestants = [OURS] if name in OWN else [OURS, GYMNASIUM]
