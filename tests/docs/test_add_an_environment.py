@@ -72,7 +72,7 @@ def build(tree, tmp_path):
         shutil.copy(*built, source.parent)
 
 
-def test_another_platform_is_refused_in_a_sentence(tmp_path):
+def test_unsupported_platform_is_an_error(tmp_path):
     import cmake
     import ninja
 
@@ -84,7 +84,7 @@ def test_another_platform_is_refused_in_a_sentence(tmp_path):
     assert "pufferlib: expected Linux, got Darwin; use the image" in " ".join(done.stderr.split())
 
 
-def test_the_page_writes_a_file_that_plays_and_learns(tmp_path, monkeypatch):
+def test_documented_c_file_plays_and_learns(tmp_path, monkeypatch):
     """With the settings of the template, in a fifth of their steps: it goes to the door instead of to and fro."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -106,7 +106,7 @@ def test_the_page_writes_a_file_that_plays_and_learns(tmp_path, monkeypatch):
     assert reported[-1] < 6  # 5 at best, from a random cell
 
 
-def test_the_page_adds_an_environment_that_works(tmp_path):
+def test_documented_ocean_environment_works(tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
     shutil.copytree(ROOT / "bindings", tree / "pufferlib" / "bindings", ignore=LEFT_OUT, dirs_exist_ok=True)

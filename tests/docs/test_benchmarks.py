@@ -36,7 +36,7 @@ def measured(script, folder, *options):
     return done, {path.stem: json.loads(path.read_text())["rows"] for path in folder.glob("*.json")}
 
 
-def test_engine_is_measured_beside_its_peers(tmp_path):
+def test_engine_benchmark_measures_its_peers(tmp_path):
     done, found = measured("engine.py", tmp_path, "--only", "empty env")
     assert len(found["engine"]) >= 6
     for row in found["engine"]:
@@ -66,7 +66,7 @@ def test_benchmark_measures_its_contestants(script, only, contestants, tmp_path)
 
 
 @pytest.mark.all
-def test_an_environment_is_in_both_tables_of_the_paper(tmp_path):
+def test_paper_benchmark_fills_both_tables(tmp_path):
     done, found = measured("paper.py", tmp_path, "--only", "Squared, Python")
     (alone,), (row,) = found["alone"], found["vectorized"]
     assert alone["medians"].keys() == {"steps_per_s", "resets", "deviation", "added"}, done.stderr
@@ -77,7 +77,7 @@ def test_an_environment_is_in_both_tables_of_the_paper(tmp_path):
 
 
 @pytest.mark.all
-def test_unequal_steps_are_measured_and_drawn(tmp_path):
+def test_variance_benchmark_writes_rows_and_plot(tmp_path):
     done, found = measured("variance.py", tmp_path, "--only", "loop 0.1 ms ± 50")
     (row,) = found["variance"]
     ours = ("all", "all, 4 per worker", "first", "first, 4 per worker")
@@ -86,7 +86,7 @@ def test_unequal_steps_are_measured_and_drawn(tmp_path):
     assert (tmp_path / "variance.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch, capsys):
+def test_paper_benchmark_lists_missing_environments(monkeypatch, capsys):
     monkeypatch.syspath_prepend(FOLDER)
     paper = runpy.run_path(str(FOLDER / "paper.py"))
     (entry,) = paper["chosen"](["crafter"])
@@ -97,7 +97,7 @@ def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch,
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.5, 1.0])
-def test_a_delayed_step_has_the_mean_and_the_deviation_that_are_asked_for(monkeypatch, deviation):
+def test_delays_have_the_requested_mean_and_deviation(monkeypatch, deviation):
     monkeypatch.syspath_prepend(FOLDER)
     toys = runpy.run_path(str(FOLDER / "toys.py"))
     delays = toys["draw_delays"](np.random.default_rng(0), 0.01, deviation).tolist()
@@ -106,7 +106,7 @@ def test_a_delayed_step_has_the_mean_and_the_deviation_that_are_asked_for(monkey
     assert statistics.pstdev(delays) / 0.01 == pytest.approx(deviation, rel=0.05)
 
 
-def test_tables_of_the_paper_show_speeds_and_the_best_of_others(speed, report):
+def test_paper_tables_show_speeds_and_the_best_peer(speed, report):
     found = {"steps_per_s": 39_000.0, "deviation": 45.3, "added": 1.25}
     lone = {"what": "NetHack", "notes": {"name": "nethack/x", "paper": "39k"}, "medians": found}
     assert speed.alone([lone])[-1] == "| NetHack (`nethack/x`) | 39,000 | - | 45.3 % | 1.25 % | 39k |"
@@ -117,7 +117,7 @@ def test_tables_of_the_paper_show_speeds_and_the_best_of_others(speed, report):
     assert speed.vectorized([row.as_dict()])[-1] == expected
 
 
-def test_ocean_table_shows_rates_and_what_a_second_thread_adds(speed, report):
+def test_ocean_table_shows_rates_and_gain_of_a_second_thread(speed, report):
     alone = report["Row"]("snake, 1024 agents", "ns", figures={"ours": [10.0], "PufferLib 3.0.0": [25.0]})
     shared = report["Row"]("snake, two threads", "us", figures={"ours": [50.0], "one thread": [95.0], "limit": [48.0]})
     rows = [alone.as_dict(), shared.as_dict()]
@@ -135,7 +135,7 @@ def test_ocean_table_shows_rates_and_what_a_second_thread_adds(speed, report):
         ({}, "no ours"),
     ],
 )
-def test_goal_is_reached_only_by_our_median_and_all_ratios(report, figures, expected):
+def test_goal_needs_our_median_and_all_ratios(report, figures, expected):
     row = report["Row"]("a step", "us", 6, {"theirs": 10}, figures=figures)
     assert report["verdict"](row.as_dict()) == expected
 
@@ -145,7 +145,7 @@ def test_row_without_goals_has_no_verdict(report):
 
 
 @pytest.mark.parametrize(("rounds", "seconds", "expected"), [(11, 0, 3), (2, 0, 2), (11, 1000, 11)])
-def test_a_row_has_as_many_rounds_as_its_time_allows(report, monkeypatch, rounds, seconds, expected):
+def test_number_of_rounds_depends_on_time(report, monkeypatch, rounds, seconds, expected):
     monkeypatch.syspath_prepend(FOLDER)
     turns = runpy.run_path(str(FOLDER / "turns.py"))
     row = report["Row"]("a step", "us")
@@ -153,7 +153,7 @@ def test_a_row_has_as_many_rounds_as_its_time_allows(report, monkeypatch, rounds
     assert row.figures == {"ours": [1.0] * expected, "theirs": [2.0] * expected}
 
 
-def test_the_table_says_what_was_measured_and_what_was_not(report):
+def test_line_shows_measured_and_skipped_rows(report):
     measured = report["Row"](
         "a step", "us", 6, {"theirs": 10}, "the floor", {"ours": [5.0], "theirs": [60.0], "limit": [2.0]}
     )
@@ -194,7 +194,7 @@ def result_of(report, commit, is_whole, **medians):
 
 
 @pytest.mark.place
-def test_kept_rows_name_their_commit_date_and_machine(checkout, speed, report):
+def test_stored_rows_contain_commit_date_and_machine(checkout, speed, report):
     speed.keep("wrappers", result_of(report, "aaaa", True, first=1.23456789, second=2.0, third=3.0))
     speed.keep("wrappers", result_of(report, "bbbb", False, second=4.0))
     assert {row["what"]: (row["medians"]["ours"], row["commit"]) for row in speed.kept("wrappers")} == {
@@ -210,7 +210,7 @@ def test_kept_rows_name_their_commit_date_and_machine(checkout, speed, report):
 
 
 @pytest.mark.place
-def test_contestants_that_are_lost_are_named(checkout, speed, report, capsys):
+def test_keep_warns_about_missing_contestants(checkout, speed, report, capsys):
     found = result_of(report, "aaaa", True, first=1.0)
     found["rows"][0]["medians"]["theirs"] = 2.0
     speed.keep("wrappers", found)
@@ -219,7 +219,7 @@ def test_contestants_that_are_lost_are_named(checkout, speed, report, capsys):
 
 
 @pytest.mark.place
-def test_figures_of_changed_code_are_named(checkout, speed, report, tmp_path, monkeypatch):
+def test_stale_lists_figures_of_changed_code(checkout, speed, report, tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "PARTS", {"wrappers": speed.Part("wrappers.py", ("pufferlib",))})
     commit = checkout("rev-parse", "--short=10", "HEAD")
     speed.keep("wrappers", result_of(report, commit, True, first=1.0))
@@ -236,7 +236,7 @@ def test_figures_of_changed_code_are_named(checkout, speed, report, tmp_path, mo
 
 @pytest.mark.place
 @pytest.mark.parametrize(("options", "message"), [(["--quick"], "poor ones"), ([], "pufferlib/code.py differs")])
-def test_figures_without_a_commit_are_not_published(checkout, tmp_path, speed, options, message):
+def test_keep_rejects_quick_runs_and_uncommitted_code(checkout, tmp_path, speed, options, message):
     turns = importlib.import_module("turns")
     (tmp_path / "pufferlib" / "code.py").write_text("x = 1")
     parsed = turns.parser(None, "engine", 1, 1, 1).parse_args(["--keep", *options])
@@ -253,12 +253,12 @@ def test_every_benchmark_has_a_table(speed):
 
 
 @pytest.mark.parametrize("script", ["learning.py", "speed.py"])
-def test_pages_are_what_their_script_writes(script):
+def test_generated_pages_are_up_to_date(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--check"], capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, f"run python benchmarks/{script}; {done.stderr}"
 
 
-def test_results_of_training_lie_above_random_play():
+def test_training_results_exceed_random_play():
     page = runpy.run_path(str(FOLDER / "learning.py"))
     records = [json.loads(path.read_text()) for path in sorted(page["CURVES"].glob("*.json"))]
     low = {r["env_name"]: r["score"] - page["half_width"](r, "score") for r in records}

@@ -35,12 +35,12 @@ def load(name, monkeypatch):
     return module
 
 
-def test_every_file_is_run():
+def test_every_example_file_is_tested():
     assert sorted(path.stem for path in FOLDER.glob("*.py")) == FILES
 
 
 @pytest.mark.parametrize("vectorization", [pytest.param("gymnasium", marks=pytest.mark.all), "pufferlib"])
-def test_it_runs_on_either_vectorization(example, vectorization):
+def test_example_runs_on_both_vectorizations(example, vectorization):
     made = []
     agent_class = example.Agent
     example.Agent = lambda envs: made.append(agent_class(envs)) or made[-1]
@@ -50,7 +50,7 @@ def test_it_runs_on_either_vectorization(example, vectorization):
     assert any(parameter.grad.any() for parameter in made[0].parameters())
 
 
-def test_our_policies_work_in_its_loop(example):
+def test_our_policies_work_in_the_example(example):
     recurrent = example.__name__.endswith("lstm")
     kind, name = RecurrentPolicy if recurrent else Policy, "Default" if example.__name__ == "ppo" else "NatureCNN"
     make = functools.partial(make_policy, name=name, hidden_size=16, memory="LSTM" if recurrent else "none")
@@ -59,13 +59,13 @@ def test_our_policies_work_in_its_loop(example):
 
 
 @pytest.mark.all
-def test_the_file_for_envpool_runs_on_our_environments(monkeypatch, capsys):
+def test_envpool_example_runs_on_our_environments(monkeypatch, capsys):
     example = load("ppo_atari_envpool", monkeypatch)
     example.main(example.Args(**{**SHORT, "num_steps": 512, "total_timesteps": 1024}))
     assert "1,024 steps, " in capsys.readouterr().out
 
 
-def test_it_tells_the_returns_of_episodes(capsys, monkeypatch):
+def test_example_prints_episode_returns(capsys, monkeypatch):
     spec = importlib.util.spec_from_file_location("ppo", FOLDER / "ppo.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -90,14 +90,14 @@ def check(old, here):
 
 
 @pytest.mark.parametrize(("old", "versions", "here"), ROWS, ids=[row[0].replace("/", "") for row in ROWS])
-def test_what_the_page_says_is_true(old, versions, here):
+def test_every_row_of_the_page_is_correct(old, versions, here):
     check(old, here)
     if old.startswith("pufferlib.") and here.startswith("absent"):
         with pytest.raises((AttributeError, ModuleNotFoundError)):
             resolve(old)
 
 
-def test_the_page_has_every_name_command_and_flag_once():
+def test_page_lists_every_name_command_and_flag_once():
     names = [
         f"pufferlib{module}.{name}" for of in (OF_3, ONLY_OF_2) for module, all_ in of.items() for name in all_.split()
     ]

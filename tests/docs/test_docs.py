@@ -70,7 +70,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", once(filter(has_python, PAGES), IN_THE_DAY), ids=page_id)
-def test_each_block_of_python_runs_copied_alone(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", RUN_EACH, str(page), *programs_of(page)]
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=env)
@@ -78,7 +78,7 @@ def test_each_block_of_python_runs_copied_alone(page: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
         if target.startswith("https://"):
             continue
@@ -88,7 +88,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{page_id(page)}: {target}"
 
 
-def test_nobody_is_told_to_fetch_pufferlib_from_an_index() -> None:
+def test_docs_never_install_pufferlib_from_an_index() -> None:
     """There the name belongs to another project: hints say ``puffer install NAME``, or the checkout's path."""
     folders = ("pufferlib", "bindings", "docs", "examples", "scripts", "docker", ".devcontainer")
     files = [
@@ -101,13 +101,13 @@ def test_nobody_is_told_to_fetch_pufferlib_from_an_index() -> None:
             assert not found, f"{page_id(file)}: {found[0]!r}"
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
+def test_index_links_to_every_page() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / target.partition("#")[0]).resolve() for target in LINK.findall(index.read_text("utf-8"))}
     assert {page for page in PAGES if page.parent == index.parent} - linked - {index} == set()
 
 
-def test_the_readme_tells_the_environments() -> None:
+def test_readme_lists_every_environment() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in (*ocean.names(), *ocean.python_names()):
         assert f"`{name}`" in text

@@ -36,7 +36,7 @@ print(env.render().shape)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("setuptools") is None, reason="needs setuptools: pip install setuptools")
-def test_the_wheel_ships_games_that_are_found_by_name(tmp_path):
+def test_wheel_contains_registered_games(tmp_path):
     source = shutil.copytree(PACKAGE, tmp_path / "source")
     command = [sys.executable, "-c", "import setuptools.build_meta as b; b.build_wheel('..')"]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
@@ -51,6 +51,6 @@ def test_the_wheel_ships_games_that_are_found_by_name(tmp_path):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_its_games_have_no_defect(name, tmp_path, monkeypatch):
+def test_games_pass_the_fuzzer(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert fuzz_file(str(PACKAGE / "mygames" / f"{name}.c"), steps=2000).defects == ()

@@ -52,7 +52,7 @@ def run(example: Path, arguments: list[str]) -> str:
         ("04_train_breakout", "torch", "pufferlib.training.Trainer: the package torch is not installed; "),
     ],
 )
-def test_what_an_example_needs_is_named(example: str, package: str, sentence: str) -> None:
+def test_missing_package_of_an_example_is_named(example: str, package: str, sentence: str) -> None:
     path = FOLDER / f"{example}.py"
     code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ def test_what_an_example_needs_is_named(example: str, package: str, sentence: st
     assert f": puffer install {extra}\n" in path.read_text()
 
 
-def test_there_is_a_budget_for_every_example() -> None:
+def test_every_example_has_a_budget() -> None:
     assert [example.stem for example in EXAMPLES] == list(SMALL_BUDGETS) == list(EXPECTED)
 
 
@@ -77,7 +77,7 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_example_is_short_and_says_how_to_run_it(example: Path) -> None:
+def test_example_is_short_and_documents_its_command(example: Path) -> None:
     text = example.read_text()
     assert len(text.splitlines()) < 80
     command = re.search(r"^Run it: python (\S+) (.*)$", text, re.MULTILINE)

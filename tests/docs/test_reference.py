@@ -41,7 +41,7 @@ def test_every_public_module_is_on_one_page(public: Any) -> None:
     assert sorted(modules_on_pages(public)) == sorted(public.MODULES)
 
 
-def test_what_the_package_offers_and_the_docs_import_is_public(public: Any) -> None:
+def test_modules_used_by_the_docs_are_public(public: Any) -> None:
     """A package without names of its own, as pufferlib.frameworks, is public by its modules."""
     offered = {f"pufferlib.{name}" for name in dir(pufferlib) if name not in pufferlib.__all__}
     for page in SHOWN:
@@ -52,7 +52,7 @@ def test_what_the_package_offers_and_the_docs_import_is_public(public: Any) -> N
         assert listed, f"add {module} to MODULES of docs/_site/public.py, and to a page of docs/api"
 
 
-def test_every_public_name_is_explained_once(public: Any) -> None:
+def test_every_public_name_is_documented_once(public: Any) -> None:
     text = "\n".join(public.expand(page.read_text(), ROOT) for page in reference_pages())
     module, explained = "", []
     for line in text.splitlines():
@@ -65,7 +65,7 @@ def test_every_public_name_is_explained_once(public: Any) -> None:
     assert {"pufferlib.vector.make", "pufferlib.ocean.Breakout", "pufferlib.testing.check_env"} <= {*explained}
 
 
-def test_the_c_interface_is_shown_whole(public: Any) -> None:
+def test_c_reference_shows_the_whole_header(public: Any) -> None:
     page = public.expand((ROOT / "docs/api/c.md").read_text(), ROOT)
     header = (ROOT / "pufferlib/native/puffer_env.h").read_text()
     for name in re.findall(r"^(?:} |#define |PUFFER_INLINE void |static inline \w+ \*?)(\w+)", header, re.MULTILINE):
@@ -73,7 +73,7 @@ def test_the_c_interface_is_shown_whole(public: Any) -> None:
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
-def test_each_decision_has_a_reason_what_was_rejected_and_a_date(page: Path) -> None:
+def test_each_decision_has_reason_alternatives_and_date(page: Path) -> None:
     decisions = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]
     assert decisions
     form = r".+\n\n[^-#].+?\n- \*\*Why:\*\* .+?\n- \*\*Rejected:\*\* .+?\n- \*\*Decided:\*\* \d{4}-\d\d-\d\d\n+"
@@ -87,13 +87,13 @@ def floors_in_contributing() -> Iterator[tuple[str, int]]:
         yield from ((part, int(floor)) for part in re.findall(r"`(\w+)`", parts))
 
 
-def test_contributing_draws_the_floors_that_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contributing_lists_the_tested_floors(monkeypatch: pytest.MonkeyPatch) -> None:
     floors = dict(load(monkeypatch, "tests/static", "test_layers").FLOORS)
     hidden = ("", "bindings")  # the package itself, and what has a line of its own
     assert dict(floors_in_contributing()) == {part: floor for part, floor in floors.items() if part not in hidden}
 
 
-def test_the_check_of_the_site_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_site_check_finds_problems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check = load(monkeypatch, "scripts/lib", "site_check")
     (tmp_path / "good.html").write_text(
         '<title>Good</title><p id="here"><a href="#here">a</a><a href="https://x.org">b</a>'
@@ -112,7 +112,7 @@ def test_the_check_of_the_site_finds_what_is_wrong(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_the_script_knows_its_arguments() -> None:
+def test_docs_script_rejects_unknown_arguments() -> None:
     done = subprocess.run([ROOT / "scripts/docs", "--sreve"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "docs: unknown argument --sreve; --check and --serve are known (--help)\n"

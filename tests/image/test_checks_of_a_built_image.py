@@ -51,24 +51,24 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
 
 
 @each_image(*ONLY_RUN)
-def test_its_size_is_within_its_budget(image: Image) -> None:
+def test_image_size_is_within_budget(image: Image) -> None:
     assert image.facts["Size"] / 1e9 <= BUDGET_GB[image.target, image.device], f"see docker history {image.name}"
 
 
 @each_image()
-def test_its_variables_hold_no_secret(image: Image) -> None:
+def test_environment_contains_no_secret(image: Image) -> None:
     names = [line.split("=", 1)[0] for line in image.facts["Config"]["Env"]]
     assert not [name for name in names if re.search("KEY|TOKEN|SECRET|PASSWORD", name)]
 
 
 @each_image()
-def test_nothing_is_left_in_caches(image: Image) -> None:
+def test_caches_are_empty(image: Image) -> None:
     over_2_mb = "du -sm /var/cache/apt /var/lib/apt /var/cache/uv /root/.cache 2>/dev/null | awk '$1 > 2'"
     assert image.run("bash", "-c", over_2_mb) == ""
 
 
 @each_image()
-def test_packages_are_exactly_those_of_the_locks(image: Image) -> None:
+def test_installed_packages_match_the_locks(image: Image) -> None:
     code = """
 import importlib.metadata, json, pathlib, re, tomllib
 normal = lambda name: re.sub(r"[-_.]+", "-", name).lower()
@@ -85,7 +85,7 @@ print(json.dumps(sorted(set(locked.items()) ^ set(got.items()))))"""
 
 
 @each_image(*ONLY_RUN)
-def test_there_is_no_compiler(image: Image) -> None:
+def test_runtime_images_have_no_compiler(image: Image) -> None:
     assert image.run("bash", "-c", "type -P gcc cc g++ ld cython cmake || true") == ""
 
 
@@ -104,31 +104,31 @@ echo done"""
 
 
 @each_image()
-def test_it_runs_as_user_tank(image: Image) -> None:
+def test_container_runs_as_user_tank(image: Image) -> None:
     assert image.facts["Config"]["User"] == "1000", "numeric, so that an orchestrator can see that it is not root"
     assert image.run("bash", "-c", "echo $(id -u) $(id -g) $(id -un)") == "1000 1000 tank"
 
 
 @each_image()
-def test_it_becomes_the_owner_of_the_checkout(image: Image, checkout: Checkout) -> None:
+def test_container_switches_to_the_owner_of_the_checkout(image: Image, checkout: Checkout) -> None:
     command = "touch left-behind ~/.cache/x && echo $(id -u) $(id -g) $(id -un) $(stat -c %u:%g left-behind)"
     printed = image.run("bash", "-c", command, options=checkout(image, "12345:23456"))
     assert printed == "12345 23456 tank 12345:23456"
 
 
 @each_image()
-def test_it_stays_root_in_roots_checkout(image: Image, checkout: Checkout) -> None:
+def test_container_stays_root_if_root_owns_the_checkout(image: Image, checkout: Checkout) -> None:
     assert image.run("id", "-u", options=checkout(image, "0:0")) == "0"
 
 
 @each_image()
-def test_any_user_has_a_home_to_write_to(image: Image) -> None:
+def test_any_uid_has_a_writable_home(image: Image) -> None:
     code = "import os, pathlib; pathlib.Path.home().joinpath('x').touch(); print(os.getuid())"
     assert image.python(code, "--user", "4242:4242") == "4242"
 
 
 @each_image()
-def test_tini_is_the_first_process_and_passes_a_signal_on(image: Image) -> None:
+def test_tini_is_pid_1_and_forwards_signals(image: Image) -> None:
     assert image.run("cat", "/proc/1/comm") == "tini"
     container = docker("run", "--detach", image.name, "bash", "-c", "echo up; exec sleep 60")
     try:
@@ -141,18 +141,18 @@ def test_tini_is_the_first_process_and_passes_a_signal_on(image: Image) -> None:
 
 
 @each_image(*ONLY_RUN, "dev")
-def test_arguments_that_are_no_program_are_a_verb_of_puffer(image: Image) -> None:
+def test_arguments_that_are_not_a_program_go_to_puffer(image: Image) -> None:
     assert "breakout" in image.run("list")
     assert "usage: puffer install" in image.run("install", "--help").lower(), "there is a program of that name"
 
 
 @each_image("test")
-def test_arguments_that_are_no_program_are_pytests(image: Image) -> None:
+def test_arguments_that_are_not_a_program_go_to_pytest(image: Image) -> None:
     assert image.run("--version").startswith("pytest")
 
 
 @each_image(*ONLY_RUN)
-def test_training_says_first_that_there_is_no_gpu(image: Image) -> None:
+def test_training_reports_a_missing_gpu_first(image: Image) -> None:
     assert "no GPU" in run("docker", "run", "--rm", image.name, "train", "--help").stderr
 
 
@@ -165,19 +165,19 @@ def test_python_is_3_11(image: Image) -> None:
 
 
 @each_image()
-def test_torch_is_the_build_for_the_device_and_computes_on_the_cpu(image: Image) -> None:
+def test_torch_build_matches_the_device_and_works_on_the_cpu(image: Image) -> None:
     code = "import torch; print(torch.version.cuda or 'cpu', torch.ones(2, 2).mm(torch.ones(2, 2)).sum().item())"
     build, total = image.python(code).split()
     assert ("cpu" if build == "cpu" else "cuda", total) == (image.device, "8.0")
 
 
 @each_image()
-def test_importing_pufferlib_leaves_torch_alone(image: Image) -> None:
+def test_importing_pufferlib_does_not_import_torch(image: Image) -> None:
     assert image.python("import sys, pufferlib; print('torch' in sys.modules)") == "False"
 
 
 @each_image(*ONLY_RUN, "test")
-def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_path: Path) -> None:
+def test_installed_pufferlib_is_imported_even_in_a_checkout(image: Image, tmp_path: Path) -> None:
     (tmp_path / "pufferlib").mkdir()
     (tmp_path / "pufferlib" / "__init__.py").write_text("raise ImportError('the sources of the checkout')")
     tmp_path.chmod(0o755)
@@ -186,9 +186,7 @@ def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_pat
 
 
 @each_image("dev")
-def test_the_package_is_editable_and_compiles_only_changes_as_any_user(
-    image: Image, tmp_path: Path, checkout: Checkout
-) -> None:
+def test_dev_package_is_editable_and_compiles_only_changes(image: Image, tmp_path: Path, checkout: Checkout) -> None:
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "pufferlib", "bindings"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
@@ -212,7 +210,7 @@ python -c 'import pufferlib, pufferlib.ocean._ocean as n; print(pufferlib.__file
 
 
 @each_image()
-def test_the_compiled_code_is_that_of_the_sources_beside_it(image: Image) -> None:
+def test_compiled_code_matches_the_sources(image: Image) -> None:
     code = """
 import pathlib, pufferlib
 from pufferlib.ocean import _ocean
@@ -223,13 +221,13 @@ print(source_hash(pathlib.Path(pufferlib.__file__).parent), _ocean.source_hash)"
 
 
 @each_image()
-def test_the_compiled_environments_run(image: Image) -> None:
+def test_compiled_environments_run(image: Image) -> None:
     code = "import pufferlib; env = pufferlib.make('squared', num_envs=4); print(env.reset(seed=0)[0].shape[0])"
     assert image.python(code) == "4"
 
 
 @each_image("tank", "tank-full")  # `test` has tests of its own for it
-def test_environments_run_in_an_actor_of_ray(image: Image) -> None:
+def test_environments_run_in_a_ray_actor(image: Image) -> None:
     code = """
 import pufferlib, pufferlib.vector
 creator = pufferlib.env_creator("squared")
@@ -239,7 +237,7 @@ with pufferlib.vector.make(creator, num_envs=4, num_workers=1, backend="Ray") as
 
 
 @each_image()
-def test_the_bindings_are_those_that_it_should_have(image: Image) -> None:
+def test_image_has_the_expected_bindings(image: Image) -> None:
     code = """
 import json
 from pufferlib import registry
@@ -254,13 +252,13 @@ print(json.dumps(sorted(wanted.items() ^ {item for item in got.items() if item[1
 
 @each_image("tank-full", "test")
 @pytest.mark.parametrize("name", ["atari/pong", "craftax/Craftax-Classic-Symbolic-v1"])
-def test_a_binding_is_played(image: Image, name: str) -> None:
+def test_bindings_can_be_reset(image: Image, name: str) -> None:
     code = f"import pufferlib; env = pufferlib.make('{name}'); print(env.reset(seed=0)[0].any()); env.close()"
     assert image.python(code) == "True"
 
 
 @each_image("docs")
-def test_the_documentation_is_whole(image: Image) -> None:
+def test_documentation_is_complete(image: Image) -> None:
     files = ("index.html", "docs/README.html", "docs/api/vector.html", "searchindex.js")
     command = "import os; print(os.getuid(), *map(os.path.getsize, sys.argv[1:]))"
     user, *sizes = image.run("python3", "-c", f"import sys; {command}", *(f"/site/{file}" for file in files)).split()

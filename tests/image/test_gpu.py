@@ -25,7 +25,7 @@ def compose(*command: str) -> str:
     return done.stdout
 
 
-def test_a_kernel_runs_on_every_gpu_of_the_container() -> None:
+def test_kernel_runs_on_every_gpu_of_the_container() -> None:
     assert "torch uses it with CUDA" in compose("puffer", "doctor", "--gpu")
 
 

@@ -23,26 +23,26 @@ def compose(service: str, *command: str) -> subprocess.CompletedProcess[str]:
     return run("docker", "compose", "--progress", "quiet", "run", "--rm", "-T", service, *command)
 
 
-def test_an_image_that_is_not_built_is_answered_with_its_name() -> None:
+def test_check_names_an_image_that_is_not_built() -> None:
     done = run("docker/check", "puffertank/no-such-target:cpu")
     assert done.returncode == 2
     assert "no such image: puffertank/no-such-target:cpu" in done.stderr.lower()
 
 
-def test_compose_gives_shared_memory() -> None:
+def test_compose_sets_the_size_of_shared_memory() -> None:
     done = compose("tank", "df", "--output=size", "--block-size=1M", "/dev/shm")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) == 2048
 
 
-def test_variables_of_the_host_reach_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_variables_are_passed_to_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_API_KEY", "HF_TOKEN", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "7")
     shows = "echo $WANDB_API_KEY $HF_TOKEN $OMP_NUM_THREADS ${HF_ENDPOINT-unset}"
     assert compose("tank", "bash", "-c", shows).stdout == "7 7 7 unset\n"
 
 
-def test_a_script_imports_its_neighbour_and_the_installed_package(tmp_path: Path) -> None:
+def test_script_imports_its_neighbor_and_the_installed_package(tmp_path: Path) -> None:
     (tmp_path / "pufferlib").mkdir()
     (tmp_path / "pufferlib/__init__.py").touch()
     (tmp_path / "neighbour.py").write_text("VALUE = 3\n")
@@ -52,7 +52,7 @@ def test_a_script_imports_its_neighbour_and_the_installed_package(tmp_path: Path
     assert done.stdout.startswith("3 /opt/venv/"), done.stderr
 
 
-def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> None:
+def test_hardened_container_works_for_any_uid(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     options = ["--read-only", "--cap-drop", "ALL", "--user", "1000700000:0", "--tmpfs", "/tmp"]
     code = "import getpass, pathlib; pathlib.Path.home().joinpath('x').touch(); print(getpass.getuser())"
@@ -62,14 +62,14 @@ def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> No
     assert (tmp_path / "left-behind").stat().st_uid == 1000700000
 
 
-def test_a_read_only_container_belongs_to_the_owner_of_the_checkout_too(tmp_path: Path) -> None:
+def test_read_only_container_switches_to_the_owner_of_the_checkout(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 23456)
     options = ["--read-only", "--user", "root", "--tmpfs", "/tmp", "-v", f"{tmp_path}:/workspace"]
     done = run("docker", "run", "--rm", *options, image_of("tank"), "bash", "-c", "echo $(id -u) $(id -g)")
     assert (done.returncode, done.stdout, done.stderr) == (0, "12345 23456\n", "")
 
 
-def test_a_package_is_added_as_the_docs_say(tmp_path: Path) -> None:
+def test_documented_way_to_add_a_package_works(tmp_path: Path) -> None:
     (recipe,) = re.findall(r"(?ms)^```dockerfile\n(.*?)^```$", (ROOT / "docs/images.md").read_text())
     recipe = recipe.replace("puffertank/tank:cpu", image_of("tank"))
     secret: tuple[str, ...] = ()
@@ -89,11 +89,11 @@ def test_a_package_is_added_as_the_docs_say(tmp_path: Path) -> None:
         run("docker", "image", "rm", "--force", tag)
 
 
-def test_exit_codes_are_passed_on() -> None:
+def test_exit_codes_are_returned() -> None:
     assert compose("tank", "bash", "-c", "exit 42").returncode == 42
 
 
-def test_a_run_that_is_ended_without_a_terminal_leaves_no_container() -> None:
+def test_terminated_run_without_a_terminal_leaves_no_container() -> None:
     waits = "trap 'echo the last words; exit 143' TERM; echo up; sleep 60 & wait"
     command = ["scripts/tank", "--docker", "bash", "-c", waits]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
@@ -112,18 +112,18 @@ def containers(pid: int) -> list[str]:
     return run("docker", "ps", "--all", "--filter", name, "--format", "{{.Names}}").stdout.split()
 
 
-def test_standard_output_is_the_commands_alone() -> None:
+def test_stdout_contains_only_the_output_of_the_command() -> None:
     assert compose("tank", "echo", "hello").stdout == "hello\n"
 
 
-def test_a_wrong_path_to_the_certificates_is_named() -> None:
+def test_wrong_path_to_certificates_is_reported() -> None:
     command = ["env", "TANK_CA=/no/such/bundle.crt", "docker", "compose", "build", "tank"]
     done = run(*command)
     assert done.returncode != 0
     assert "/no/such/bundle.crt" in done.stderr
 
 
-def test_an_old_container_of_another_user_leaves_a_usable_cache(tmp_path: Path) -> None:
+def test_cache_volume_is_usable_after_another_uid(tmp_path: Path) -> None:
     volume = "puffertank-test-cache"
     try:
         for uid in (2001, 2002):

@@ -28,7 +28,7 @@ def configure(build: Path, *options: str | Path, programs: str | None = None) ->
     return " ".join(done.stderr.split())
 
 
-def test_a_missing_compiler_is_answered_with_the_package_to_install(tmp_path: Path) -> None:
+def test_missing_compiler_error_names_the_package(tmp_path: Path) -> None:
     options = ["-DPUFFERLIB_C_COMPILER=PUFFERLIB_C_COMPILER-NOTFOUND"]
     options += ["-DCMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH=OFF", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF"]
     message = configure(tmp_path, *options, programs="/nowhere")
@@ -36,7 +36,7 @@ def test_a_missing_compiler_is_answered_with_the_package_to_install(tmp_path: Pa
     assert "apt-get install gcc libc6-dev" in message
 
 
-def test_missing_python_headers_are_answered_with_the_package_to_install(tmp_path: Path) -> None:
+def test_missing_python_headers_error_names_the_package(tmp_path: Path) -> None:
     if not shutil.which("cc"):
         pytest.skip("a C compiler is not here; CMake looks for it first")
     message = configure(tmp_path, f"-DPython_EXECUTABLE={sys.executable}", "-DPython_INCLUDE_DIR=/nowhere")
@@ -45,7 +45,7 @@ def test_missing_python_headers_are_answered_with_the_package_to_install(tmp_pat
 
 
 @pytest.mark.all
-def test_the_source_distribution_holds_what_its_build_and_its_dockerfile_read(tmp_path: Path) -> None:
+def test_source_distribution_contains_all_build_inputs(tmp_path: Path) -> None:
     pytest.importorskip("scikit_build_core", reason="it comes with the extra dev")
     code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, capture_output=True)

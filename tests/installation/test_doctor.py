@@ -67,7 +67,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]])
         ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{64 * GIB}\n"}, None),
     ],
 )
-def test_memory_and_its_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
+def test_memory_reports_cgroup_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
     finding = doctor.memory(machine(tmp_path, files))
     assert finding.level == "ok"
     assert finding.value.startswith("8.0 GiB free of 16.0 GiB")
@@ -82,7 +82,7 @@ def test_little_memory_gets_advice(tmp_path: Path) -> None:
     assert "raise the container's limit" in finding.advice
 
 
-def test_cores_tell_a_quota_from_an_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_distinguishes_quota_from_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: set(range(4)))
     monkeypatch.setattr(doctor, "usable_cpus", lambda: 2)
@@ -98,7 +98,7 @@ def test_missing_shared_memory_gets_advice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("free", "level"), [(10 * GIB, "ok"), (GIB // 2, "advice")])
-def test_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
+def test_disk_reports_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
     usage = doctor.shutil.disk_usage(tmp_path)._replace(free=free)
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
     finding = doctor.disk(tmp_path / "not" / "yet")
@@ -107,7 +107,7 @@ def test_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_is_a_problem() -> None:
+def test_unwritable_folder_is_a_problem() -> None:
     finding = doctor.disk(Path("/proc/runs"))  # nobody can write there, root included
     assert finding.level == "problem"
     assert "--runs" in finding.advice
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem() -> None:
         ({"docker version": (0, "26.1.5"), "docker compose": (0, "2.26.1")}, "2.26.1", ""),
     ],
 )
-def test_docker(
+def test_docker_reports_client_engine_and_compose(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, advice: str
 ) -> None:
     answer(monkeypatch, answers)
@@ -134,7 +134,7 @@ def test_docker(
     assert bool(advice) == bool(last.advice)
 
 
-def test_a_container_needs_no_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_is_not_needed_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, {})
     (tmp_path / ".dockerenv").touch()
     assert doctor.docker(tmp_path) == [Finding("docker", "not needed: this is a container")]
@@ -158,7 +158,9 @@ CARD = (0, "NVIDIA H200, 570.86.15, 143771 MiB")
         ),
     ],
 )
-def test_gpu(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, level: str) -> None:
+def test_gpu_reports_card_driver_and_torch(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, level: str
+) -> None:
     answer(monkeypatch, answers)
     finding = doctor.gpu()
     assert value in finding.value
@@ -175,7 +177,7 @@ def test_gpu(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]
         ("580.65.06", "13.0 True 7.0 7.5", "its compute capability is 7, and torch's code for CUDA 13.0 begins at 7.5"),
     ],
 )
-def test_a_gpu_that_torch_cannot_use_is_told_why(
+def test_gpu_explains_why_torch_cannot_use_it(
     monkeypatch: pytest.MonkeyPatch, driver: str, cuda: str, advice: str
 ) -> None:
     answer(monkeypatch, {"nvidia-smi": (0, f"Tesla V100, {driver}, 32768 MiB"), "import torch": (0, cuda)})
@@ -185,7 +187,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_why(
     assert finding.data["usable"] is False
 
 
-def test_a_gpu_on_which_a_kernel_fails_is_named(
+def test_gpu_names_the_device_on_which_a_kernel_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = "cuda:1: CUDA error: out of memory"
@@ -198,7 +200,7 @@ def test_a_gpu_on_which_a_kernel_fails_is_named(
     assert failure in capsys.readouterr().out.replace("\n", " ").replace("  ", "")
 
 
-def test_doctor_runs_a_kernel_on_every_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernel_probe_runs_on_every_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     class Eights:
         def __init__(self, device: str) -> None:
             self.value = 1
@@ -221,7 +223,7 @@ def test_doctor_runs_a_kernel_on_every_gpu(monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out == "cuda:1: CUDA error: busy\n"
 
 
-def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
+def test_cuda_probe_prints_capability_and_oldest_supported_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cuda = SimpleNamespace(
@@ -235,7 +237,7 @@ def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
     assert doctor._torch_cuda() == ("13.0", True, 9.0, 7.5)
 
 
-def test_the_requirements_of_an_extra_have_no_markers_and_those_of_other_extras_in_their_place(
+def test_required_expands_other_extras_and_removes_markers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said = [
@@ -259,7 +261,7 @@ def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_erro
     return doctor.extra("fly", {"wing": "wing"})
 
 
-def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra_reports_complete_missing_and_broken_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     complete = extra(monkeypatch, {"wing": "1.2+cpu", "tail": "9"})
     assert (complete.level, complete.value, complete.advice) == ("ok", "wing 1.2+cpu, tail 9", "")
     missing = extra(monkeypatch, {"wing": "1.2"})
@@ -272,7 +274,7 @@ def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # never pufferlib itself
 
 
-def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extras_are_one_finding_without_developer_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ziglang", "pyboy", "uv", "pytest") else "1")
     monkeypatch.setattr(doctor, "in_image", lambda: False)
     monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
@@ -292,20 +294,20 @@ def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeyp
     assert doctor.packages()[-1].advice == "the images tank and tank-full have more"
 
 
-def test_imports_are_tried_in_another_process() -> None:
+def test_imports_are_tested_in_another_process() -> None:
     assert doctor._import_error("json", "pufferlib.ocean._ocean") == ""
     assert "No module named 'absent_module'" in doctor._import_error("absent_module")
     assert doctor._import_error("os; os.abort()").startswith("import ended with exit code")
 
 
-def test_commands_that_fail_to_start_or_to_end() -> None:
+def test_run_handles_missing_programs_and_timeouts() -> None:
     assert doctor._run("/absent/program")[0] == 127
     code, output = doctor._run(sys.executable, "-c", "import time; time.sleep(9)", timeout_s=0.05)
     assert code == 124
     assert "did not answer" in output
 
 
-def test_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_compiler_finds_compiler_or_gives_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr("pufferlib.native.compiler.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -325,7 +327,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
     return doctor.examine(tmp_path_factory.mktemp("runs"))
 
 
-def test_this_machine_is_usable(findings: list[Finding]) -> None:
+def test_examine_finds_this_machine_usable(findings: list[Finding]) -> None:
     assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
     names = [finding.name for finding in findings]
     assert len(names) == len(set(names))
@@ -333,12 +335,12 @@ def test_this_machine_is_usable(findings: list[Finding]) -> None:
     assert all(finding.advice for finding in findings if finding.level != "ok")
 
 
-def test_a_problem_makes_it_unusable() -> None:
+def test_problem_makes_the_machine_unusable() -> None:
     assert doctor.usable([Finding("a", "b", "advice", "c")])
     assert not doctor.usable([Finding("a", "b", "problem", "c")])
 
 
-def test_extras_of_nothing_but_extras_are_no_finding(findings: list[Finding]) -> None:
+def test_extras_that_only_combine_extras_are_not_listed(findings: list[Finding]) -> None:
     assert all(finding.value for finding in findings)
     names = {finding.name for finding in findings}
     assert "extra [train]" in names

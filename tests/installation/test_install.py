@@ -63,7 +63,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 @needs_pip
-def test_the_locked_package_is_installed_whatever_it_says_of_itself(facts: Any, scratch: Path) -> None:
+def test_locked_package_is_installed_regardless_of_its_metadata(facts: Any, scratch: Path) -> None:
     planned = install.plan("tiny", python=scratch)
     assert planned.changes == (("tinygame", "", "1.0"),)
     install.install(planned)
@@ -72,7 +72,7 @@ def test_the_locked_package_is_installed_whatever_it_says_of_itself(facts: Any, 
 
 
 @needs_pip
-def test_a_file_with_another_hash_is_refused(facts: Any, scratch: Path, tmp_path: Path) -> None:
+def test_install_rejects_a_wrong_hash(facts: Any, scratch: Path, tmp_path: Path) -> None:
     planned = install.plan("tiny", python=scratch)
     with zipfile.ZipFile(tmp_path / WHEEL, "a") as wheel:
         wheel.writestr("tinygame_more.py", "")
@@ -82,7 +82,7 @@ def test_a_file_with_another_hash_is_refused(facts: Any, scratch: Path, tmp_path
 
 
 @needs_pip
-def test_sources_are_compiled_with_the_packages_of_the_build_lock(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_compiled_with_packages_of_the_build_lock(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = install.plan("tiny").commands[-1], replace(facts, build=("cython==3.3.1",))
     assert "--no-build-isolation" not in first
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": second})
@@ -92,7 +92,9 @@ def test_sources_are_compiled_with_the_packages_of_the_build_lock(facts: Any, mo
 
 
 @needs_pip
-def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_plan_creates_a_helper_venv_if_pip_is_missing(
+    facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     here = {"ensurepip"}
     monkeypatch.setattr(install, "_has_module", lambda name: name in here)
@@ -104,7 +106,7 @@ def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.
         install.plan("tiny")
 
 
-def test_an_image_stays_as_it_was_built(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_is_refused_in_an_image(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "in_image", lambda: True)
     planned = install.plan("tiny")
     assert planned.changes == (("tinygame", "", "1.0"),)
@@ -112,14 +114,14 @@ def test_an_image_stays_as_it_was_built(facts: Any, monkeypatch: pytest.MonkeyPa
         install.install(planned)
 
 
-def test_an_image_names_the_one_that_has_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_in_an_image_names_the_image_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "in_image", lambda: True)
     monkeypatch.setattr(install, "_installed", lambda python: {})
     with pytest.raises(install.InstallError, match=r"tank has it, run outside: docker compose run --rm tank$"):
         install.install(install.plan("ray"))
 
 
-def test_what_is_there_already_needs_no_pip(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_needs_no_pip_if_nothing_changes(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (registry.folder("tiny") / "lock.txt").write_text(f"numpy=={importlib.metadata.version('numpy')}\n")
     monkeypatch.setattr(install, "_has_module", lambda name: False)
     planned = install.plan("tiny")
@@ -128,9 +130,7 @@ def test_what_is_there_already_needs_no_pip(facts: Any, monkeypatch: pytest.Monk
 
 
 @needs_pip
-def test_an_isolated_stack_gets_an_environment_of_its_own(
-    facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_isolated_stack_gets_its_own_environment(facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": replace(facts, isolated="odd")})
     planned = install.plan("tiny")
@@ -141,7 +141,7 @@ def test_an_isolated_stack_gets_an_environment_of_its_own(
 
 
 @needs_pip
-def test_missing_debian_packages_are_named_before_anything_starts(
+def test_missing_debian_packages_are_reported_first(
     facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dpkg = tmp_path / "dpkg-query"
@@ -160,7 +160,7 @@ def test_missing_debian_packages_are_named_before_anything_starts(
 
 @needs_pip
 @pytest.mark.parametrize("name", extras.GENERAL)
-def test_an_extra_is_what_the_metadata_require_and_never_this_package_from_an_index(
+def test_plan_of_an_extra_installs_its_requirements_but_not_pufferlib(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install, "_installed", lambda python: {})
@@ -181,7 +181,7 @@ def test_every_extra_for_users_can_be_installed() -> None:
         install.plan("trian")
 
 
-def test_an_extra_that_does_not_import_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smoke_test_reports_an_extra_that_does_not_import(monkeypatch: pytest.MonkeyPatch) -> None:
     (planned, found) = (install.plan("train"), Finding("extra [train]", "torch 2"))
     monkeypatch.setattr(doctor, "extra", lambda name: found)
     assert install.smoke_test(planned) == "its packages were imported"
@@ -190,12 +190,12 @@ def test_an_extra_that_does_not_import_is_told(monkeypatch: pytest.MonkeyPatch) 
         install.smoke_test(planned)
 
 
-def test_what_no_index_has_says_what_to_provide() -> None:
+def test_unavailable_binding_says_what_to_provide() -> None:
     with pytest.raises(install.InstallError, match=r"puffer install smac: .*Blizzard"):
         install.plan("smac")
 
 
-def test_state_tells_other_versions(facts: Any) -> None:
+def test_state_reports_other_versions(facts: Any) -> None:
     version = importlib.metadata.version("numpy")
     assert install.state(facts) == ""
     assert install.state(replace(facts, requires=(f"numpy=={version}",))) == "installed"
@@ -203,7 +203,7 @@ def test_state_tells_other_versions(facts: Any) -> None:
 
 
 @needs_pip
-def test_a_dry_run_and_a_no_change_nothing(
+def test_dry_run_and_answer_no_change_nothing(
     facts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(install, "install", lambda planned: pytest.fail("something was installed"))
@@ -216,7 +216,7 @@ def test_a_dry_run_and_a_no_change_nothing(
 
 
 @needs_pip
-def test_without_a_terminal_it_does_not_ask_and_plays_the_example(
+def test_install_without_a_terminal_does_not_ask_and_tests_the_example(
     facts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done: list[str] = []
@@ -228,11 +228,11 @@ def test_without_a_terminal_it_does_not_ask_and_plays_the_example(
     assert "tiny works: tiny/breakout was played for 10 steps" in capsys.readouterr().out
 
 
-def test_what_is_installed_but_does_not_work_is_told(facts: Any) -> None:
+def test_smoke_test_reports_a_binding_that_does_not_work(facts: Any) -> None:
     with pytest.raises(install.InstallError, match=r"tiny/breakout is installed but does not work: .*unknown environm"):
         install.smoke_test(install.plan("tiny"))
 
 
-def test_the_smoke_test_plays_a_binding_that_works() -> None:
+def test_smoke_test_plays_a_working_binding() -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
     install.smoke_test(install.plan("atari"))

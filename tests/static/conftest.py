@@ -1,4 +1,4 @@
-"""Fixtures of the tests of scripts."""
+"""Fixtures for the tests of scripts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A checkout with the real scripts, and fake programs around them: each fault costs milliseconds."""
+"""Checkout with the real scripts and fake programs, so that a test of a fault takes milliseconds."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ TOOLS = """
     tr xargs
 """
 
-# `python -m venv DIR` makes a folder whose python is this file again; FAKE_PIP is what pip does.
+# `python -m venv DIR` creates a folder whose python is this file again. FAKE_PIP is the code that pip runs.
 FAKE_PYTHON = """
 case "$1 $2" in
 "-m venv") mkdir -p "$3/bin"; cp_self() { cat "$0" >"$1"; chmod +x "$1"; }
@@ -50,7 +50,7 @@ esac
 
 
 class Sandbox:
-    """A checkout with the real scripts, and a PATH on which only the usual tools and the given fakes stand."""
+    """Checkout with the real scripts, and a PATH with only the usual tools and the given fakes."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "checkout"
@@ -100,7 +100,7 @@ class Sandbox:
         )
 
     def run(self, script: str, *arguments: str, **settings: str) -> tuple[int, str]:
-        """Returns the exit code and everything printed."""
+        """Run a script and return its exit code and output."""
         process = self.start(script, *arguments, **settings)
         output, _ = process.communicate(timeout=30)
         return process.returncode, output
@@ -109,12 +109,12 @@ class Sandbox:
         return self.log.read_text().splitlines()
 
     def compose_run(self) -> str:
-        """The last call of `docker compose ... run ...`, without the container's name and what is handed on to it."""
+        """Return the last call of `docker compose ... run ...`, without the container name and PUFFER_COMMAND."""
         (*_, call) = (call for call in self.calls() if " run " in call)
         return re.sub(r" --env PUFFER_COMMAND| --name \S+", "", call)
 
     def wait_for(self, name: str) -> None:
-        """Wait for a file that a fake writes, beside the log."""
+        """Wait for a file that a fake writes next to the log."""
         deadline = time.monotonic() + 20
         while not Path(f"{self.log}.{name}").exists():
             assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Tiers of tests, and the programs with which CI counts and chooses them."""
+"""Tiers of tests, and the programs of CI that count and choose tests."""
 
 import importlib.machinery
 import importlib.util
@@ -15,17 +15,17 @@ import pytest
 from pufferlib.registry.facts import all_facts
 
 ROOT = Path(__file__).parents[2]
-THREE_TIERS = "tests/vector/test_never_hangs.py"  # has tests of each
+THREE_TIERS = "tests/vector/test_never_hangs.py"  # has tests of each tier
 
 
 def program(name: str) -> ModuleType:
-    """Import a program of CI, which has no suffix."""
+    """Import a program of CI. Its file has no suffix."""
     path = str(ROOT / ".ci" / name)
     loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), path)
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec
     module = importlib.util.module_from_spec(spec)
-    sys.modules[loader.name] = module  # where a dataclass looks for its own
+    sys.modules[loader.name] = module  # dataclasses look up their module here
     loader.exec_module(module)
     return module
 
@@ -40,7 +40,7 @@ def collected(*arguments: str) -> set[str]:
     return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
 
 
-def test_a_flag_adds_tests_and_choosing_them_by_name_runs_each() -> None:
+def test_tiers_add_tests_and_selected_tests_run_in_any_tier() -> None:
     once, tier_all, nightly = collected(), collected("--all"), collected("--nightly")
     assert once < tier_all < nightly
     (longest,) = nightly - tier_all
@@ -49,20 +49,20 @@ def test_a_flag_adds_tests_and_choosing_them_by_name_runs_each() -> None:
 
 
 @pytest.mark.all
-def test_what_all_adds_for_a_binding_can_be_left_out() -> None:
+def test_without_bindings_skips_long_tests_of_a_binding() -> None:
     matrix = "tests/learning/test_bindings.py"
     every, rest = collected("--all", matrix), collected("--all", matrix, "--without-bindings", "nethack")
     assert every - rest == {test for test in every if "[nethack/" in test} != set()
 
 
-def test_an_unknown_binding_cannot_be_left_out() -> None:
+def test_without_bindings_rejects_unknown_names() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "--without-bindings", "atari,nothing", THREE_TIERS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 4
     assert "--without-bindings: there is no binding nothing" in done.stderr
 
 
-# What JUnit files say
+# JUnit files
 
 REPORT = """<testsuites><testsuite>
     <testcase classname="tests.vector.test_make" name="test_a[x|y]" time="1.6"/>
@@ -83,17 +83,17 @@ def junit(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / ".ci/junit", *arguments], capture_output=True, text=True, timeout=20)
 
 
-def test_the_tests_of_all_reports_are_counted(report: Path) -> None:
+def test_counts_adds_up_all_reports(report: Path) -> None:
     assert junit("counts", report, report).stdout == "2 4 2\n"
     assert junit("counts").stdout == "0 0 0\n"
 
 
-def test_a_report_that_was_cut_off_is_a_fault(report: Path) -> None:
+def test_counts_rejects_a_truncated_report(report: Path) -> None:
     report.write_text(REPORT[:200])
     assert junit("counts", report).returncode != 0
 
 
-def test_the_slowest_tests_are_put_into_a_page(report: Path) -> None:
+def test_slowest_writes_table_into_page(report: Path) -> None:
     page = report.with_name("page.md")
     marks = program("junit")
     page.write_text(f"before\n{marks.BEGIN}\nan older table\n{marks.END}\nafter\n")
@@ -110,12 +110,12 @@ def test_the_slowest_tests_are_put_into_a_page(report: Path) -> None:
     ]
 
 
-def test_contributing_has_the_place_of_the_table() -> None:
+def test_contributing_has_markers_for_slowest_tests() -> None:
     marks, text = program("junit"), (ROOT / "CONTRIBUTING.md").read_text()
     assert text.index(marks.BEGIN) < text.index(marks.END)
 
 
-# Bindings that no change can break
+# Choosing bindings and steps
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_contributing_has_the_place_of_the_table() -> None:
         (["pufferlib/vector/serial.py"], None),
         (["bindings/nethack/lock.txt", "Dockerfile"], None),
         (["tests/a_new_module.py"], None),
-        (["a-file-that-nobody-knows"], None),
+        (["an-unknown-file"], None),
     ],
 )
-def test_bindings_are_left_out_that_no_change_can_break(changed: list[str], tested: list[str] | None) -> None:
+def test_choose_leaves_out_bindings_that_changes_cannot_break(changed: list[str], tested: list[str] | None) -> None:
     bindings = set(all_facts())
     names, culprit = program("choose").left_out(changed, bindings)
     assert bindings - names == (bindings if tested is None else set(tested))
@@ -139,7 +139,7 @@ def test_bindings_are_left_out_that_no_change_can_break(changed: list[str], test
 
 
 class Checkout:
-    """A repository with two bindings."""
+    """Git repository with two bindings."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -154,8 +154,8 @@ class Checkout:
 
     def git(self, *arguments: str, day: int = 1) -> str:
         date = f"2026-01-{day:02}T12:00:00Z"
-        who = {"GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@example.org", "GIT_AUTHOR_DATE": date}
-        settings = {**who, **{key.replace("AUTHOR", "COMMITTER"): value for key, value in who.items()}}
+        author = {"GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@example.org", "GIT_AUTHOR_DATE": date}
+        settings = {**author, **{key.replace("AUTHOR", "COMMITTER"): value for key, value in author.items()}}
         environment = {**os.environ, **settings}
         command = ["git", "-C", self.root, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
@@ -166,7 +166,7 @@ class Checkout:
         return self.git("rev-parse", "HEAD")
 
     def choose(self, *arguments: str, **settings: str) -> tuple[str, str]:
-        """Returns the bindings that are left out, and the sentences about all that is."""
+        """Run .ci/choose and return the bindings that are left out, and the messages."""
         command = [sys.executable, self.root / ".ci/choose", *arguments]
         environment = {**os.environ, **settings}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
@@ -181,14 +181,14 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @pytest.mark.place
-def test_nothing_is_left_out_where_no_commit_is_known_to_have_passed(checkout: Checkout) -> None:
+def test_choose_leaves_out_nothing_without_a_recorded_commit(checkout: Checkout) -> None:
     checkout.commit()
     assert checkout.choose() == ("", "the long tests of all 2 bindings: no commit is known to have passed")
     assert checkout.choose("--since", "0123456789") == checkout.choose()
 
 
 @pytest.mark.place
-def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(checkout: Checkout) -> None:
+def test_choose_considers_committed_and_uncommitted_changes(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.write("bindings/retro/env.py", "pass")
     assert checkout.choose("--since", base)[1].endswith(f": no full run of {base[:9]} is recorded")
@@ -207,7 +207,7 @@ def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(ch
 
 
 @pytest.mark.place
-def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) -> None:
+def test_choose_ignores_old_commits_and_commits_of_other_branches(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.git("update-ref", "refs/tank/ci-passed", base)
     checkout.commit(day=10)
@@ -221,7 +221,7 @@ def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) 
 
 
 @pytest.mark.place
-def test_nothing_is_left_out_at_the_recorded_commit_and_31_commits_later(checkout: Checkout) -> None:
+def test_choose_leaves_out_nothing_at_the_recorded_commit_and_31_commits_later(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.git("update-ref", "refs/tank/ci-passed", base)
     checkout.write(".ci/passed", f"{base}\n")
@@ -233,7 +233,7 @@ def test_nothing_is_left_out_at_the_recorded_commit_and_31_commits_later(checkou
     assert checkout.choose()[1].endswith(f"{base[:9]}, which passed, is 31 commits older than this commit")
 
 
-def test_no_part_that_the_tests_of_bindings_import_counts_as_apart() -> None:
+def test_parts_imported_by_binding_tests_are_not_apart() -> None:
     tests = [*ROOT.glob("tests/bindings/*.py"), *ROOT.glob("tests/*/test_bindings.py"), *ROOT.glob("bindings/**/*.py")]
     text = "".join(path.read_text() for path in tests)
     parts = set(re.findall(r"(?m)^ *(?:from|import) pufferlib\.(\w+)", text))
@@ -251,7 +251,7 @@ def test_no_part_that_the_tests_of_bindings_import_counts_as_apart() -> None:
         (["README.md", "pyproject.toml"], ["cuda-image"]),
     ],
 )
-def test_steps_are_left_out_for_which_no_change_makes_a_difference(changed: list[str], left_out: list[str]) -> None:
+def test_choose_leaves_out_steps_that_changes_cannot_affect(changed: list[str], left_out: list[str]) -> None:
     assert program("choose").steps_left_out(changed) == left_out
 
 
@@ -262,7 +262,7 @@ def test_every_path_in_choose_exists() -> None:
 
 
 @pytest.mark.place
-def test_a_fresh_clone_knows_the_commit_that_the_record_names(checkout: Checkout) -> None:
+def test_choose_reads_the_committed_record_in_a_fresh_clone(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.write(".ci/passed", f"{base}\n")
     checkout.write("bindings/retro/env.py", "pass")
@@ -279,7 +279,7 @@ def test_a_fresh_clone_knows_the_commit_that_the_record_names(checkout: Checkout
 
 
 def steps(folder: Path, *lines: str) -> tuple[int, list[str]]:
-    """Run a script of steps; returns its exit code and its last lines: those of the sum, and of what failed."""
+    """Run a script of steps and return its exit code, the lines about failures, and the total."""
     (folder / ".ci").symlink_to(ROOT / ".ci")
     script = "\n".join(["set -euo pipefail", ". .ci/lib/steps.sh", "start_rows", *lines])
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
@@ -301,7 +301,7 @@ def one_report(folder: Path, *outcomes: str) -> Path:
     return path
 
 
-def test_ci_sums_the_reports_of_its_steps_and_of_those_beside_them(tmp_path: Path) -> None:
+def test_ci_adds_up_the_reports_of_both_rows(tmp_path: Path) -> None:
     report = one_report(tmp_path, "passed", "passed", "skipped")
     lines = [WRITES, f'row() {{ tests "other tests" writes {report}; }}', "beside row", f"tests some writes {report}"]
     assert steps(tmp_path, *lines, "step lint true", "join") == (0, ["4 passed, 0 failed, 2 skipped"])
@@ -316,7 +316,7 @@ def test_ci_sums_the_reports_of_its_steps_and_of_those_beside_them(tmp_path: Pat
         (["passed"], "stops_after", ["failed: some (exit code 1)", "2 passed, 1 failed, 0 skipped"]),
     ],
 )
-def test_ci_fails_where_a_step_failed_or_tested_nothing(
+def test_ci_fails_if_a_step_fails_or_runs_no_test(
     tmp_path: Path, outcomes: list[str], command: str, expected: list[str]
 ) -> None:
     good, report = one_report(tmp_path, "passed"), one_report(tmp_path, *outcomes)
@@ -324,11 +324,11 @@ def test_ci_fails_where_a_step_failed_or_tested_nothing(
     assert steps(tmp_path, *lines, f"tests more writes {good}") == (1, expected)
 
 
-def test_ci_fails_where_nothing_was_tested_at_all(tmp_path: Path) -> None:
+def test_ci_fails_if_no_test_passed(tmp_path: Path) -> None:
     assert steps(tmp_path, "step lint true") == (1, ["0 passed, 0 failed, 0 skipped"])
 
 
-def test_ci_counts_a_report_that_was_cut_off_as_a_failure(tmp_path: Path) -> None:
+def test_ci_counts_a_truncated_report_as_failure(tmp_path: Path) -> None:
     report = one_report(tmp_path, "passed")
     report.write_text(report.read_text()[:20])
     status, lines = steps(tmp_path, WRITES, f"tests some writes {report} 2>/dev/null")

@@ -1,7 +1,7 @@
-"""The dev container attaches to what Compose builds, and is no second recipe.
+"""The dev container uses the image that Compose builds, without a second recipe.
 
-That it starts and works is seen by CI, with the real command line tool (.ci/devcontainer). Its reader accepts
-misspelt properties without a word, hence the list of known ones here.
+CI tests that it starts and works, with the devcontainer command line tool (.ci/devcontainer). The tool silently ignores
+misspelled properties, so this file has a list of known properties.
 """
 
 from pathlib import Path
@@ -61,52 +61,52 @@ def service(file: Path, config: dict[str, Any]) -> dict[str, Any]:
     return service
 
 
-def test_the_one_with_the_gpu_asks_for_it_and_for_the_build_of_torch_that_uses_it() -> None:
-    # COMPOSE_FILE, by which .env gives the GPU to all else, is hidden by the files that a configuration names.
+def test_gpu_configuration_requests_a_gpu_and_the_cuda_build() -> None:
+    # A configuration that lists Compose files ignores COMPOSE_FILE, which adds the GPU for everything else in .env.
     gpu = read(FOLDER / "gpu/devcontainer.json")
     assert "../../compose.gpu.yaml" in gpu["dockerComposeFile"]
     dev = yaml.safe_load((FOLDER / "gpu/compose.yaml").read_text())["services"]["dev"]
     assert dev == {"image": "puffertank/dev:cuda", "build": {"args": {"DEVICE": "cuda"}}}
 
 
-def test_all_configurations_differ_in_their_names_and_compose_files_alone() -> None:
+def test_configurations_differ_only_in_name_and_compose_files() -> None:
     first, *others = map(read, CONFIGURATIONS)
     assert others
     for other in others:
         assert {name for name in first | other if first.get(name) != other.get(name)} == {"name", "dockerComposeFile"}
 
 
-def test_only_the_one_with_the_gpu_needs_one(file: Path, service: dict[str, Any]) -> None:
+def test_only_the_gpu_configuration_needs_a_gpu(file: Path, service: dict[str, Any]) -> None:
     assert ("deploy" in service) == (file.parent.name == "gpu")
 
 
-def test_every_property_is_a_known_one(config: dict[str, Any]) -> None:
+def test_every_property_is_known(config: dict[str, Any]) -> None:
     assert set(config) <= KNOWN
 
 
-def test_the_image_comes_from_compose_alone(config: dict[str, Any], service: dict[str, Any]) -> None:
+def test_image_is_defined_only_by_compose(config: dict[str, Any], service: dict[str, Any]) -> None:
     assert not {"image", "build", "features"} & set(config)
     assert service["build"]["target"] == "dev"
 
 
-def test_starting_builds_nothing_over_the_image_that_has_the_user_s_uid(service: dict[str, Any]) -> None:
+def test_starting_does_not_rebuild_the_image(service: dict[str, Any]) -> None:
     assert service["pull_policy"] == "missing"
 
 
-def test_the_checkout_is_mounted_where_the_ide_opens_it(config: dict[str, Any], service: dict[str, Any]) -> None:
+def test_checkout_is_mounted_at_the_workspace_folder(config: dict[str, Any], service: dict[str, Any]) -> None:
     assert f".:{config['workspaceFolder']}" in service["volumes"]
 
 
-def test_the_ide_works_as_an_ordinary_user_of_the_image(config: dict[str, Any]) -> None:
+def test_ide_runs_as_user_tank(config: dict[str, Any]) -> None:
     assert config["remoteUser"] == "tank"
     assert "useradd" in (ROOT / "Dockerfile").read_text()
 
 
-def test_the_command_after_creation_lies_in_the_image(config: dict[str, Any]) -> None:
+def test_post_create_command_is_in_the_image(config: dict[str, Any]) -> None:
     assert (ROOT / "docker/bin" / config["postCreateCommand"]).is_file()
 
 
-def test_the_test_explorer_is_set_up_for_the_tests(config: dict[str, Any]) -> None:
+def test_test_explorer_is_configured(config: dict[str, Any]) -> None:
     settings = config["customizations"]["vscode"]["settings"]
     assert settings["python.testing.pytestEnabled"] is True
     assert all((ROOT / folder).is_dir() for folder in settings["python.testing.pytestArgs"])

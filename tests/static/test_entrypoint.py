@@ -1,6 +1,7 @@
-"""Start of a container: the entrypoint with fake programs around it, and files of its own.
+"""Entrypoint of containers, tested with fake programs and files.
 
-That it becomes the owner of the checkout, and works as any user, is seen in real containers: docker/check, tests/image.
+The tests in tests/image use real containers. They test that it switches to the owner of the checkout and works for any
+user.
 """
 
 import shutil
@@ -21,7 +22,7 @@ NO_GPU = "tank: no GPU in this container, training runs on the CPU (compose.gpu.
 
 
 class Container:
-    """Fake container: a workspace, devices and a driver that tests make for the entrypoint."""
+    """Fake container with a workspace, devices and a driver for the entrypoint."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +44,7 @@ class Container:
         (self.folder / "proc/driver/nvidia/version").write_text(driver)
 
     def enter(self, *command: str, uid: int = 1000, owner: str = "1000 1000", **settings: str) -> tuple[int, str, str]:
-        """Returns the exit code, what the command printed, and what the entrypoint said."""
+        """Run the entrypoint and return the exit code, the output of the command and the messages."""
         variables = {
             "PATH": f"{self.folder}/bin",
             "HOME": f"{self.folder}/home/tank",
@@ -62,7 +63,7 @@ class Container:
         return done.returncode, done.stdout, done.stderr.replace(str(self.folder), "")
 
     def remove(self, *names: str) -> "Container":
-        """Nobody may write to what is not there, not even root, who runs some of these tests."""
+        """Remove folders. Even root, which runs some of these tests, cannot write to a missing folder."""
         for name in names:
             shutil.rmtree(self.folder / name)
         return self
@@ -73,14 +74,14 @@ def container(tmp_path: Path) -> Container:
     return Container(tmp_path)
 
 
-def test_where_nothing_is_wrong_nothing_is_said(container: Container) -> None:
+def test_entrypoint_prints_nothing_without_problems(container: Container) -> None:
     home = container.folder / "home/tank"
     assert container.enter("list") == (0, f"puffer list, home {home}, user \n", "")
 
 
-def test_without_room_the_options_that_give_it_are_named_and_the_command_runs(container: Container) -> None:
-    status, _, said = container.remove("tmp", "workspace", "home").enter("list")
-    assert (status, said) == (
+def test_missing_writable_folders_are_reported_and_the_command_runs(container: Container) -> None:
+    status, _, messages = container.remove("tmp", "workspace", "home").enter("list")
+    assert (status, messages) == (
         0,
         'tank: uid 1000 has no folder to write to; start the container with --tmpfs /tmp -v "$PWD":/workspace\n',
     )
@@ -99,34 +100,34 @@ def test_without_room_the_options_that_give_it_are_named_and_the_command_runs(co
     ],
     ids=["one's own", "root's", "another's"],
 )
-def test_a_mounted_folder_that_cannot_be_written_is_explained(container: Container, uid: int, sentence: str) -> None:
+def test_unwritable_mount_is_explained(container: Container, uid: int, sentence: str) -> None:
     owner = "1000 1000" if uid else "0 0"
-    _, _, said = container.remove("workspace").enter("list", uid=uid, owner=owner, FAKE_MOUNTED="yes")
-    assert said == f"tank: {sentence}\n"
+    _, _, messages = container.remove("workspace").enter("list", uid=uid, owner=owner, FAKE_MOUNTED="yes")
+    assert messages == f"tank: {sentence}\n"
 
 
-def test_a_uid_without_a_home_and_a_name_gets_both(container: Container) -> None:
-    _, printed, said = container.remove("home").enter("list", uid=1000700000)
-    assert said == ""
+def test_uid_without_home_and_name_gets_both(container: Container) -> None:
+    _, printed, messages = container.remove("home").enter("list", uid=1000700000)
+    assert messages == ""
     assert printed.startswith(f"puffer list, home {container.folder}/tmp/tmp.")
     assert printed.endswith("user tank\n")
 
 
-def test_root_without_capabilities_is_told_what_to_start_with(container: Container) -> None:
-    status, printed, said = container.enter("list", uid=0, owner="12345 23456")
+def test_root_without_capabilities_is_explained(container: Container) -> None:
+    status, printed, messages = container.enter("list", uid=0, owner="12345 23456")
     assert (status, printed) == (1, "")
-    assert said == (
+    assert messages == (
         "tank: without its capabilities root cannot become uid 12345, the owner of /workspace; start the container "
         "with --user 12345:23456, or add --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add SETGID --cap-add SETUID\n"
     )
 
 
 @pytest.mark.parametrize("command", ["pip", "apt-get"])
-def test_who_installs_into_a_container_is_sent_to_the_page_about_images(container: Container, command: str) -> None:
-    status, _, said = container.enter(command, "install", "einops")
+def test_pip_and_apt_point_to_the_images_page(container: Container, command: str) -> None:
+    status, _, messages = container.enter(command, "install", "einops")
     assert status == 127
-    assert 'build an image on this one: docs/images.md, "Building on the image"' in said
-    assert said.count("\n") == 1
+    assert 'build an image on this one: docs/images.md, "Building on the image"' in messages
+    assert messages.count("\n") == 1
 
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (root@host)\nGCC version: 12.2.0\n"
@@ -147,21 +148,20 @@ CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Thu Oct 12 2023\nG
     ],
     ids=["oldest", "newer", "too old"],
 )
-def test_a_driver_too_old_for_cuda_is_named_before_training(
-    container: Container, text: str, driver: str, expected: str
-) -> None:
+def test_old_driver_is_reported_before_training(container: Container, text: str, driver: str, expected: str) -> None:
     container.gpu(text.format(driver))
     assert container.enter("train", "breakout")[2] == expected
     assert container.enter("list")[2] == "", "the other verbs need no GPU"
 
 
-def test_a_gpu_in_the_image_for_the_cpu_is_not_used_and_it_says_so(container: Container) -> None:
+def test_cpu_image_reports_an_unused_gpu(container: Container) -> None:
     container.gpu(OPEN.format("580.65.06"))
-    said = container.enter("train", "breakout", TANK_DEVICE="cpu")[2]
+    messages = container.enter("train", "breakout", TANK_DEVICE="cpu")[2]
     assert (
-        said == "tank: this image is for the CPU, training runs there (TANK_DEVICE=cuda chooses the one for the GPU)\n"
+        messages
+        == "tank: this image is for the CPU, training runs there (TANK_DEVICE=cuda chooses the one for the GPU)\n"
     )
 
 
-def test_training_without_a_gpu_says_how_to_get_one(container: Container) -> None:
+def test_training_without_a_gpu_prints_a_hint(container: Container) -> None:
     assert container.enter("train", "breakout")[2] == NO_GPU

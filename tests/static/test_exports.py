@@ -1,4 +1,4 @@
-"""The public names, and what importing them costs."""
+"""Public names, and the cost of importing them."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ import pytest
 
 import pufferlib
 
-# What users may import from pufferlib itself. A name is only added here, never taken away.
+# Names that users can import from pufferlib itself. Names may be added but not removed.
 PUBLIC = {
     "APIUsageError",
     "BindingMissing",
@@ -43,7 +43,7 @@ DOORS = ["exports", "replays", "selfplay", "sweeps", "training", "vector"]
 
 
 def modules_of(package):
-    """Dotted names of all modules of a package, found by their files."""
+    """Yield the dotted names of all modules of a package, found by their files."""
     root = Path(importlib.import_module(package).__file__).parent
     for path in root.rglob("*.py"):
         inside = path.relative_to(root).with_suffix("").parts
@@ -52,8 +52,8 @@ def modules_of(package):
 
 
 MODULES = sorted({*modules_of("pufferlib"), *modules_of("pufferlib.bindings")})
-# These import what they wrap, which need not be installed, and takes long to import.
-ADAPTORS = [
+# These modules import other libraries, which may be missing and are slow to import.
+ADAPTERS = [
     name
     for name in MODULES
     if (name.startswith("pufferlib.bindings.") and name.count(".") > 2)
@@ -62,7 +62,7 @@ ADAPTORS = [
 
 
 def loaded_by(statement):
-    """Names of the modules that a fresh interpreter has after ``statement``."""
+    """Return the names of the modules that a fresh interpreter has loaded after ``statement``."""
     code = f"{statement}\nimport sys\nprint(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
@@ -76,13 +76,13 @@ def test_public_names():
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_names_of_a_package_are_those_of_its_modules(door):
+def test_packages_export_the_names_of_their_modules(door):
     package = importlib.import_module(f"pufferlib.{door}")
     assert {name for name in dir(package) if not ismodule(getattr(package, name))} == set(package.__all__)
     for name in package.__all__:
         value = getattr(package, name)
         home = getattr(value, "__module__", "")
-        if home.startswith("pufferlib."):  # a constant, or a union of types, does not say where it is from
+        if home.startswith("pufferlib."):  # constants and unions of types have no module
             assert name in importlib.import_module(home).__all__
     with pytest.raises(AttributeError, match=rf"module .pufferlib\.{door}. has no attribute .Puffer."):
         package.Puffer  # noqa: B018
@@ -107,17 +107,17 @@ def test_verbs_are_functions_with_signatures(name):
         ("clean_pufferl", r"import from pufferlib\.training$"),
     ],
 )
-def test_old_names_of_modules_say_where_they_are_now(old, new):
+def test_old_module_names_raise_and_give_the_new_ones(old, new):
     with pytest.raises(ModuleNotFoundError, match=rf"No module named .pufferlib\.{old.partition('.')[0]}.: {new}"):
         importlib.import_module(f"pufferlib.{old}")
 
 
-def test_unknown_names():
+def test_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="module 'pufferlib' has no attribute 'Puffer'"):
         pufferlib.Puffer  # noqa: B018
 
 
-@pytest.mark.parametrize("name", sorted({*MODULES} - {*ADAPTORS}))
+@pytest.mark.parametrize("name", sorted({*MODULES} - {*ADAPTERS}))
 def test_every_exported_name_exists(name):
     module = importlib.import_module(name)
     exported = getattr(module, "__all__", None)
@@ -130,8 +130,8 @@ def test_every_exported_name_exists(name):
         assert getattr(module, export, None) is not None, f"{name}.__all__ has {export}"
 
 
-@pytest.mark.parametrize("name", ADAPTORS)
-def test_every_exported_name_of_an_adaptor_is_defined(name):
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_exported_name_of_an_adapter_is_defined(name):
     parts = name.split(".")
     depth = 3 if parts[1] == "bindings" else 2
     package, inside = ".".join(parts[:depth]), parts[depth:]
@@ -145,7 +145,7 @@ def test_every_exported_name_of_an_adaptor_is_defined(name):
     assert set(exported) <= defined
 
 
-def test_import_loads_nothing_else():
+def test_import_loads_no_other_module():
     # The image starts Python with a finder of the installed package (docker/python).
     loaded = loaded_by("import pufferlib") - {"pufferlib_installed_first"}
     own = {"pufferlib", "pufferlib.doors", "pufferlib.imports"}
@@ -154,22 +154,22 @@ def test_import_loads_nothing_else():
 
 
 @pytest.mark.parametrize("module", ["vector.factory", "emulation", "wrappers", "ocean", "registry", "testing"])
-def test_environments_and_workers_load_no_torch(module):
+def test_environments_and_workers_do_not_import_torch(module):
     assert "torch" not in loaded_by(f"import pufferlib.{module}")
 
 
-def test_wrappers_are_loaded_when_they_are_used():
+def test_vector_wrappers_are_imported_lazily():
     wrappers, use = "pufferlib.wrappers.vector", "pufferlib.wrappers.vector.FrameStack"
     assert wrappers not in loaded_by("import pufferlib.vector.factory, pufferlib.wrappers")
     assert wrappers in loaded_by(f"import pufferlib.wrappers\n{use}")
 
 
-def test_wrappers_of_batches_have_their_first_name_too():
+def test_vector_wrappers_are_available_under_both_names():
     assert pufferlib.vector.wrappers.FrameStack is pufferlib.wrappers.vector.FrameStack
     assert pufferlib.vector.wrappers.__all__ == pufferlib.wrappers.vector.__all__
 
 
-def test_import_leaves_no_trace(tmp_path):
+def test_import_has_no_side_effects(tmp_path):
     code = (
         "import signal, warnings\n"
         "before = signal.getsignal(signal.SIGINT), list(warnings.filters)\n"

@@ -1,4 +1,4 @@
-"""The galleries in docs show every environment as it is."""
+"""The galleries in docs are up to date."""
 
 import importlib
 import io
@@ -25,16 +25,16 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def decoded(png: bytes) -> np.ndarray:
-    """Pixels of a PNG file, uint8 ``(height, width, 3)``."""
+    """Return the pixels of a PNG file, uint8 ``(height, width, 3)``."""
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
-def test_the_galleries_are_up_to_date(pages: Any) -> None:
+def test_galleries_are_up_to_date(pages: Any) -> None:
     assert pages.problems() == []
 
 
 @pytest.mark.all
-def test_every_environment_of_ocean_has_a_small_picture(pages: Any) -> None:
+def test_every_ocean_environment_has_a_small_image(pages: Any) -> None:
     for name in (*ocean.names(), *ocean.python_names()):
         path = pages.path_of(name)
         assert path.exists(), f"draw it: scripts/gallery {name}"
@@ -42,7 +42,7 @@ def test_every_environment_of_ocean_has_a_small_picture(pages: Any) -> None:
         assert path.stat().st_size < 200_000
 
 
-def test_what_the_registry_has_and_the_page_has_not_is_found(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_lists_outdated_pages_and_missing_images(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "ocean_names", lambda: ["squared"])
     monkeypatch.setattr(pages, "path_of", lambda name: ROOT / "docs" / "pictures" / "ocean" / f"no_{name}.png")
     problems = pages.problems()
@@ -52,7 +52,7 @@ def test_what_the_registry_has_and_the_page_has_not_is_found(pages: Any, monkeyp
 
 
 @pytest.mark.parametrize("colours", [2, 256, 257, 5000])
-def test_pictures_survive_as_png(colours: int, pages: Any) -> None:
+def test_to_png_is_lossless(colours: int, pages: Any) -> None:
     palette = np.random.default_rng(0).integers(0, 256, (colours, 3), np.uint8)
     picture = palette[np.random.default_rng(1).integers(0, colours, (70, 90))]
     to_png = sys.modules["gallery_pictures"].to_png

@@ -1,4 +1,4 @@
-"""Rules of the Dockerfile and the Compose files, read from them; tests/image looks at what was built."""
+"""Rules for the Dockerfile and the Compose files. The tests in tests/image check the built images."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from pufferlib.native.source_hash import source_hash
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-# A line that ends in a backslash goes on in the next one; comments may stand between.
+# Joins lines that end in a backslash, after removing comments.
 INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
 FINAL = ("runtime", "tank", "tank-full", "test", "dev")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -23,7 +23,7 @@ APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
 
 
 def stages() -> dict[str, tuple[str, list[str]]]:
-    """Name -> (parent, instructions) of every stage, in order."""
+    """Return all stages in order, as a dict from name to parent and instructions."""
     found: dict[str, tuple[str, list[str]]] = {}
     for line in INSTRUCTIONS:
         if match := re.fullmatch(r"FROM (\S+) AS (\S+)", line):
@@ -39,18 +39,18 @@ def compose(name: str) -> dict[str, Any]:
 
 def test_dockerfile_needs_no_downloaded_frontend() -> None:
     assert "syntax=" not in DOCKERFILE.splitlines()[0]
-    # Newer than version 1.2 of the language, which engine 20.10 speaks.
+    # Syntax that is newer than version 1.2, which engine 20.10 supports.
     assert not re.search(r"<<-?['\"]?EOF|COPY .*--(link|parents|exclude)|RUN --network", DOCKERFILE)
 
 
-def test_sources_come_after_everything_that_is_downloaded() -> None:
+def test_sources_are_copied_after_all_downloads() -> None:
     for name in ("runtime", "tank", "tank-full", "test"):
         own = stages()[name][1]
         assert "COPY --from=build /package /opt/venv" in own
         assert not [line for line in own if line.startswith("RUN")]
 
 
-def test_an_edited_comment_of_a_lock_installs_nothing_again() -> None:
+def test_lock_comments_do_not_invalidate_layers() -> None:
     for name, (_, lines) in stages().items():
         for line in lines:
             assert name == "recipes" or not re.match(
@@ -58,7 +58,7 @@ def test_an_edited_comment_of_a_lock_installs_nothing_again() -> None:
             )
 
 
-def test_scripts_find_the_modules_beside_them() -> None:
+def test_scripts_can_import_their_neighbors() -> None:
     assert "PYTHONSAFEPATH" not in DOCKERFILE
 
 
@@ -70,11 +70,11 @@ def test_every_install_checks_hashes() -> None:
         ours = "--no-index --no-deps --find-links /dist " in line
         assert ours or ("--require-hashes" in line and "--no-deps" in line), line
     binding = (ROOT / "docker/bin/binding").read_text()
-    assert binding.count("--require-hashes") == 2, "of the wheels from the index, and of all that is compiled"
-    assert binding.count("--no-index") == 1, "only what was compiled here is installed without a hash"
+    assert binding.count("--require-hashes") == 2, "for wheels from the index and for sources"
+    assert binding.count("--no-index") == 1, "only wheels that were compiled here are installed without a hash"
 
 
-def test_images_leave_out_only_what_nobody_runs(tmp_path: Path) -> None:
+def test_slim_removes_only_unneeded_files(tmp_path: Path) -> None:
     kept = (
         "nvidia/cu13/lib/libcusolver.so.13",
         "numpy/lib/libnpymath.a",
@@ -113,7 +113,7 @@ def test_nothing_is_sent_to_the_engine_by_default() -> None:
     assert rules[0] == "*"
 
 
-def test_the_site_gets_every_page_that_the_docs_link_to() -> None:
+def test_site_stage_copies_every_linked_page() -> None:
     copied = {name for line in stages()["site"][1] if line.startswith("COPY") for name in line.split()[1:-1]}
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()}
     linked = {
@@ -125,7 +125,7 @@ def test_the_site_gets_every_page_that_the_docs_link_to() -> None:
     assert linked <= sent
 
 
-def test_a_gpu_is_asked_for_only_in_the_override() -> None:
+def test_gpu_is_requested_only_in_the_override() -> None:
     base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
     assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())
     assert set(override["services"]) == set(base["services"]) - {"docs"}
@@ -136,22 +136,22 @@ def test_a_gpu_is_asked_for_only_in_the_override() -> None:
 
 
 @pytest.mark.parametrize("name", FINAL)
-def test_services(name: str) -> None:
+def test_services_have_the_common_settings(name: str) -> None:
     service = compose("compose.yaml")["services"][name]
     assert service["build"]["target"] == name
     assert service["image"] == f"puffertank/{name}:${{TANK_TAG:-${{TANK_DEVICE:-cpu}}}}"
     assert service["platform"] == "linux/amd64"
-    # Never taken from a registry, where the name could belong to anybody.
+    # Images are never pulled from a registry, where the name could belong to someone else.
     assert service["pull_policy"] == "build"
-    assert service["user"] == "root", "the entrypoint gives it up for the checkout's owner"
+    assert service["user"] == "root", "the entrypoint switches to the checkout's owner"
     assert service["init"] is True
     assert "shm_size" in service
     assert {"WANDB_API_KEY", "HF_TOKEN", "OMP_NUM_THREADS", *PROXIES} <= set(service["environment"])
-    assert all(service["build"]["args"][name] is None for name in PROXIES), "taken from the environment"
+    assert all(service["build"]["args"][name] is None for name in PROXIES), "values come from the environment"
     assert ("profiles" in service) == (name != "tank")
 
 
-def test_the_documentation_is_served_to_this_machine_only_and_without_the_checkout() -> None:
+def test_docs_service_listens_on_localhost_without_the_checkout() -> None:
     service = compose("compose.yaml")["services"]["docs"]
     assert service["build"]["target"] == "docs"
     assert (service["pull_policy"], service["profiles"]) == ("build", ["docs"])
@@ -160,7 +160,7 @@ def test_the_documentation_is_served_to_this_machine_only_and_without_the_checko
     assert "USER 1000" in stages()["docs"][1]
 
 
-def test_only_one_stage_takes_the_secret_and_hands_on_what_worked() -> None:
+def test_only_stage_uv_uses_the_secret() -> None:
     takers = {name for name, (_, lines) in stages().items() if "type=secret" in "".join(lines)}
     assert takers == {"uv"}
     certificates = "--mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt"
@@ -168,7 +168,7 @@ def test_only_one_stage_takes_the_secret_and_hands_on_what_worked() -> None:
         assert (certificates in line) == bool(re.search(r" (pip-install|binding (compile|install)) ", line)), line
 
 
-def test_only_an_edit_of_c_or_cython_compiles_again(tmp_path: Path) -> None:
+def test_only_c_and_cython_edits_compile_again(tmp_path: Path) -> None:
     copied = [line for line in stages()["native"][1] if line.startswith("COPY")]
     assert "COPY --from=sources /sources ./" in copied
     assert all(re.match(r"COPY (--from=(sources|recipes|uv) |docker/apt/)", line) for line in copied)
@@ -186,7 +186,7 @@ def test_only_an_edit_of_c_or_cython_compiles_again(tmp_path: Path) -> None:
     assert source_hash(sources) == before
 
     pytest.importorskip("Cython", reason="it comes with the extra dev")
-    # A module whose types are in a .pxd: Cython finds that only in a package.
+    # This module has its types in a .pxd file, which Cython finds only inside a package.
     cython = [
         sys.executable,
         "-m",
@@ -200,15 +200,15 @@ def test_only_an_edit_of_c_or_cython_compiles_again(tmp_path: Path) -> None:
     subprocess.run([*cython, "pufferlib/emulation/_rows.pyx"], cwd=tmp_path, check=True)
 
 
-def test_compilation_goes_by_content_never_by_the_times_of_files() -> None:
+def test_compile_caches_compare_contents() -> None:
     native = "".join(stages()["native"][1])
-    assert not re.search(r"type=cache,target=(?!/var/)", native), "a folder that outlives the build"
+    assert not re.search(r"type=cache,target=(?!/var/)", native), "the build folder must not persist"
     assert "CMAKE_C_COMPILER_LAUNCHER=ccache" in native
     assert "CYTHON_CACHE_DIR=" in native
     assert "SOURCE_DATE_EPOCH=" in native
 
 
-def test_dev_compiles_nothing_that_its_image_has_compiled() -> None:
+def test_dev_shares_the_compile_caches_of_native() -> None:
     def variables(stage: str) -> dict[str, str]:
         lines = (line for line in stages()[stage][1] if line.startswith("ENV "))
         return dict(re.findall(r"(\w+)=(\S+)", " ".join(lines)))
@@ -217,11 +217,11 @@ def test_dev_compiles_nothing_that_its_image_has_compiled() -> None:
     native, dev = variables("native"), variables("dev")
     assert {name: dev.get(name) for name in shared} == {name: native[name] for name in shared}
     assert "--mount=type=bind,from=native,source=/used,target=/mnt/used" in "".join(stages()["dev"][1])
-    # ccache knows a file by the compiler's command too.
+    # ccache also compares the compiler command.
     assert f"-B {dev['SKBUILD_BUILD_DIR']} " in "".join(stages()["native"][1])
 
 
-def test_an_old_driver_is_refused_by_the_cuda_image_alone() -> None:
+def test_only_the_cuda_image_requires_a_driver() -> None:
     lock = (ROOT / "docker/locks/torch-cuda.txt").read_text()
     major, minor = re.findall(r"(?m)^nvidia-cuda-runtime==(\d+)\.(\d+)", lock)[0]
     (stage,) = (name for name in stages() if name.endswith("-is-cuda"))
@@ -231,7 +231,7 @@ def test_an_old_driver_is_refused_by_the_cuda_image_alone() -> None:
     assert not [line for line in others if "NVIDIA_" in line]
 
 
-def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
+def test_images_have_oci_labels() -> None:
     (label,) = (line for line in stages()["base"][1] if line.startswith("LABEL"))
     assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label
     for service in compose("compose.yaml")["services"].values():
@@ -241,7 +241,7 @@ def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
 
 @pytest.mark.place
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
-def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
+def test_labels_contain_the_commit_and_mark_local_changes(tmp_path: Path) -> None:
     def labels(shell: str) -> list[str]:
         script = f". {ROOT}/scripts/lib/labels.sh; {shell}; label_images; printf '%s\\n' "
         script += '"$TANK_VERSION" "$TANK_REVISION" "$TANK_CREATED" "$TANK_SOURCE"'
@@ -262,11 +262,11 @@ def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> No
     assert labels("git remote set-url origin /some/folder") == [version, f"{revision}-dirty", created, ""]
 
 
-def test_secrets_are_neither_arguments_nor_values() -> None:
+def test_secrets_are_no_build_arguments_and_have_no_values() -> None:
     assert not re.search(r"(?im)^\s*(ARG|ENV)\s+\S*(KEY|TOKEN|SECRET|PASSWORD)", DOCKERFILE)
     for service in compose("compose.yaml")["services"].values():
         for name, value in service.get("environment", {}).items():
-            assert value is None, f"{name} has a value; name it only, then the host's own is passed on"
+            assert value is None, f"{name} has a value; list only its name, so that the host's value is used"
 
 
 def test_example_settings_are_known_and_commented_out() -> None:

@@ -1,4 +1,4 @@
-"""Imports between the parts of the package: a lower floor never imports a higher one."""
+"""Imports between the parts of the package. A lower floor never imports a higher one."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ FACADES = {
     Path("__init__.py"),
     Path("imports.py"),
     Path("vector/__init__.py"),
-}  # these name what others have, and load it on first use
+}  # these re-export names of other modules, and import them lazily
 FILES = [
     (path, path.relative_to(root))
     for root, folder in ((ROOT / "pufferlib", "pufferlib"), (ROOT, "bindings"))
@@ -37,63 +37,63 @@ def is_policy(inside):
 
 
 def part(dotted):
-    """The part of pufferlib that a dotted name belongs to; "" for the package itself."""
+    """Return the part of pufferlib that a dotted name belongs to, or "" for the package itself."""
     return [*dotted.split("."), ""][1]
 
 
 def imports(path):
-    """Dotted names of everything that a file imports, at its top or inside functions."""
+    """Yield the dotted names of everything that a file imports, at its top or inside functions."""
     if path.suffix in CYTHON:
         yield from cython_imports(path.read_text())
         return
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:  # "from .neighbour import" stays inside
+        elif isinstance(node, ast.ImportFrom) and not node.level:  # "from .neighbor import" stays inside
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def cython_imports(text):
-    """Dotted names of what Cython imports and cimports; not in docstrings, whose lines do not begin so."""
+    """Yield the dotted names that a Cython file imports and cimports."""
     for module, several, one in re.findall(r"^ *from ([\w.]+) c?import (?:\(([^)]*)\)|(.+))", text, re.MULTILINE):
         yield from (f"{module}.{name.split()[0]}" for name in (several or one).split(",") if name.strip())
     for modules in re.findall(r"^ *c?import (.+)", text, re.MULTILINE):
         yield from (name.split()[0] for name in modules.split(","))
 
 
-def test_the_imports_of_cython_are_read():
+def test_cython_imports_are_parsed():
     text = "cimport a\nimport b as c, d\nfrom e.f cimport (\n    g, h as i,\n)\n    from j import k  # l\n# import m\n"
     assert set(cython_imports(text)) == {"a", "b", "d", "e.f.g", "e.f.h", "j.k"}
     assert "pufferlib.emulation._rows.Rows" in imports(ROOT / "pufferlib/vector/_env_loop.pyx")
 
 
-def test_cython_is_pasted_nowhere():
+def test_cython_files_have_no_include():
     for path, _ in FILES:
         assert path.suffix not in CYTHON or not re.search(r"^ *include ", path.read_text(), re.MULTILINE), path
 
 
 @pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
-def test_floors(path, inside):
+def test_no_module_imports_a_higher_floor(path, inside):
     own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
     if inside.name == "__main__.py":
-        own = "cli"  # python -m is a command, wherever its module is
+        own = "cli"  # python -m is part of the command line
     if is_policy(inside):
-        own = "models"  # the policy of an environment is a part of that, which the trainer loads by name
+        own = "models"  # policies of environments are loaded by the trainer
     assert own in FLOORS, f"put {own} on a floor"
     names = set(imports(path))
     if inside not in FACADES:
         inner = {part(name) for name in names if name.partition(".")[0] == "pufferlib"}
         higher = {name for name in inner if FLOORS.get(name, 0) > FLOORS[own]}
         assert not higher, f"{own} is on floor {FLOORS[own]} and imports {higher}"
-    if FLOORS[own] < 3:
+    if FLOORS[own] < 3:  # heavy packages start at floor 3
         assert not {name.partition(".")[0] for name in names} & HEAVY
     assert not any(name.startswith("pufferlib.bindings.") for name in names), "only the registry loads bindings"
 
 
 @pytest.mark.parametrize("inside", [inside for _, inside in FILES if inside.parts[0] == "bindings"], ids=str)
-def test_a_binding_uses_no_other_binding_and_leaves_its_policy_to_the_trainer(inside):
+def test_bindings_import_no_other_binding_and_not_their_policy(inside):
     for node in ast.walk(ast.parse((ROOT / inside).read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == len(inside.parts) - 1:  # from the folder of all bindings
+        if isinstance(node, ast.ImportFrom) and node.level == len(inside.parts) - 1:  # relative import from bindings/
             assert (node.module or node.names[0].name).startswith("_")
         elif isinstance(node, ast.ImportFrom) and node.level:
             assert "policy" not in (node.module, *(alias.name for alias in node.names))

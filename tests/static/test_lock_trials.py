@@ -1,4 +1,4 @@
-"""scripts/lock --check-updates and --check-extras: what they find, try and report. Index and trial are played here."""
+"""scripts/lock --check-updates and --check-extras, with a fake package index and fake test runs."""
 
 import importlib
 import subprocess
@@ -29,7 +29,7 @@ def updates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def asked(updates: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Requests to a fake index that has the releases of NEWEST."""
+    """Replace the package index by a fake with the releases of NEWEST, and return the list of its requests."""
     seen: list[list[str]] = []
 
     def resolve(wanted: list[str], *options: Any, **more: Any) -> str:
@@ -44,14 +44,14 @@ def atari(updates: Any) -> dict[str, Any]:
     return {"atari": updates.bindings.load_facts()["atari"]}
 
 
-def test_only_other_releases_are_found(updates: Any, asked: Any) -> None:
+def test_found_yields_only_newer_releases(updates: Any, asked: Any) -> None:
     (update,) = updates.found(atari(updates).values())
     assert (update.package, update.newest) == ("ale-py", "0.13.0")
     assert str(update) == f"atari        ale-py {update.pinned} -> 0.13.0: not tried"
 
 
 @pytest.mark.parametrize("shown", RESULTS)
-def test_a_trial_installs_the_newer_release_and_tells_which_tests_failed(
+def test_check_updates_installs_the_newer_release_and_reports_failed_tests(
     shown: str, updates: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     commands: list[str] = []
@@ -71,7 +71,7 @@ def test_a_trial_installs_the_newer_release_and_tells_which_tests_failed(
     assert "1 newer releases" in capsys.readouterr().out
 
 
-def test_an_extra_is_installed_by_pip_alone(
+def test_check_extras_installs_with_plain_pip(
     updates: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     commands: list[list[str]] = []
@@ -88,7 +88,7 @@ def test_an_extra_is_installed_by_pip_alone(
     assert commands[1][-1] == f"{tmp_path / 'ours.whl'}[atari]"
 
 
-def test_the_extra_of_all_is_installed_at_once_and_none_of_its_bindings_is_left_out(
+def test_check_extras_tests_every_binding_of_common(
     updates: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     commands: list[tuple[list[str], dict[str, Any]]] = []
@@ -108,14 +108,14 @@ def test_the_extra_of_all_is_installed_at_once_and_none_of_its_bindings_is_left_
     assert options["env"]["TANK_BINDINGS"] == "all"
 
 
-def test_a_binding_without_an_extra_is_a_sentence() -> None:
+def test_check_extras_rejects_a_binding_without_an_extra() -> None:
     command = [sys.executable, ROOT / "scripts/lock", "--check-extras", "griddly"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("lock: error: griddly has no extra: it asks for gym")
 
 
-def test_a_name_that_is_no_binding_is_a_sentence() -> None:
+def test_check_updates_rejects_unknown_names() -> None:
     command = [sys.executable, ROOT / "scripts/lock", "--check-updates", "atary"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1

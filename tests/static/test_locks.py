@@ -1,4 +1,4 @@
-"""scripts/lock: the locks that are here, and what it notices and makes of a change."""
+"""scripts/lock: the committed locks, and how changes are detected and applied."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def test_locks_pin_with_hashes_and_name_no_host(path: Path) -> None:
     text = path.read_text()
     assert "://" not in text
     blocks = re.split(r"(?m)^(?=[a-z0-9])", text)[1:]
-    assert blocks or path not in LAYERS  # a binding may need nothing of its own
+    assert blocks or path not in LAYERS  # a binding may have no packages
     for block in blocks:
         assert re.match(r"[a-z0-9.-]+==\S+", block), block
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
@@ -36,7 +36,7 @@ def test_locks_agree_with_pyproject() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """Copy of everything that scripts/lock reads."""
+    """Copy all files that scripts/lock reads."""
     for part in (
         "docker/locks",
         "scripts/lib",
@@ -66,7 +66,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_a_version_changed_only_in_pyproject_is_noticed(copied: Path) -> None:
+def test_check_detects_a_version_changed_only_in_pyproject(copied: Path) -> None:
     edit(copied / "pyproject.toml", "torch==", "torch>=")
     done = lock(copied, "--check")
     assert done.returncode == 1
@@ -77,7 +77,7 @@ def test_a_version_changed_only_in_pyproject_is_noticed(copied: Path) -> None:
     assert done.stderr.endswith("; run scripts/lock\n")
 
 
-def test_a_version_changed_only_in_a_binding_is_noticed(copied: Path) -> None:
+def test_check_detects_a_version_changed_only_in_a_binding(copied: Path) -> None:
     edit(copied / "bindings/atari/binding.toml", "ale-py==", "ale-py==9")
     done = lock(copied, "--check")
     assert (done.returncode, done.stderr) == (
@@ -90,14 +90,14 @@ def test_a_version_changed_only_in_a_binding_is_noticed(copied: Path) -> None:
     assert "bindings/atari/lock.txt" in lock(copied, "--check").stderr
 
 
-def test_the_docs_show_what_a_binding_says_of_itself(copied: Path) -> None:
+def test_docs_table_is_generated_from_binding_toml(copied: Path) -> None:
     edit(copied / "bindings/atari/binding.toml", "GPL-2.0-only", "LGPL-9")
     assert "docs/bindings.md does not match the binding.toml files" in lock(copied, "--check").stderr
     lock(copied, "--extras")
     assert "| LGPL-9 | `puffer install atari` |" in (copied / "docs/bindings.md").read_text()
 
 
-def test_the_layer_of_a_new_binding_comes_after_all_others(copied: Path) -> None:
+def test_new_binding_gets_the_last_layer(copied: Path) -> None:
     (copied / "bindings/aardvark").mkdir()
     text = (copied / "bindings/atari/binding.toml").read_text().replace("Atari 2600", "Aardvark")
     (copied / "bindings/aardvark/binding.toml").write_text(text)
@@ -111,21 +111,21 @@ def test_the_layer_of_a_new_binding_comes_after_all_others(copied: Path) -> None
     assert "FROM common AS full" in (copied / "Dockerfile").read_text().partition("binding install aardvark\n")[2][:30]
 
 
-def test_two_versions_of_one_package_are_noticed(copied: Path) -> None:
+def test_check_detects_two_versions_of_a_package(copied: Path) -> None:
     edit(copied / "bindings/atari/lock.txt", "ale-py==", "ale-py==9")
     assert "the locks hold two versions of ale-py" in lock(copied, "--check").stderr
 
 
-def test_a_mistake_in_a_binding_toml_is_a_sentence(copied: Path) -> None:
+def test_unknown_key_in_binding_toml_is_a_short_error(copied: Path) -> None:
     edit(copied / "bindings/atari/binding.toml", "licence", "license")
     assert lock(copied, "--check").stderr == (
         "lock: error: atari/binding.toml: unknown key 'license'; did you mean 'licence'?\n"
     )
 
 
-def test_locks_hold_every_version_that_an_extra_pins() -> None:
+def test_locks_contain_every_version_that_extras_pin() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    del extras["compiler"]  # in no image: those that compile have gcc
+    del extras["compiler"]  # not in the images, which have gcc
     locked = {name: version.split("+")[0] for path in LOCKS for name, version in packages(path).items()}
     for requirement in (requirement for extra in extras.values() for requirement in extra if "==" in requirement):
         name, version = requirement.split("==")
@@ -141,7 +141,7 @@ def test_layers_of_one_image_share_no_package() -> None:
                 seen[name] = layer
 
 
-def test_both_builds_of_torch_need_the_same_versions() -> None:
+def test_cpu_and_cuda_builds_of_torch_need_the_same_versions() -> None:
     cpu, cuda = (packages(ROOT / "docker" / "locks" / f"torch-{device}.txt") for device in ("cpu", "cuda"))
     assert cpu.pop("torch") == cuda["torch"] + "+cpu"
     assert cpu.items() <= cuda.items()

@@ -1,4 +1,4 @@
-"""Tests see the package as its users do: they use no private attribute of it, but for those listed here."""
+"""Tests use no private names of the package, except for those listed here."""
 
 import ast
 from pathlib import Path
@@ -6,46 +6,46 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "pufferlib"
 
-#: Names that Python documents, and compiled modules, of which some have no other in front of them.
+#: Documented names of the standard library, and compiled modules, some of which have no public module in front.
 COMMON = {"_exit", "_replace", "_asdict", "_fields", *(path.stem for path in PACKAGE.rglob("_*.pyx"))}
 
-#: By file, the private names that are left, each with its reason.
+#: Allowed private names by file, each with its reason.
 LEFT = {
     "bindings/microrts_cases.py": {
-        "_allowed _java_actions _java_masks": "the arrays that Java shares show which actions it takes for legal",
-        "_started_in": "a process can start Java once",
+        "_allowed _java_actions _java_masks": "arrays shared with Java show which actions are legal",
+        "_started_in": "a process can start Java only once",
     },
     "bindings/test_bsuite.py": {
-        "_rewards": "bsuite's own",
+        "_rewards": "attribute of bsuite",
     },
     "bindings/test_crafter.py": {
-        "_env _step _world _objects _player": "crafter's own state, which no action reaches in short",
+        "_env _step _world _objects _player": "state of crafter that actions do not reach quickly",
         "_noise3": "numba's cache of what opensimplex compiles",
     },
     "bindings/test_nmmo.py": {
-        "_Nmmo": "the world with its checks of actions put back",
-        "_atn_space _validate_actions _load_map_file": "nmmo's own",
+        "_Nmmo": "the world, to restore its checks of actions",
+        "_atn_space _validate_actions _load_map_file": "attributes of nmmo",
     },
     "bindings/test_pokemon_red.py": {
         "_console": "saves a state to start from",
     },
-    "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
+    "bindings/test_retro.py": {"_lease": "environment of stable-retro"},
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
     "installation/test_doctor.py": {
-        "_run _python _import_error _torch_cuda _CUDA_PROBE": "commands and imports of machines that are not here",
+        "_run _python _import_error _torch_cuda _CUDA_PROBE": "fake commands and imports of other machines",
     },
     "installation/test_install.py": {
-        "_has_module _installed _play": "packages that are not installed here",
+        "_has_module _installed _play": "fake packages",
     },
     "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
-    "seeds/test_vectorization.py": {"_cores": "machines of other sizes"},
+    "seeds/test_vectorization.py": {"_cores": "machines with other numbers of cores"},
     "vector/test_multiprocessing.py": {
-        "_config _forkserver _forkserver_pid": "multiprocessing's own",
+        "_config _forkserver _forkserver_pid": "attributes of multiprocessing",
     },
     "vector/test_never_hangs.py": {
-        "_workers": "workers, to be killed",
+        "_workers": "workers to kill",
     },
-    "vector/test_ray.py": {"_runner _temp_dir": "an actor without Ray"},
+    "vector/test_ray.py": {"_runner _temp_dir": "actor without Ray"},
 }
 PATCHES = {"setattr", "delattr", "getattr"}
 
@@ -55,7 +55,7 @@ def is_private(name):
 
 
 def private_names(tree):
-    """Yield the line and name of every use of something private that belongs to another than ``self``."""
+    """Yield the line and name of every use of a private name, except attributes of ``self`` and ``cls``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
@@ -80,5 +80,5 @@ def test_only_listed_private_names_are_used():
         listed = {name for names in LEFT.get(file, {}) for name in names.split()}
         found += [f"{file}:{line}: {name}" for line, name in used if name not in listed]
         needless += [f"{file}: {name}" for name in sorted(listed - {name for _, name in used})]
-    assert not found, "use what is public, or make it so:\n" + "\n".join(found)
-    assert not needless, "take these off the list:\n" + "\n".join(needless)
+    assert not found, "use public names, or make these public:\n" + "\n".join(found)
+    assert not needless, "remove these unused names from LEFT:\n" + "\n".join(needless)

@@ -1,4 +1,4 @@
-"""The front door under bad conditions: a sentence that says what to do, and an exit code other than 0."""
+"""scripts/tank and scripts/test under bad conditions: a message that says what to do, and a nonzero exit code."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ SCRIPTS = sorted(
 )
 
 
-def test_an_unknown_flag_before_the_verb_is_named(sandbox: Sandbox) -> None:
+def test_unknown_flag_before_the_verb_is_an_error(sandbox: Sandbox) -> None:
     status, output = sandbox.docker().run("tank", "--gpu")
     assert status == 2
     assert (
@@ -58,7 +58,7 @@ DOCKER_FAULTS = {
 
 @pytest.mark.parametrize("fault", DOCKER_FAULTS)
 @pytest.mark.parametrize("script", ["tank", "test"])
-def test_a_fault_of_the_engine_says_what_to_do(sandbox: Sandbox, script: str, fault: str) -> None:
+def test_engine_faults_are_explained(sandbox: Sandbox, script: str, fault: str) -> None:
     arguments, settings, sentences = DOCKER_FAULTS[fault]
     status, output = sandbox.python().docker().run(script, *arguments, **settings)
     assert status == 1, output
@@ -66,14 +66,14 @@ def test_a_fault_of_the_engine_says_what_to_do(sandbox: Sandbox, script: str, fa
     assert not any(" run " in call for call in sandbox.calls())
 
 
-def test_a_device_that_no_image_is_for_is_answered_with_those_that_there_are(sandbox: Sandbox) -> None:
+def test_unknown_device_lists_the_valid_ones(sandbox: Sandbox) -> None:
     status, output = sandbox.docker().run("tank", TANK_DEVICE="rocm")
     assert status == 2
     assert output.endswith("tank: TANK_DEVICE must be cpu or cuda, got rocm; change it in the environment or in .env\n")
     assert not any(" build " in call for call in sandbox.calls())
 
 
-def test_asking_for_docker_without_a_client_says_how_to_get_one(sandbox: Sandbox) -> None:
+def test_docker_flag_without_a_client_is_explained(sandbox: Sandbox) -> None:
     status, output = sandbox.python().run("tank", "--docker")
     assert status == 1
     assert "scripts/docker-engine" in output
@@ -89,7 +89,7 @@ PIP_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", PIP_FAULTS)
-def test_a_failed_installation_shows_the_reason_and_says_what_to_do(sandbox: Sandbox, fault: str) -> None:
+def test_failed_installation_is_explained(sandbox: Sandbox, fault: str) -> None:
     printed, sentence = PIP_FAULTS[fault]
     status, output = sandbox.python().run("tank", "--local", FAKE_PIP=f'echo "{printed}" >&2; exit 1')
     assert status == 1
@@ -98,7 +98,7 @@ def test_a_failed_installation_shows_the_reason_and_says_what_to_do(sandbox: San
     assert not (sandbox.root / ".venv/tank-stamp").exists()
 
 
-def test_a_wrong_python_is_named_with_the_one_that_is_needed(sandbox: Sandbox) -> None:
+def test_wrong_python_version_is_an_error(sandbox: Sandbox) -> None:
     sandbox.fake("cc", "true")
     sandbox.fake("python3", "[ $1 = --version ] && echo Python 3.12.1 || exit 1")
     status, output = sandbox.run("test", "--local")
@@ -108,13 +108,13 @@ def test_a_wrong_python_is_named_with_the_one_that_is_needed(sandbox: Sandbox) -
 
 
 @pytest.mark.parametrize("part", ["venv", "its C headers"])
-def test_a_python_that_lacks_a_part_is_named(sandbox: Sandbox, part: str) -> None:
+def test_incomplete_python_is_an_error(sandbox: Sandbox, part: str) -> None:
     status, output = sandbox.python().run("tank", FAKE_PROBE=f"echo '{part}'")
     assert status == 1
     assert f"python3.11 is Python 3.11 but lacks {part}; install it" in output
 
 
-def test_a_missing_compiler_is_named_before_anything_is_downloaded(sandbox: Sandbox) -> None:
+def test_missing_compiler_is_reported_before_downloads(sandbox: Sandbox) -> None:
     sandbox.python().fake("cc", "true")
     (sandbox.bin / "cc").unlink()
     status, output = sandbox.run("tank", "--local")
@@ -126,7 +126,7 @@ def test_a_missing_compiler_is_named_before_anything_is_downloaded(sandbox: Sand
 
 @pytest.fixture
 def read_only(sandbox: Sandbox) -> Iterator[Sandbox]:
-    """Root may write wherever permissions forbid it, so for root the checkout is mounted read-only."""
+    """Make the checkout read-only. Root ignores permissions, so for root it is mounted read-only."""
     root = str(sandbox.root)
     if os.geteuid() != 0:
         sandbox.root.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -139,7 +139,7 @@ def read_only(sandbox: Sandbox) -> Iterator[Sandbox]:
     subprocess.run(["umount", root], check=True)
 
 
-def test_a_read_only_checkout_says_so(read_only: Sandbox) -> None:
+def test_read_only_checkout_is_an_error(read_only: Sandbox) -> None:
     status, output = read_only.python().run("tank", "--local")
     assert status == 1
     assert "cannot be written; use a checkout that belongs to you" in output
@@ -147,7 +147,7 @@ def test_a_read_only_checkout_says_so(read_only: Sandbox) -> None:
 
 @pytest.fixture
 def full_disk(sandbox: Sandbox) -> Iterator[Sandbox]:
-    """A checkout whose .venv lies on a disk of 64 KiB."""
+    """Mount a disk of 64 KiB at .venv."""
     venv = sandbox.root / ".venv"
     venv.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", venv], capture_output=True).returncode:
@@ -156,7 +156,7 @@ def full_disk(sandbox: Sandbox) -> Iterator[Sandbox]:
     subprocess.run(["umount", venv], check=True)
 
 
-def test_a_full_disk_is_reported_as_one(full_disk: Sandbox) -> None:
+def test_full_disk_is_reported(full_disk: Sandbox) -> None:
     fill = 'cat /dev/zero >"${0%/bin/*}/package"'
     status, output = full_disk.python().run("tank", "--local", FAKE_PIP=fill)
     assert status == 1
@@ -164,13 +164,13 @@ def test_a_full_disk_is_reported_as_one(full_disk: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("way", ["--local", "--docker"])
-def test_ctrl_c_during_the_set_up_says_what_to_do_and_exits_130(sandbox: Sandbox, way: str) -> None:
+def test_ctrl_c_during_setup_exits_with_130(sandbox: Sandbox, way: str) -> None:
     wait = 'touch "$FAKE_LOG.waiting"; sleep 20; exit 1'
     process = sandbox.python().docker().start("tank", way, FAKE_PIP=wait, FAKE_BUILD=wait)
     sandbox.wait_for("waiting")
     output = None
     while output is None:
-        # The fake may be just between two programs, where a shell does not hear the signal: then press again.
+        # A shell can miss the signal between two programs, so send it again.
         os.killpg(process.pid, signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             output, _ = process.communicate(timeout=2)
@@ -178,11 +178,11 @@ def test_ctrl_c_during_the_set_up_says_what_to_do_and_exits_130(sandbox: Sandbox
     assert "interrupted; finished steps are kept, run the same command again" in output
 
 
-# Rules that every script keeps
+# Rules for all scripts
 
 
-def test_documented_commands_whose_output_is_kept_leave_the_log_of_the_build_out() -> None:
-    # Compose writes that log to the standard output, in front of what the command prints.
+def test_documented_commands_with_piped_output_are_quiet() -> None:
+    # Compose writes the build log to stdout, in front of the output of the command.
     kept = re.compile(r"docker compose (?!--progress quiet)[^`#\n|]*\brun\b[^`#\n|>]*[|>]")
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("compose*.yaml")]
     assert pages
@@ -190,7 +190,7 @@ def test_documented_commands_whose_output_is_kept_leave_the_log_of_the_build_out
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_script_is_short_strict_and_has_help(script: Path) -> None:
+def test_every_script_is_short_and_strict_and_has_help(script: Path) -> None:
     text = script.read_text()
     assert os.access(script, os.X_OK)
     assert "set -euo pipefail" in text

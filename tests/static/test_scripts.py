@@ -1,7 +1,6 @@
-"""The front door: which way scripts/tank and scripts/test take, what passes through, and how they end.
+"""scripts/tank and scripts/test: the choice between Docker and .venv, arguments, variables, and signals.
 
-What the scripts do when all is well is seen by running them, which CI does both ways. Here `docker`, `python3.11`
-and their like are stand-ins.
+`docker`, `python3.11` and similar programs are fakes here. CI also runs the real scripts, with Docker and without.
 """
 
 import os
@@ -14,11 +13,11 @@ import pytest
 
 from tests.static.sandbox import FAKE_PYTHON, Sandbox
 
-# A job that `docker stop` ends, as it does a training, which then writes its checkpoint.
+# A job that writes a checkpoint when `docker stop` stops it, like a training run.
 LONG_RUN = 'sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; echo $$ >"$FAKE_LOG.client"; wait'
 
 
-# Which way is taken, and what passes through
+# Choice between Docker and .venv, arguments and variables
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ LONG_RUN = 'sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; e
         (["shell", "-c", "ls"], "tank bash -c ls"),
     ],
 )
-def test_tank_runs_the_compose_service_where_an_engine_answers(
+def test_tank_runs_the_compose_service_if_an_engine_answers(
     sandbox: Sandbox, arguments: list[str], expected: str
 ) -> None:
     status, output = sandbox.docker().run("tank", *arguments)
@@ -40,7 +39,7 @@ def test_tank_runs_the_compose_service_where_an_engine_answers(
     assert "using the Docker engine: docker compose run --rm tank (.venv instead: --local)" in output
 
 
-def test_test_runs_its_compose_service_with_the_arguments_of_pytest(sandbox: Sandbox) -> None:
+def test_test_passes_pytest_arguments_to_its_compose_service(sandbox: Sandbox) -> None:
     assert sandbox.docker().run("test", "-k", "spaces")[0] == 0
     assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T test -k spaces"
 
@@ -55,14 +54,14 @@ def test_test_runs_its_compose_service_with_the_arguments_of_pytest(sandbox: San
     ],
     ids=str,
 )
-def test_test_runs_a_tier_on_all_cores_and_chosen_tests_in_one_process(
+def test_test_runs_tiers_on_all_cores_and_selected_tests_in_one_process(
     sandbox: Sandbox, arguments: list[str], expected: str
 ) -> None:
     assert sandbox.docker().run("test", *arguments)[0] == 0
     assert sandbox.compose_run() == f"docker compose --progress quiet run --rm -T test {expected}"
 
 
-def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sandbox) -> None:
+def test_scripts_set_up_a_venv_once_without_an_engine(sandbox: Sandbox) -> None:
     status, output = sandbox.python().run("tank")
     assert status == 0, output
     assert "no Docker engine answers, so using .venv" in output
@@ -74,7 +73,7 @@ def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sa
     assert sum("pip -m pip" in call for call in sandbox.calls()) == 3, "the second run installed again"
 
 
-def test_inside_a_container_of_ours_nothing_is_installed(sandbox: Sandbox) -> None:
+def test_nothing_is_installed_inside_our_containers(sandbox: Sandbox) -> None:
     sandbox.fake("tank-entrypoint", "true")
     sandbox.fake("tank-develop", 'echo tank-develop >>"$FAKE_LOG"')
     sandbox.fake("python", FAKE_PYTHON)
@@ -84,7 +83,7 @@ def test_inside_a_container_of_ours_nothing_is_installed(sandbox: Sandbox) -> No
     assert sandbox.calls() == ["tank-develop", "pytest -x"]
 
 
-def test_test_adds_its_extra_to_what_is_installed_already(sandbox: Sandbox) -> None:
+def test_test_adds_its_extras_to_the_installed_ones(sandbox: Sandbox) -> None:
     sandbox.python().run("tank", "--local")
     status, output = sandbox.run("test", "--local", "-x")
     assert status == 0, output
@@ -94,7 +93,7 @@ def test_test_adds_its_extra_to_what_is_installed_already(sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize("changed", ["pyproject.toml", "CMakeLists.txt", "pufferlib/new.py", "pufferlib/new.pyx"])
-def test_a_change_of_the_build_or_the_sources_installs_again(sandbox: Sandbox, changed: str) -> None:
+def test_changed_build_files_or_sources_are_installed_again(sandbox: Sandbox, changed: str) -> None:
     sandbox.python().run("tank", "--local")
     before = len(sandbox.calls())
     with (sandbox.root / changed).open("a") as file:
@@ -103,7 +102,7 @@ def test_a_change_of_the_build_or_the_sources_installs_again(sandbox: Sandbox, c
     assert len(sandbox.calls()) > before + 1
 
 
-def test_the_cpu_build_of_torch_is_asked_for_first_and_any_other_build_last(sandbox: Sandbox) -> None:
+def test_cpu_build_of_torch_is_tried_first(sandbox: Sandbox) -> None:
     status, output = sandbox.python().run("tank", FAKE_PIP='[[ "$*" != *+cpu* && "$*" != *uv ]]')
     assert status == 0, output
     installs = [call.split()[-1] for call in sandbox.calls() if "torch==" in call or call.endswith("uv")]
@@ -111,7 +110,7 @@ def test_the_cpu_build_of_torch_is_asked_for_first_and_any_other_build_last(sand
     assert installs == [f"{version}+cpu", "uv", version]
 
 
-def test_a_gpu_gets_the_cuda_build_and_the_compose_override(sandbox: Sandbox) -> None:
+def test_gpu_selects_cuda_build_and_compose_override(sandbox: Sandbox) -> None:
     sandbox.python().docker().fake("nvidia-smi", "echo 580.65.06")
     sandbox.run("tank", "--local")
     assert not any("+cpu" in call for call in sandbox.calls())
@@ -121,7 +120,7 @@ def test_a_gpu_gets_the_cuda_build_and_the_compose_override(sandbox: Sandbox) ->
 
 
 @pytest.mark.parametrize("way", ["--docker", "--local"])
-def test_a_gpu_whose_driver_is_too_old_for_cuda_is_named_and_left_alone(sandbox: Sandbox, way: str) -> None:
+def test_gpu_with_old_driver_is_reported_and_not_used(sandbox: Sandbox, way: str) -> None:
     sandbox.python().docker().fake("nvidia-smi", "echo 535.104.05")
     status, output = sandbox.run("tank", way)
     assert status == 0, output
@@ -129,14 +128,14 @@ def test_a_gpu_whose_driver_is_too_old_for_cuda_is_named_and_left_alone(sandbox:
     assert ("compose.gpu.yaml" if way == "--docker" else "for the NVIDIA GPU") not in output
 
 
-def test_the_authorities_that_this_machine_trusts_are_given_to_the_build(sandbox: Sandbox) -> None:
+def test_build_gets_the_certificates_of_the_host(sandbox: Sandbox) -> None:
     bundle = sandbox.home / "bundle.pem"
     bundle.touch()
     sandbox.docker().run("tank", SSL_CERT_FILE=str(bundle), FAKE_BUILD='echo "$TANK_CA" >>"$FAKE_LOG"')
     assert str(bundle) in sandbox.calls()
 
 
-def test_a_build_that_fails_is_tried_again_with_a_wheel_from_pip_s_settings(sandbox: Sandbox) -> None:
+def test_failed_build_is_retried_with_a_wheel_from_pip_settings(sandbox: Sandbox) -> None:
     wheel = f"{sandbox.root}/docker/wheels/cpu/torch.whl"
     (sandbox.root / "docker/wheels/cpu").mkdir(parents=True)
     status, output = sandbox.docker().run("tank", FAKE_BUILD=f"[ -e {wheel} ]", FAKE_WHEELS=f"touch {wheel}")
@@ -144,7 +143,7 @@ def test_a_build_that_fails_is_tried_again_with_a_wheel_from_pip_s_settings(sand
     assert sum(" build " in call for call in sandbox.calls()) == 2
 
 
-def test_the_user_s_own_choice_of_device_is_kept(sandbox: Sandbox) -> None:
+def test_device_chosen_by_the_user_is_kept(sandbox: Sandbox) -> None:
     sandbox.docker().fake("nvidia-smi", "echo 580.65.06")
     (sandbox.root / ".env").write_text("TANK_DEVICE=cpu\n")
     sandbox.run("tank")
@@ -154,13 +153,13 @@ def test_the_user_s_own_choice_of_device_is_kept(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("arguments", "command"), [([], "{}"), (["--docker", "list"], "{} --docker"), (["shell"], None)], ids=str
 )
-def test_puffer_learns_by_which_command_it_was_run(sandbox: Sandbox, arguments: list[str], command: str | None) -> None:
+def test_docker_run_sets_puffer_command(sandbox: Sandbox, arguments: list[str], command: str | None) -> None:
     sandbox.docker().run("tank", *arguments, FAKE_RUN='echo "as: ${PUFFER_COMMAND:-}" >>"$FAKE_LOG"')
     assert sandbox.calls()[-1] == f"as: {(command or '').format(sandbox.root / 'scripts/tank')}"
     assert ("--env PUFFER_COMMAND" in sandbox.calls()[-2]) == (command is not None)
 
 
-def test_variables_of_trackers_hubs_and_of_e_reach_the_container(sandbox: Sandbox) -> None:
+def test_tracker_hub_and_e_variables_are_passed_to_the_container(sandbox: Sandbox) -> None:
     settings = {"WANDB_TAGS": "a", "HF_TOKEN": "b", "HF_HOME": "/of/the/host", "OTHER": "c"}
     shows = 'echo "$HF_TOKEN $MINE" >>"$FAKE_LOG"'
     status, output = sandbox.docker().run("tank", "-e", "MINE=1 2", "-e", "OTHER", "list", FAKE_RUN=shows, **settings)
@@ -172,52 +171,50 @@ def test_variables_of_trackers_hubs_and_of_e_reach_the_container(sandbox: Sandbo
     assert sandbox.calls()[-1] == "b 1 2"
 
 
-def test_e_sets_a_variable_of_the_local_way(sandbox: Sandbox) -> None:
+def test_e_sets_a_variable_in_local_runs(sandbox: Sandbox) -> None:
     sandbox.python().fake("python3.11", FAKE_PYTHON.replace("} $*", "} $*, ${MINE:-}"))
     assert sandbox.run("tank", "--local", "-e", "MINE=3", "list")[0] == 0
     assert sandbox.calls()[-1] == "puffer list, 3"
 
 
 @pytest.mark.parametrize("given", [[], ["=1"], ["a-b=1"]], ids=str)
-def test_e_takes_the_name_of_a_variable(sandbox: Sandbox, given: list[str]) -> None:
+def test_e_rejects_invalid_names(sandbox: Sandbox, given: list[str]) -> None:
     status, output = sandbox.run("tank", "-e", *given)
     assert status == 2
     assert output.startswith(f"tank: -e takes NAME or NAME=VALUE, got '{''.join(given)}'")
 
 
-def test_the_local_way_tells_puffer_by_which_command_it_was_run(sandbox: Sandbox) -> None:
+def test_local_run_sets_puffer_command(sandbox: Sandbox) -> None:
     sandbox.python().fake("python3.11", FAKE_PYTHON.replace("} $*", "} $*, as ${PUFFER_COMMAND:-}"))
     sandbox.run("tank", "--local", "list")
     assert sandbox.calls()[-1] == f"puffer list, as {sandbox.root}/scripts/tank --local"
 
 
 @pytest.mark.parametrize(("device", "disk"), [("cpu", "about 5 minutes and 8 GB"), ("cuda", "about 10 minutes and 16")])
-def test_the_first_build_says_before_how_long_it_takes_and_how_large_it_gets(
-    sandbox: Sandbox, device: str, disk: str
-) -> None:
+def test_first_build_prints_its_expected_time_and_size(sandbox: Sandbox, device: str, disk: str) -> None:
     _, output = sandbox.docker().run("tank", FAKE_IMAGE="false", TANK_DEVICE=device, FAKE_BUILD="echo the build")
     assert disk in output.partition("the build")[0]
 
 
-def test_an_image_is_built_with_labels_that_tell_its_commit(sandbox: Sandbox) -> None:
+def test_image_is_built_with_its_commit_as_label(sandbox: Sandbox) -> None:
     sandbox.docker().fake("git", "echo 0123abc")
     sandbox.run("tank", FAKE_BUILD='echo "built from $TANK_REVISION" >>"$FAKE_LOG"')
     assert "built from 0123abc" in sandbox.calls()
 
 
-def test_images_that_an_edit_leaves_without_a_name_are_removed_and_no_others(sandbox: Sandbox) -> None:
+def test_only_our_dangling_images_are_pruned(sandbox: Sandbox) -> None:
     sandbox.docker().run("tank")
     assert [call for call in sandbox.calls() if "prune" in call] == [
         "docker image prune --force --filter label=tank.target"
     ]
 
 
-# Ends without a terminal: nothing is left running
+# Signals without a terminal
 
 
 @pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
 @pytest.mark.parametrize("to", ["the script", "all that run in front"])
-def test_a_signal_stops_the_container_and_shows_its_last_words(sandbox: Sandbox, name: str, to: str) -> None:
+def test_signal_stops_the_container_and_shows_its_remaining_output(sandbox: Sandbox, name: str, to: str) -> None:
     number = signal.Signals[f"SIG{name}"]
     process = sandbox.docker().start("tank", FAKE_RUN=LONG_RUN)
     sandbox.wait_for("client")
@@ -230,13 +227,13 @@ def test_a_signal_stops_the_container_and_shows_its_last_words(sandbox: Sandbox,
     assert set(calls[calls.index(run) + 1 :]) == {f"docker stop --time 30 {run.partition('--name ')[2].split()[0]}"}
 
 
-def test_a_container_that_compose_left_behind_is_stopped(sandbox: Sandbox) -> None:
+def test_container_is_stopped_if_compose_was_killed(sandbox: Sandbox) -> None:
     status, _ = sandbox.docker().run("tank", FAKE_RUN="kill -KILL $$")
     assert status == 137
     assert sandbox.calls()[-1].startswith("docker stop puffertank-tank-")
 
 
-def test_two_runs_at_once_have_containers_of_their_own(sandbox: Sandbox) -> None:
+def test_each_run_has_its_own_container_name(sandbox: Sandbox) -> None:
     sandbox.docker().run("tank")
     sandbox.run("tank")
     names = [call.partition("--name ")[2].split()[0] for call in sandbox.calls() if " run " in call]
@@ -244,11 +241,11 @@ def test_two_runs_at_once_have_containers_of_their_own(sandbox: Sandbox) -> None
 
 
 @pytest.mark.parametrize("piped", [False, True])
-def test_with_a_terminal_compose_takes_the_place_of_the_script(sandbox: Sandbox, piped: bool) -> None:
+def test_script_is_replaced_by_compose_in_a_terminal(sandbox: Sandbox, piped: bool) -> None:
     command = f"'{sandbox.root}/scripts/tank' {'| cat' if piped else ''}"
     environment = {"PATH": str(sandbox.docker().bin), "HOME": str(sandbox.home), "FAKE_LOG": str(sandbox.log)}
     terminal, ours = pty.openpty()
     subprocess.run(["bash", "-c", command], env=environment, stdin=ours, stdout=ours, stderr=ours, timeout=30)
     os.close(ours), os.close(terminal)
-    # Where the output goes elsewhere, Ctrl-C comes as a signal, which would leave the container running.
+    # If the output is piped, Ctrl-C arrives as a signal, which would leave the container running.
     assert (" -T --name " in sandbox.calls()[-1]) == piped

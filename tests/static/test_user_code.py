@@ -1,4 +1,4 @@
-"""Type checkers know what the public functions return: a user's file passes mypy's strict mode."""
+"""Type checkers know the return types of public functions. User code passes mypy's strict mode."""
 
 import importlib.util
 import os
@@ -16,12 +16,12 @@ USER_CODE = Path(__file__).with_name("user_code.py")
 @pytest.mark.all
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed: pip install -e '.[lint]'")
-def test_a_users_file_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
+def test_user_code_passes_mypy_strict(tmp_path: Path) -> None:
     shutil.copy(USER_CODE, tmp_path)
     found = importlib.util.find_spec("pufferlib")
     assert found is not None
     assert found.origin is not None
-    # Type checkers do not follow the import hook of an editable installation: there the sources are on their path.
+    # Type checkers do not follow the import hook of an editable installation, so add the sources to their path.
     path = {} if "site-packages" in found.origin else {"MYPYPATH": str(ROOT)}
     command = [
         sys.executable,

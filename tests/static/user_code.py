@@ -1,4 +1,4 @@
-"""What a user writes after the README and the tutorials: no call returns Any, and none needs an ignore."""
+"""User code as in the README and the tutorials. No call returns Any, and none needs a type-ignore comment."""
 
 from pathlib import Path
 from typing import Any, assert_type
@@ -63,7 +63,7 @@ def vectorization() -> None:
 
 
 class Network(Policy):
-    """A network of the user's."""
+    """Network defined by the user."""
 
     def forward_eval(
         self, observations: torch.Tensor, state: dict[str, torch.Tensor] | None = None
@@ -72,7 +72,7 @@ class Network(Policy):
 
 
 class Stop(Callback):
-    """A callback of the user's."""
+    """Callback defined by the user."""
 
     def on_update(self, trainer: Trainer, metrics: dict[str, float]) -> None:
         if metrics.get("score", 0.0) > 1:
