@@ -1,4 +1,4 @@
-"""docs/add-an-environment.md, followed word for word: outside of the repository, and in a copy of it."""
+"""The commands of docs/add-an-environment.md work, outside of the repository and in a copy of it."""
 
 import contextlib
 import importlib.util
@@ -36,12 +36,12 @@ pytestmark = [
 
 
 def blocks(language):
-    """The code blocks of the page in this language."""
+    """Return the code blocks of the page in this language."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def run(command, tree, path="", code=0):
-    """Runs in ``tree`` without ``site``: its .pth files would import the installed package instead."""
+    """Run a command in ``tree`` without ``site``, whose .pth files would import the installed package."""
     packages = [entry for entry in sys.path if entry.endswith("-packages")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), *packages]), "PATH": f"{path}:{os.environ['PATH']}"}
     done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
@@ -50,7 +50,7 @@ def run(command, tree, path="", code=0):
 
 
 def build(tree, tmp_path):
-    """Compile the module that has all environments in C; the others are those of the installed package."""
+    """Compile the module with all C environments. Other modules are copied from the installed package."""
     import cmake
     import ninja
 
@@ -61,7 +61,7 @@ def build(tree, tmp_path):
     cython.chmod(0o755)
     path = f"{tools}:{cmake.CMAKE_BIN_DIR}:{ninja.BIN_DIR}"
     out = tmp_path / "out"
-    # Not optimised, which takes a fraction of the time.
+    # A debug build takes a fraction of the time.
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", f"-DPython_EXECUTABLE={sys.executable}"]
     run(["cmake", "-S", tree, "-B", out, *options], tree, path)
     run(["cmake", "--build", out, "--target", OCEAN], tree, path)
@@ -85,7 +85,7 @@ def test_unsupported_platform_is_an_error(tmp_path):
 
 
 def test_documented_c_file_plays_and_learns(tmp_path, monkeypatch):
-    """With the settings of the template, in a fifth of their steps: it goes to the door instead of to and fro."""
+    """A fifth of the template's training steps are enough to learn to walk straight to the door."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     new, train, check, *_ = (block.split() for block in blocks("sh"))
@@ -100,10 +100,10 @@ def test_documented_c_file_plays_and_learns(tmp_path, monkeypatch):
     with contextlib.closing(Trainer(load_config(train[2], {"train.device": "cpu"}), tmp_path)) as trainer:
         lengths = []
         while trainer.agent_steps < trainer.config.train.total_timesteps / 5:
-            lengths.append(trainer.step().get("environment/episode_length"))  # None where no episode was reported
+            lengths.append(trainer.step().get("environment/episode_length"))  # None if no episode was reported
     reported = [length for length in lengths if length]
     assert reported[0] > 3 * reported[-1]
-    assert reported[-1] < 6  # 5 at best, from a random cell
+    assert reported[-1] < 6  # at best 5 on average, from a random cell
 
 
 def test_documented_ocean_environment_works(tmp_path):

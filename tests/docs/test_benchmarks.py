@@ -1,4 +1,4 @@
-"""The benchmarks run, and their tables say what was measured."""
+"""The benchmarks run, and their tables show the measurements."""
 
 import importlib
 import json
@@ -17,13 +17,13 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def report():
-    """The module of rows."""
+    """Return the contents of benchmarks/report.py."""
     return runpy.run_path(str(FOLDER / "report.py"))
 
 
 @pytest.fixture
 def speed(monkeypatch):
-    """The module of published figures."""
+    """Return the module benchmarks/speed.py."""
     monkeypatch.syspath_prepend(FOLDER)
     return importlib.import_module("speed")
 
@@ -130,7 +130,7 @@ def test_ocean_table_shows_rates_and_gain_of_a_second_thread(speed, report):
         ({"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 90.0]}, "yes"),
         ({"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 50.0]}, "NO"),
         ({"ours": [7.0], "theirs": [700.0]}, "NO"),
-        ({"ours": [7.0], "theirs": [700.0], "limit": [7.5]}, "NO"),  # a limit excuses nothing
+        ({"ours": [7.0], "theirs": [700.0], "limit": [7.5]}, "NO"),  # the limit does not matter
         ({"ours": [4.0]}, "no theirs"),
         ({}, "no ours"),
     ],
@@ -165,7 +165,7 @@ def test_line_shows_measured_and_skipped_rows(report):
 
 @pytest.fixture
 def checkout(speed, tmp_path, monkeypatch):
-    """A repository with one commit, of which ``speed`` publishes the figures; returns the function that runs git."""
+    """Create a repository with one commit for ``speed``, and return a function that runs git in it."""
     if shutil.which("git") is None:
         pytest.skip("git is not here; CI runs this outside the image")
 
@@ -182,12 +182,12 @@ def checkout(speed, tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "CURVES", tmp_path / "curves")
     git("init", "-q")
     git("add", ".")
-    git("commit", "-qm", "Begin")
+    git("commit", "-qm", "Initial commit")
     return git
 
 
 def result_of(report, commit, is_whole, **medians):
-    """Return what a benchmark writes, with a row for each keyword."""
+    """Return the results of a benchmark with a row for each keyword."""
     machine = {"commit": commit, "date": "2026-11-26", "cpu": "fast", "cpus": 2}
     rows = [report["Row"](name, "us", figures={"ours": [us]} if us else {}) for name, us in medians.items()]
     return {"machine": machine, "is_whole": is_whole, "rows": [row.as_dict() for row in rows]}
@@ -263,5 +263,5 @@ def test_training_results_exceed_random_play():
     records = [json.loads(path.read_text()) for path in sorted(page["CURVES"].glob("*.json"))]
     low = {r["env_name"]: r["score"] - page["half_width"](r, "score") for r in records}
     high = {r["env_name"]: r["random_score"] + page["half_width"](r, "random_score") for r in records}
-    assert [r["env_name"] for r in records if r["episodes"] < 16] == []  # so few make no interval
+    assert [r["env_name"] for r in records if r["episodes"] < 16] == []  # too few for a confidence interval
     assert [name for name in low if low[name] <= high[name]] == []

@@ -1,6 +1,7 @@
-"""The single files in the shape of CleanRL's run on Gymnasium's vectorization and on ours, and with our policies.
+"""The examples in the style of CleanRL run on Gymnasium's vectorization and on ours, and with our policies.
 
-Not here: ppo_atari_envpool.py on EnvPool itself, which is installed nowhere."""
+EnvPool is not installed, so ppo_atari_envpool.py is tested only on our environments.
+"""
 
 import functools
 import importlib.util
@@ -24,7 +25,7 @@ def example(request, monkeypatch):
 
 
 def load(name, monkeypatch):
-    """The file as a module, of which workers know nothing."""
+    """Import an example as a module that worker processes cannot import."""
     if name != "ppo":
         pytest.importorskip("ale_py")
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")

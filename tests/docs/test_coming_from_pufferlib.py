@@ -1,4 +1,4 @@
-"""The page "Coming from PufferLib 2 and 3": it has every public name of both, and what it says of each is true."""
+"""The page "Coming from PufferLib 2 and 3" has every public name of both, with correct replacements."""
 
 import dataclasses
 import importlib
@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "coming-from-pufferlib.md"
 ROW = re.compile(r"^\| `([^`]+)` \| ([23, ]+) \| (.+) \|$", re.MULTILINE)
 ROWS = [row.groups() for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
 
-#: Classes and functions of PufferLib 3.0.0, by module; those of pufferlib/pufferlib.py stand in the package.
+#: Classes and functions of PufferLib 3.0.0, by module. The package itself exports the names of pufferlib/pufferlib.py.
 OF_3 = {
     "": """set_buffers PufferEnv ResizeObservation ClipAction EpisodeStats PettingZooWrapper MeanOverAgents
         MultiagentEpisodeStats EnvironmentSetupError APIUsageError InvalidAgentError GymToGymnasium
@@ -33,7 +33,7 @@ OF_3 = {
         Carbs""",
     ".vector": "recv_precheck send_precheck reset step Serial Multiprocessing Ray make make_seeds check_envs autotune",
 }
-#: Of 2.0.6 what 3 has no more, or elsewhere.
+#: Names of 2.0.6 that 3 has removed or moved.
 ONLY_OF_2 = {
     ".cleanrl": "Policy RecurrentPolicy",
     ".environment": "PufferEnv",
@@ -48,7 +48,7 @@ ONLY_OF_2 = {
     ".wrappers": "GymToGymnasium PettingZooTruncatedWrapper",
 }
 COMMANDS_OF_3 = "train eval sweep autotune profile export"
-#: Flags, and keys of the section train of the settings, of 3.0.0.
+#: Flags and settings of 3.0.0.
 FLAGS_OF_3 = """load-model-path load-id render-mode save-frames gif-path fps max-runs wandb wandb-project wandb-group
     neptune neptune-name neptune-project local-rank tag"""
 VEC_OF_3 = "backend num-envs num-workers batch-size zero-copy seed"
@@ -59,7 +59,12 @@ TRAIN_OF_3 = """name project seed torch-deterministic cpu-offload device optimiz
 
 
 def resolve(dotted):
-    """The module, or attribute of one, that ``dotted`` names; raises if there is none."""
+    """Return the module or attribute with this dotted name.
+
+    Raises:
+        AttributeError: There is no such attribute.
+        ModuleNotFoundError: There is no such module.
+    """
     module, _, rest = dotted, "", ""
     while True:
         try:
@@ -75,7 +80,7 @@ def resolve(dotted):
 
 def check(old, here):
     if here.startswith("absent: "):
-        assert len(here) > len("absent: ") + 10, "say why"
+        assert len(here) > len("absent: ") + 10, "give a reason"
         return
     new = old if here == "same" else re.match("`([^`]+)`", here)[1]
     if new.startswith("puffer "):

@@ -1,4 +1,4 @@
-"""The docs are true: their Python runs, their links lead somewhere, and the version is one and the same."""
+"""Python code and links in the docs work, and all versions agree."""
 
 import importlib.metadata
 import os
@@ -19,11 +19,11 @@ from tests.tiers import once
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 IN_THE_DAY = [ROOT / name for name in ("README.md", "docs/emulate.md", "docs/vectorize.md", "docs/envpool.md")]
-FOLLOWED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # test_add_an_environment.py builds what it adds
+TESTED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # tested by test_add_an_environment.py
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUED = "# (continued)"
-# Each program in a module __main__ of its own, as if it had been pasted into a fresh interpreter. Where it imports a
-# framework that warns of itself, warnings are no errors.
+# Runs each program in its own module __main__, like in a new interpreter. Warnings are not errors in programs that import
+# a framework with warnings of its own.
 RUN_EACH = """
 import sys, types, warnings
 page, *programs = sys.argv[1:]
@@ -45,13 +45,13 @@ def page_id(page: Path) -> str:
 
 
 def has_python(page: Path) -> bool:
-    return page != FOLLOWED_ELSEWHERE and PYTHON.search(page.read_text(encoding="utf-8")) is not None
+    return page != TESTED_ELSEWHERE and PYTHON.search(page.read_text(encoding="utf-8")) is not None
 
 
 def programs_of(page: Path) -> list[str]:
-    """The Python blocks of a page, each with those that continue it; each line where it stands in the page.
+    """Return the Python blocks of a page, joined with the blocks that continue them, with their original line numbers.
 
-    Those for a framework that is not installed are left out.
+    Blocks for a framework that is not installed are left out.
     """
     text = page.read_text(encoding="utf-8")
     programs: list[str] = []
@@ -64,7 +64,7 @@ def programs_of(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The names that links may use for the headings of a page, as GitHub and its kin derive them."""
+    """Return the anchors of the headings of a page, as GitHub and similar sites derive them."""
     headings = HEADING.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -89,12 +89,12 @@ def test_links_have_targets(page: Path) -> None:
 
 
 def test_docs_never_install_pufferlib_from_an_index() -> None:
-    """There the name belongs to another project: hints say ``puffer install NAME``, or the checkout's path."""
+    """On the package index, the name belongs to another project. Use ``puffer install NAME`` or a path instead."""
     folders = ("pufferlib", "bindings", "docs", "examples", "scripts", "docker", ".devcontainer")
     files = [
         file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".sh", "")
     ]
-    pages = [page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"]  # what was so once, stays there
+    pages = [page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"]  # describes old versions
     for file in [*files, *pages]:
         if file.is_file():
             found = re.search(rf"pip install [^\n`]*\b{DISTRIBUTION}\b(\[|['\"`\s]|$)", file.read_text("utf-8"))

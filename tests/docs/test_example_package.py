@@ -1,4 +1,4 @@
-"""examples/package: its wheel ships the C files, and its entry point gives them names."""
+"""The wheel of examples/package contains the C files, and its entry point registers them."""
 
 import importlib.util
 import os

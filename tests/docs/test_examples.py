@@ -1,4 +1,4 @@
-"""Every example runs as its first lines say, in less time, and stays short enough to read."""
+"""Every example runs with the command in its docstring, and is short."""
 
 import re
 import subprocess

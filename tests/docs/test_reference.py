@@ -1,4 +1,4 @@
-"""The reference has every public name, the decisions their reasons, and CONTRIBUTING the floors that a test holds."""
+"""The reference has every public name, decisions have reasons, and CONTRIBUTING has the tested floors."""
 
 import importlib
 import re
@@ -42,7 +42,7 @@ def test_every_public_module_is_on_one_page(public: Any) -> None:
 
 
 def test_modules_used_by_the_docs_are_public(public: Any) -> None:
-    """A package without names of its own, as pufferlib.frameworks, is public by its modules."""
+    """A package without its own names, such as pufferlib.frameworks, is public if its modules are."""
     offered = {f"pufferlib.{name}" for name in dir(pufferlib) if name not in pufferlib.__all__}
     for page in SHOWN:
         offered |= set(re.findall(r"^(?:from|import) (pufferlib[\w.]*)", page.read_text(), re.MULTILINE))
@@ -89,7 +89,7 @@ def floors_in_contributing() -> Iterator[tuple[str, int]]:
 
 def test_contributing_lists_the_tested_floors(monkeypatch: pytest.MonkeyPatch) -> None:
     floors = dict(load(monkeypatch, "tests/static", "test_layers").FLOORS)
-    hidden = ("", "bindings")  # the package itself, and what has a line of its own
+    hidden = ("", "bindings")  # the package itself, and a part that is listed below the table
     assert dict(floors_in_contributing()) == {part: floor for part, floor in floors.items() if part not in hidden}
 
 

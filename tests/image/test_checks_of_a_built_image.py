@@ -1,4 +1,4 @@
-"""Every built image, from the outside, in fresh containers. docker/check runs these for the images that it is told."""
+"""Checks of every built image, in new containers. docker/check runs these tests for the given images."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, each_
 pytestmark = [pytest.mark.image, pytest.mark.all, pytest.mark.timeout(LIMIT_S)]
 
 ONLY_RUN = ("runtime", "tank", "tank-full")
-# Largest sizes in GB, as `docker images` counts them. CUDA's libraries alone take 4.3 GB.
+# Maximum sizes in GB, as reported by `docker images`. The CUDA libraries alone take 4.3 GB.
 BUDGET_GB = {
     ("runtime", "cpu"): 1.3,
     ("tank", "cpu"): 3.2,
@@ -30,7 +30,10 @@ Checkout = Callable[[Image, str], tuple[str, ...]]
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Checkout]:
-    """Options that mount a folder of "uid:gid" where the checkout goes; the engine, which is root, gives it away."""
+    """Return a function that mounts a folder of owner "uid:gid" as the checkout, and returns the docker options.
+
+    A container changes the owner, because it runs as root.
+    """
     given: list[Image] = []
 
     def give(image: Image, owner: str) -> None:
@@ -100,12 +103,14 @@ echo done"""
     assert image.run("bash", "-ec", script) == "done"
 
 
-# The first process and the user
+# Entrypoint and user
 
 
 @each_image()
 def test_container_runs_as_user_tank(image: Image) -> None:
-    assert image.facts["Config"]["User"] == "1000", "numeric, so that an orchestrator can see that it is not root"
+    assert image.facts["Config"]["User"] == "1000", (
+        "must be numeric, so that orchestrators can check that it is not root"
+    )
     assert image.run("bash", "-c", "echo $(id -u) $(id -g) $(id -un)") == "1000 1000 tank"
 
 
@@ -132,7 +137,7 @@ def test_tini_is_pid_1_and_forwards_signals(image: Image) -> None:
     assert image.run("cat", "/proc/1/comm") == "tini"
     container = docker("run", "--detach", image.name, "bash", "-c", "echo up; exec sleep 60")
     try:
-        while not docker("logs", container):  # before it has set up its handlers, the first process ignores signals
+        while not docker("logs", container):  # until its handlers are set up, PID 1 ignores signals
             time.sleep(0.1)
         docker("stop", "--time", "30", container)
         assert docker("inspect", "--format", "{{.State.ExitCode}}", container) == "143"
@@ -143,7 +148,7 @@ def test_tini_is_pid_1_and_forwards_signals(image: Image) -> None:
 @each_image(*ONLY_RUN, "dev")
 def test_arguments_that_are_not_a_program_go_to_puffer(image: Image) -> None:
     assert "breakout" in image.run("list")
-    assert "usage: puffer install" in image.run("install", "--help").lower(), "there is a program of that name"
+    assert "usage: puffer install" in image.run("install", "--help").lower(), "not the program install"
 
 
 @each_image("test")
@@ -226,7 +231,7 @@ def test_compiled_environments_run(image: Image) -> None:
     assert image.python(code) == "4"
 
 
-@each_image("tank", "tank-full")  # `test` has tests of its own for it
+@each_image("tank", "tank-full")  # in `test`, the test suite covers this
 def test_environments_run_in_a_ray_actor(image: Image) -> None:
     code = """
 import pufferlib, pufferlib.vector

@@ -1,4 +1,4 @@
-"""The image for CUDA with a GPU: compose.gpu.yaml, the driver, a kernel, and a short training."""
+"""The CUDA image on a GPU: compose.gpu.yaml, the driver, a kernel, and a short training run."""
 
 import shutil
 

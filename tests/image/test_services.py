@@ -1,4 +1,4 @@
-"""The Compose services and their containers: what no single image shows."""
+"""Compose services and their containers."""
 
 import os
 import re
@@ -94,7 +94,7 @@ def test_exit_codes_are_returned() -> None:
 
 
 def test_terminated_run_without_a_terminal_leaves_no_container() -> None:
-    waits = "trap 'echo the last words; exit 143' TERM; echo up; sleep 60 & wait"
+    waits = "trap 'echo stopped; exit 143' TERM; echo up; sleep 60 & wait"
     command = ["scripts/tank", "--docker", "bash", "-c", waits]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -102,12 +102,12 @@ def test_terminated_run_without_a_terminal_leaves_no_container() -> None:
     assert len(containers(process.pid)) == 1
     process.terminate()
     output, _ = process.communicate(timeout=60)
-    assert (process.returncode, output) == (143, "the last words\n")
+    assert (process.returncode, output) == (143, "stopped\n")
     assert not containers(process.pid)
 
 
 def containers(pid: int) -> list[str]:
-    """The names of containers that scripts/tank made as process ``pid``, whether they run or not."""
+    """Return the names of all containers that process ``pid`` of scripts/tank created, running or not."""
     name = f"name=puffertank-tank-{pid}-"
     return run("docker", "ps", "--all", "--filter", name, "--format", "{{.Names}}").stdout.split()
 

@@ -1,4 +1,4 @@
-"""Builds from source: what a missing program is answered with, and what the source distribution holds."""
+"""Builds from source: errors about missing programs, and the contents of the source distribution."""
 
 import os
 import re
@@ -17,11 +17,11 @@ COPIED = re.findall(r"(?m)^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read
 
 
 def configure(build: Path, *options: str | Path, programs: str | None = None) -> str:
-    """Configure a build that fails, with ``programs`` as PATH; return CMake's error on one line."""
+    """Configure a build that fails, with ``programs`` as PATH, and return CMake's error on one line."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     cmake, ninja = (shutil.which(name, path=path) for name in ("cmake", "ninja"))
     if not cmake or not ninja:
-        pytest.skip("cmake or ninja is not here; they come with the extra dev")
+        pytest.skip("cmake or ninja is not installed; they come with the extra dev")
     command = [cmake, "-S", ROOT, "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", *options]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": programs or path}, timeout=60)
     assert done.returncode != 0
@@ -38,7 +38,7 @@ def test_missing_compiler_error_names_the_package(tmp_path: Path) -> None:
 
 def test_missing_python_headers_error_names_the_package(tmp_path: Path) -> None:
     if not shutil.which("cc"):
-        pytest.skip("a C compiler is not here; CMake looks for it first")
+        pytest.skip("no C compiler, which CMake checks first")
     message = configure(tmp_path, f"-DPython_EXECUTABLE={sys.executable}", "-DPython_INCLUDE_DIR=/nowhere")
     assert f"expected the C headers of Python 3.11, found no Python.h for {sys.executable}" in message
     assert "apt-get install python3-dev" in message

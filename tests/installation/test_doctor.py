@@ -1,4 +1,4 @@
-"""The findings of the doctor, on machines made of files and of canned command output."""
+"""Findings of ``puffer doctor`` on fake machines, made of files and fixed command outputs."""
 
 import sys
 from pathlib import Path
@@ -11,14 +11,14 @@ from pufferlib.cli import main
 from pufferlib.installation import doctor, extras
 from pufferlib.installation.doctor import GIB, Finding
 
-# The doctor imports all that is installed, which takes minutes where other tests fill the machine.
+# The doctor imports all installed packages, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
 
 
 def machine(root: Path, files: dict[str, str]) -> Path:
-    """A root folder with a meminfo of 16 GiB, 8 of them free, and ``files``."""
+    """Create a root folder with ``files`` and a meminfo with 8 of 16 GiB free."""
     meminfo = MEMINFO.format(total=16 * GIB // 1024, free=8 * GIB // 1024)
     for name, text in {"proc/meminfo": meminfo, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def machine(root: Path, files: dict[str, str]) -> Path:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]]) -> None:
-    """Commands give the answer whose key they contain; only those commands are installed."""
+    """Fake commands. A command returns the answer whose key it contains, and only these commands are installed."""
 
     def run(*command: str, timeout_s: float = 0) -> tuple[int, str]:
         line = " ".join(command)
@@ -52,7 +52,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]])
             },
             5 * GIB,
         ),
-        # Version 1: a container sees its own limit at the root, and a path that exists only on the host.
+        # cgroup v1: a container sees its own limit at the root, and a path that exists only on the host.
         (
             {
                 "proc/self/cgroup": "5:memory:/docker/abc\n",
@@ -108,7 +108,7 @@ def test_disk_reports_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_unwritable_folder_is_a_problem() -> None:
-    finding = doctor.disk(Path("/proc/runs"))  # nobody can write there, root included
+    finding = doctor.disk(Path("/proc/runs"))  # not even root can write there
     assert finding.level == "problem"
     assert "--runs" in finding.advice
 
@@ -240,20 +240,20 @@ def test_cuda_probe_prints_capability_and_oldest_supported_one(
 def test_required_expands_other_extras_and_removes_markers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = [
+    requirements = [
         "numpy<3,>=1.26",
         'Wing_Tip==1.2; extra == "fly"',
         "pufferlib[fly,swim] ; extra == 'all'",
         'fin; extra == "swim"',
     ]
-    monkeypatch.setattr(extras.importlib.metadata, "requires", lambda _: said)
+    monkeypatch.setattr(extras.importlib.metadata, "requires", lambda _: requirements)
     assert list(map(str, extras.required())) == ["numpy<3,>=1.26"]
     assert list(map(str, extras.required("all"))) == ["Wing_Tip==1.2", "fin"]
     assert list(map(extras.pin_of, extras.required("all"))) == ["1.2", ""]
 
 
 def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_error: str = "") -> Finding:
-    """The finding for an extra that wants wing==1.2 and tail, with these ``versions`` installed."""
+    """Return the finding for an extra that requires wing==1.2 and tail, with these installed ``versions``."""
     monkeypatch.setattr(extras, "version_of", lambda name: versions.get(name, ""))
     monkeypatch.setattr(doctor, "_import_error", lambda *_: import_error)
     wanted = [Requirement("wing==1.2"), Requirement("tail")]
@@ -271,14 +271,14 @@ def test_extra_reports_complete_missing_and_broken_packages(monkeypatch: pytest.
     assert moved.advice == "tested with wing 1.2: puffer install fly"
     broken = extra(monkeypatch, {"wing": "1.2", "tail": "9"}, "ImportError: libGL.so.1")
     assert (broken.level, broken.value) == ("advice", "ImportError: libGL.so.1")
-    assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # never pufferlib itself
+    assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # without pufferlib itself
 
 
 def test_missing_extras_are_one_finding_without_developer_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ziglang", "pyboy", "uv", "pytest") else "1")
     monkeypatch.setattr(doctor, "in_image", lambda: False)
     monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
-    modules = {"torch": ["torch"], "left_behind": [None]}  # the second is half of an installation, without metadata
+    modules = {"torch": ["torch"], "left_behind": [None]}  # the second is a broken installation without metadata
     monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: modules)
     found = {finding.name: finding for finding in doctor.packages()}
     assert found["extras"].level == "absent"
@@ -323,7 +323,7 @@ def test_c_compiler_finds_compiler_or_gives_advice(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
-    """All of this machine, which takes a while: each package is imported."""
+    """Return all findings of this machine. Slow, because each package is imported."""
     return doctor.examine(tmp_path_factory.mktemp("runs"))
 
 

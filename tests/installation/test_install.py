@@ -1,4 +1,4 @@
-"""``puffer install``: what it plans, does and refuses; with a package made here and a scratch environment."""
+"""``puffer install``: its plans, actions and errors, with a test package and a new environment."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ WHEEL = "tinygame-1.0-py3-none-any.whl"
 
 
 def make_wheel(folder: Path) -> str:
-    """A wheel of the package tinygame, which says that it needs what nobody has. Returns its hash."""
+    """Create a wheel of the package tinygame, whose metadata requires a missing package, and return its hash."""
     files = {
         "tinygame.py": "ANSWER = 42\n",
         "tinygame-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinygame\nVersion: 1.0\n"
@@ -45,7 +45,7 @@ def _digest(text: str) -> str:
 
 @pytest.fixture
 def facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Register a binding that is installed from the wheel above, and nowhere else."""
+    """Register a binding that is installed only from this wheel."""
     made = replace(registry.binding_facts()["atari"], name="tiny", requires=("tinygame==1.0",), modules=("tinygame",))
     (tmp_path / "lock.txt").write_text(f"tinygame==1.0 \\\n    --hash=sha256:{make_wheel(tmp_path)}\n")
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": made})
@@ -57,7 +57,7 @@ def facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """The interpreter of an environment with nothing in it."""
+    """Return the interpreter of an empty environment."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     return tmp_path / "venv" / "bin" / "python"
 
@@ -152,9 +152,9 @@ def test_missing_debian_packages_are_reported_first(
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": known})
     assert install.plan("tiny").libraries == ("libabsent1",)
     monkeypatch.setattr(
-        registry, "binding_facts", lambda: {"tiny": replace(known, apt_build={"gcc-of-nobody": "compiled"})}
+        registry, "binding_facts", lambda: {"tiny": replace(known, apt_build={"gcc-missing": "compiled"})}
     )
-    with pytest.raises(install.InstallError, match=r"needs gcc-of-nobody, .*run: sudo apt-get install gcc-of-nobody"):
+    with pytest.raises(install.InstallError, match=r"needs gcc-missing, .*run: sudo apt-get install gcc-missing"):
         install.plan("tiny")
 
 
