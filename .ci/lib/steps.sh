@@ -5,7 +5,7 @@ work=$(mktemp -d)
 # In the checkout, since containers see no other folder of this machine.
 readonly reports=build/ci
 row=$work/main # prefix of the files of the current row
-beside=''      # process group of the other row
+parallel=''    # process group of the other row
 report=''      # prefix of the current step's JUnit files, relative to the root of the checkout
 passed=0       # number of passed tests of the previous step
 
@@ -19,7 +19,7 @@ start_rows() {
 
 finish() {
     local passed failed skipped
-    [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
+    [ -z "$parallel" ] || kill -- "-$parallel" 2>/dev/null || true
     read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$work"/*.counts)
     printf '\n'
     cat "$work"/*.broken "$work"/*.notes 2>/dev/null || true
@@ -70,20 +70,20 @@ tests() {
     [ "$passed" -gt 0 ] || note "$1" "no test passed" 0 1 0
 }
 
-# beside FUNCTION: starts a row of steps in its own process group. `join` waits for it and prints its output.
-beside() {
-    row=$work/beside
+# in_parallel FUNCTION: starts a row of steps in its own process group. `join` waits for it and prints its output.
+in_parallel() {
+    row=$work/parallel
     touch "$row.counts" "$row.broken"
     set -m
     "$1" >"$row.output" 2>&1 &
     set +m
-    beside=$! row=$work/main
+    parallel=$! row=$work/main
 }
 
 join() {
     local status=0
-    wait "$beside" || status=$?
-    beside=''
-    cat "$work/beside.output"
-    [ "$status" -eq 0 ] || note "the steps beside" "exit code $status" 0 1 0
+    wait "$parallel" || status=$?
+    parallel=''
+    cat "$work/parallel.output"
+    [ "$status" -eq 0 ] || note "the parallel steps" "exit code $status" 0 1 0
 }

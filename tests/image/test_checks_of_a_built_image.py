@@ -108,9 +108,7 @@ echo done"""
 
 @each_image()
 def test_container_runs_as_user_tank(image: Image) -> None:
-    assert image.facts["Config"]["User"] == "1000", (
-        "numeric, so that orchestrators can check that it is not root"
-    )
+    assert image.facts["Config"]["User"] == "1000", "numeric, so that orchestrators can check that it is not root"
     assert image.run("bash", "-c", "echo $(id -u) $(id -g) $(id -un)") == "1000 1000 tank"
 
 

@@ -303,7 +303,12 @@ def one_report(folder: Path, *outcomes: str) -> Path:
 
 def test_ci_adds_up_the_reports_of_both_rows(tmp_path: Path) -> None:
     report = one_report(tmp_path, "passed", "passed", "skipped")
-    lines = [WRITES, f'row() {{ tests "other tests" writes {report}; }}', "beside row", f"tests some writes {report}"]
+    lines = [
+        WRITES,
+        f'row() {{ tests "other tests" writes {report}; }}',
+        "in_parallel row",
+        f"tests some writes {report}",
+    ]
     assert steps(tmp_path, *lines, "step lint true", "join") == (0, ["4 passed, 0 failed, 2 skipped"])
 
 
