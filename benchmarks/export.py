@@ -53,9 +53,9 @@ int main(int argc, char **argv) {{
     {action} action[{size}];
     if (fread(seen, {bytes}, rows, stdin) != (size_t)rows) return 1;
     {name}_agent_init(&agent, 1);
-    double begin = now();
+    double start = now();
     for (long i = 0; i < rows * turns; i++) {name}_agent_act(&agent, (const void *)(seen + i % rows * {bytes}), action);
-    printf("%g", (now() - begin) / rows / turns);
+    printf("%g", (now() - start) / rows / turns);
 }}
 """
 
@@ -116,8 +116,8 @@ def steps_of(trained: TrainedPolicy, folder: Path, rows: Any) -> dict[str, Step]
 @torch.inference_mode()
 def us_per_step(step: Step, rows: int, seconds: float) -> float:
     """Return the CPU time of a step in microseconds."""
-    count, begin = 0, time.process_time()
-    while (spent := time.process_time() - begin) < seconds:
+    count, start = 0, time.process_time()
+    while (spent := time.process_time() - start) < seconds:
         for i in range(min(rows, 50)):
             step(i)
         count += min(rows, 50)

@@ -160,13 +160,13 @@ def section(record: dict[str, Any]) -> str:
     """Return the section of a run, with its command, figures and curve."""
     name = record["env_name"]
     shared = " that were busy with other programs" if record.get("busy") else ""
-    picture = name.replace("/", "-")
+    image = name.replace("/", "-")
     note = f"{record['note']}\n\n" if "note" in record else ""
     return (
         f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
         f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}){shared}, device "
         f"{record['device']}, seed {record['seed']}. Kept on {record['date']} at commit {record['commit']}.\n\n"
-        f"{note}![Learning curve of {name}](curves/{picture}.png)" + (seeds(record) if "seeds" in record else "")
+        f"{note}![Learning curve of {name}](curves/{image}.png)" + (seeds(record) if "seeds" in record else "")
     )
 
 
@@ -180,8 +180,8 @@ def seeds(record: dict[str, Any]) -> str:
         score = f"{figure(each['score'])} ± {figure(half_width(each, 'score'))}"
         perf = figure(each["metrics"]["perf"]) if "perf" in each["metrics"] else ""
         lines.append(f"| {each['seed']} | {score} | {figure(each['score_std'])} | {perf} | {each['episodes']:,} |")
-    picture = record["env_name"].replace("/", "-")
-    return "\n".join(["\n", *lines, "", f"![Learning curves of its seeds](curves/{picture}-seeds.png)"])
+    image = record["env_name"].replace("/", "-")
+    return "\n".join(["\n", *lines, "", f"![Learning curves of its seeds](curves/{image}-seeds.png)"])
 
 
 def anchor(title: str) -> str:

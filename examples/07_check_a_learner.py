@@ -18,31 +18,31 @@ class Actor:
     """Agent for all rows. Each row has a memory that is cleared when its episode ends."""
 
     def __init__(self, agent, rows):
-        self.agent, self.begins = agent, torch.ones(rows)
+        self.agent, self.starts = agent, torch.ones(rows)
         self.state = torch.zeros(1, rows, agent.lstm.hidden_size), torch.zeros(1, rows, agent.lstm.hidden_size)
 
     @torch.no_grad()
     def choose(self, seen):
-        *chosen, _, value, self.state = self.agent.get_action_and_value(seen, self.state, self.begins)
+        *chosen, _, value, self.state = self.agent.get_action_and_value(seen, self.state, self.starts)
         return *chosen, value.flatten()
 
     def __call__(self, observations):
         return self.choose(torch.as_tensor(observations))[0].numpy()
 
     def reset(self, ended):
-        self.begins = torch.as_tensor(ended).float()
+        self.starts = torch.as_tensor(ended).float()
 
 
 def collect(vecenv, actor, seen):
     steps = []
     for _ in range(HORIZON):
-        begins, (action, log_prob, value) = actor.begins, actor.choose(seen)
+        starts, (action, log_prob, value) = actor.starts, actor.choose(seen)
         observations, reward, terminals, truncations, _ = vecenv.step(action.numpy())
         actor.reset(terminals | truncations)
-        steps.append((seen, begins, action, log_prob, value, torch.tensor(reward), actor.begins))
+        steps.append((seen, starts, action, log_prob, value, torch.tensor(reward), actor.starts))
         seen = torch.tensor(observations)
     *kept, values, rewards, ends = (torch.stack(part) for part in zip(*steps, strict=True))
-    next_value = actor.agent.get_value(seen, actor.state, actor.begins).detach().flatten()
+    next_value = actor.agent.get_value(seen, actor.state, actor.starts).detach().flatten()
     advantages, last = torch.zeros_like(rewards), 0
     for t in reversed(range(HORIZON)):  # generalized advantage estimation
         last = rewards[t] - values[t] + GAMMA * (1 - ends[t]) * (next_value + LAMBDA * last)
@@ -50,8 +50,8 @@ def collect(vecenv, actor, seen):
     return (*kept, advantages, advantages + values), seen
 
 
-def ppo_loss(agent, state, seen, begins, action, old_log_prob, advantage, value_target):
-    _, log_prob, entropy, value, _ = agent.get_action_and_value(seen, state, begins, action)
+def ppo_loss(agent, state, seen, starts, action, old_log_prob, advantage, value_target):
+    _, log_prob, entropy, value, _ = agent.get_action_and_value(seen, state, starts, action)
     normal, ratio = (advantage - advantage.mean()) / (advantage.std() + 1e-8), (log_prob - old_log_prob).exp()
     gain = torch.min(normal * ratio, normal * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
     return 0.5 * (value.flatten() - value_target).square().mean() - gain - ENTROPY * entropy.mean()

@@ -116,9 +116,9 @@ def _module(module: str, heading: str) -> str:
     names = public_names(module)
     own = {name: value for name, value in names.items() if homes()[id(value)] == f"{module}.{name}"}
     opening = f".. automodule:: {module}\n   :no-members:\n\n.. currentmodule:: {module}\n\n"
-    explained = [name for name, value in own.items() if group(value) not in ("Types", "Values")]
-    if len(explained) > 1:
-        opening += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   {name}\n" for name in explained)
+    documented = [name for name, value in own.items() if group(value) not in ("Types", "Values")]
+    if len(documented) > 1:
+        opening += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   {name}\n" for name in documented)
     if elsewhere := [f":py:obj:`{name} <{homes()[id(names[name])]}>`" for name in names if name not in own]:
         opening += f"\nAlso here: {', '.join(elsewhere)}.\n"
     parts = [_rst(opening)]

@@ -99,8 +99,8 @@ class Agent(nn.Module):
         rows = lstm_state[0].shape[1]
         hidden = self.network(x / 255.0).view(-1, rows, self.lstm.input_size)
         outputs = []
-        for inputs, begins in zip(hidden, done.view(-1, rows), strict=True):
-            keep = (1.0 - begins).view(1, -1, 1)
+        for inputs, starts in zip(hidden, done.view(-1, rows), strict=True):
+            keep = (1.0 - starts).view(1, -1, 1)
             output, lstm_state = self.lstm(inputs.unsqueeze(0), (keep * lstm_state[0], keep * lstm_state[1]))
             outputs.append(output)
         return torch.cat(outputs).flatten(0, 1), lstm_state

@@ -22,8 +22,8 @@ IN_THE_DAY = [ROOT / name for name in ("README.md", "docs/emulate.md", "docs/vec
 TESTED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # tested by test_add_an_environment.py
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUED = "# (continued)"
-# Runs each program in its own module __main__, like in a new interpreter. Programs that import a framework with warnings
-# of its own ignore warnings.
+# Runs each program in its own module __main__, like in a new interpreter. Programs with a framework that issues
+# warnings ignore them.
 RUN_EACH = """
 import sys, types, warnings
 page, *programs = sys.argv[1:]
