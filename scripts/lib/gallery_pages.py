@@ -21,22 +21,23 @@ MADE = f"<!-- Made by {AGAIN}; change that, not this. -->"
 DIFFERENCES = [  # section of the Ocean page
     "## Differences from PufferLib's descriptions",
     "",
-    "PufferLib's blog and its paper describe some of these environments. Where ours differs:",
+    "PufferLib's blog and its paper describe some of these environments. These rules differ here:",
     "",
     "| Environment | Described there | Here |",
     "| --- | --- | --- |",
-    "| `squared` | The reward is 1 minus the L-infinity distance to the nearest target. | It is paid on the edge only. "
-    "Paid in each step, waiting beside a target would pay most. The distance is a share of that from the center to the "
-    "edge. |",
-    "| `squared` | The agent returns to the center when it hits a target. | It returns from every cell of the edge. |",
+    "| `squared` | The reward is 1 minus the L-infinity distance to the nearest target. | The reward is paid on the "
+    "edge only. If it were paid in each step, waiting beside a target would pay most. Distances are relative to the "
+    "distance from the center to the edge. |",
+    "| `squared` | The agent returns to the center when it hits a target. | It returns to the center from "
+    "every cell of the edge. |",
     "| `squared` | There are settings for memory, exploration and stochasticity. | `memory`, `exploration` and "
     "`stochasticity` are 0 or 1. Their rules are ours, because none are described. |",
-    "| `stochastic` | Action 0 is played with probability p. | The limit of steps is a truncation. The share of "
-    "actions of the episode so far is rewarded, so a policy that counts its actions needs no chance. |",
+    "| `stochastic` | Action 0 is played with probability p. | The step limit is a truncation. The reward depends on "
+    "the share of action 0 in the episode so far, so a policy that counts its actions needs no randomness. |",
     "| `memory` | The digits are recited after a pause. | Playing 0 while digits are shown is rewarded, too. |",
-    "| `bandit` | A multiarmed bandit. | The noise is scaled once, and `reward_noise` is its deviation. |",
+    "| `bandit` | A multiarmed bandit. | The noise is scaled once, and `reward_noise` is its standard deviation. |",
     "| `moba` | Lane creeps, neutrals and towers, 5 heroes a side. | The other side is scripted. |",
-    "| `nmmo3` | Hundreds to thousands of agents. | A game has 8 by default, up to 2,048. |",
+    "| `nmmo3` | Hundreds to thousands of agents. | A game has 8 agents by default, and up to 2,048. |",
     "| `snake` | 256 snakes and 4,096 pieces of food by default. | A game has 16 snakes by default. |",
     "",
     "`password`, `multiagent`, `spaces`, `pong`, `breakout`, `enduro`, `connect4`, `tripletriad`, `go`, `rware`, "
