@@ -1,4 +1,4 @@
-"""PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
+"""``PufferEnv``: base class of all environments. One step acts with all agents of the environment."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -43,20 +43,20 @@ BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
 
 
 class PufferEnv(RowArrays):
-    """A vector environment that writes into shared arrays, in place.
+    """Vector environment that writes into shared arrays, in place.
 
     Define ``single_observation_space`` (Box), ``single_action_space`` (Discrete, MultiDiscrete
-    or Box) and ``num_agents``, then call ``super().__init__(buf)``. That sets the joint
+    or Box) and ``num_agents``, then call ``super().__init__(buf)``. This sets the joint
     ``observation_space`` and ``action_space`` and the arrays of ``pufferlib.buffers.array_specs``:
     ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations``, ``masks`` and
     ``final_observations``, each with ``num_agents`` rows.
 
     Args:
-        buf: Arrays to write into, as ``vector.make`` passes them; None allocates new ones.
+        buf: Arrays to write into, as passed by ``vector.make``. None allocates new ones.
 
     Raises:
-        APIUsageError: An attribute is missing before ``super().__init__``, a space is of a kind
-            that a native environment may not have, or a joint space was defined by hand.
+        APIUsageError: An attribute is not defined before ``super().__init__``, a space has a type that native
+            environments do not support, or a joint space is defined by hand.
     """
 
     single_observation_space: Box
@@ -65,14 +65,13 @@ class PufferEnv(RowArrays):
     observation_space: Space
     action_space: Space
 
-    # What follows a finished episode: "same_step" shows the next one's first observation at once
-    # and keeps the last one in final_observations; "next_step" spends a step on the reset; with
-    # "disabled" a game that is over stands still until reset. An environment that knows several
-    # takes `autoreset` as a keyword, which vector.make then passes on.
+    # What happens after an episode ends. "same_step": the step returns the first observation of the next episode
+    # and keeps the last one in final_observations. "next_step": the next step resets. "disabled": nothing happens
+    # until reset. An environment with several modes takes `autoreset` as a keyword, which vector.make passes on.
     autoreset: Autoreset = "same_step"
 
-    # Which elements of an agent's flattened observation say what it may do: one for each value of each
-    # part of the action, not 0 where that is legal. None: everything is. Policies choose legal actions.
+    # Elements of an agent's flattened observation that hold its action mask: one for each value of each part of
+    # the action, nonzero if it is legal. None: all actions are legal. Policies only choose legal actions.
     action_mask: slice | None = None
 
     def __init__(self, buf: BufferSource = None) -> None:
@@ -98,23 +97,23 @@ class PufferEnv(RowArrays):
         set_buffers(self, buf)
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Start new episodes. Returns ``observations (num_agents, *shape)`` and a list of dicts."""
+        """Start new episodes. Return ``observations (num_agents, *shape)`` and a list of info dicts."""
         raise NotImplementedError(f"{type(self).__name__}: define reset(seed=None)")
 
     def step(self, actions: Any) -> Stepped:
-        """Act with every agent once.
+        """Take one step with every agent.
 
         Args:
-            actions: ``(num_agents, *action_shape)``, integers or the dtype of a Box.
+            actions: Actions ``(num_agents, *action_shape)``, integers or the dtype of a Box.
 
         Returns:
             observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals
-            and truncations bool ``(num_agents,)``, and a list of dicts.
+            and truncations bool ``(num_agents,)``, and a list of info dicts.
         """
         raise NotImplementedError(f"{type(self).__name__}: define step(actions)")
 
     def close(self) -> None:
-        """Release what the environment holds."""
+        """Release all resources of the environment."""
         raise NotImplementedError(f"{type(self).__name__}: define close()")
 
     def __enter__(self) -> Self:
@@ -124,7 +123,7 @@ class PufferEnv(RowArrays):
         self.close()
 
     def notify(self) -> None:
-        """Hear of ``vecenv.notify()``; an environment defines for itself what that means, a new map for instance."""
+        """Handle ``vecenv.notify()``. The environment defines the meaning, for instance to load a new map."""
         raise NotImplementedError(f"{type(self).__name__}: define notify()")
 
     def _check_action_mask(self, where: str) -> None:
@@ -141,38 +140,38 @@ class PufferEnv(RowArrays):
 
     @property
     def emulated(self) -> Any:
-        """False, since a native environment needs no translation of its spaces."""
+        """False, because a native environment needs no conversion of its spaces."""
         return False
 
     @property
     def done(self) -> bool:
-        """False, since a native environment starts its next episodes itself."""
+        """False, because a native environment resets itself."""
         return False
 
     @property
     def driver_env(self) -> "PufferEnv":
-        """This environment, which describes the batch."""
+        """This environment, for compatibility with ``VectorEnv``."""
         return self
 
     @property
     def agents_per_batch(self) -> int:
-        """Rows that one ``recv`` returns."""
+        """Number of rows that one ``recv`` returns."""
         return int(self.num_agents)
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
-        """Call a method, as ``VectorEnv.call`` does; returns a list of its one result."""
+        """Call a method. Return a list with the one result, like ``VectorEnv.call``."""
         return [getattr(self, name)(*args, **kwargs)]
 
     def get_attr(self, name: str) -> list[Any]:
-        """Return a list of one attribute, as ``VectorEnv.get_attr`` does."""
+        """Return an attribute in a list of length 1, like ``VectorEnv.get_attr``."""
         return [getattr(self, name)]
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute, to the value of a list or tuple of one, as ``VectorEnv.set_attr`` does."""
+        """Set an attribute. A list or tuple must hold one value, as in ``VectorEnv.set_attr``."""
         setattr(self, name, values[0] if isinstance(values, list | tuple) else values)
 
     def async_reset(self, seed: int | None = None) -> None:
-        """Start new episodes; ``recv`` returns their first observations.
+        """Start new episodes. ``recv`` returns the first observations.
 
         Raises:
             APIUsageError: ``reset`` does not return two values.
@@ -184,10 +183,10 @@ class PufferEnv(RowArrays):
         self._ready = True
 
     def send(self, actions: Any) -> None:
-        """Act with every agent once; ``recv`` returns the outcome.
+        """Take one step with every agent. ``recv`` returns the outcome.
 
         Raises:
-            APIUsageError: What came before was not received, or ``step`` does not return five values.
+            APIUsageError: The last outcome was not received, or ``step`` does not return five values.
         """
         if self._ready:
             raise APIUsageError(
@@ -196,13 +195,13 @@ class PufferEnv(RowArrays):
         if not isinstance(actions, np.ndarray):
             actions = action_array(f"{type(self).__name__}.send", actions)
         outcome = self.step(actions)
-        if type(outcome) is not tuple or len(outcome) != 5:  # asked here, since a call costs as much as the rest
+        if type(outcome) is not tuple or len(outcome) != 5:  # inlined, because a call costs as much as this method
             outcome = step_values(self, outcome)
         self._infos = outcome[4]
         self._ready = True
 
     def recv(self) -> Received:
-        """The outcome of the last ``async_reset`` or ``send``.
+        """Return the outcome of the last ``async_reset`` or ``send``.
 
         Returns:
             observations, rewards, terminals, truncations, infos, agent ids int64
@@ -230,10 +229,10 @@ class PufferEnv(RowArrays):
 
 
 def reset_values(env: object, outcome: Any) -> tuple[Any, Any]:
-    """The observations and infos that ``env.reset`` returned.
+    """Return the observations and infos from the return value of ``env.reset``.
 
     Raises:
-        APIUsageError: It returned something else.
+        APIUsageError: ``outcome`` is not a pair.
     """
     if isinstance(outcome, tuple | list) and len(outcome) == 2:
         return outcome[0], outcome[1]
@@ -244,10 +243,10 @@ def reset_values(env: object, outcome: Any) -> tuple[Any, Any]:
 
 
 def step_values(env: object, outcome: Any) -> tuple[Any, ...]:
-    """The observations, rewards, terminals, truncations and infos that ``env.step`` returned.
+    """Return the observations, rewards, terminals, truncations and infos from the return value of ``env.step``.
 
     Raises:
-        APIUsageError: It returned something else.
+        APIUsageError: ``outcome`` does not hold five values.
     """
     if isinstance(outcome, tuple | list) and len(outcome) == 5:
         return tuple(outcome)
@@ -259,18 +258,23 @@ def step_values(env: object, outcome: Any) -> tuple[Any, ...]:
 
 
 def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | None]:
-    """Seeds of the environments ``env_ids``, of one for all or of a list with one for each.
+    """Return the seed of each environment of ``env_ids``.
+
+    Args:
+        where: Name of the calling function, for errors.
+        seed: Base seed, from which each environment gets ``env_seed(seed, env_id)``, or a list of their seeds.
+        env_ids: Environments to seed.
 
     Raises:
-        APIUsageError: A seed is no int, or the list has another length.
+        APIUsageError: A seed is not an int, or the list has the wrong length.
     """
     is_one = not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0
     seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
     for each in seeds:
         if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):
             raise APIUsageError(
-                f"{where}: seed must be an int or None, got {each!r}; one seed serves all environments, a list has "
-                "one for each"
+                f"{where}: seed must be an int or None, got {each!r}; give one seed for all environments, or a list "
+                "with one for each"
             )
     ints = [None if each is None else int(each) for each in seeds]
     if not is_one:
@@ -279,10 +283,17 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
 
 
 def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> list[Any]:
-    """``values`` as a list with one for each of ``count`` environments; ``is_one``: they are one value for all.
+    """Return ``values`` as a list with one value for each of ``count`` environments.
+
+    Args:
+        where: Name of the calling function, for errors.
+        what: Name of the argument, for errors.
+        values: One value for all environments, or a list of values.
+        count: Number of environments.
+        is_one: Whether ``values`` is one value for all environments.
 
     Raises:
-        APIUsageError: They are of another number.
+        APIUsageError: The list does not have ``count`` values.
     """
     if is_one:
         return [values] * count
@@ -293,14 +304,14 @@ def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> 
 
 
 def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
-    """The environments that ``env_ids`` names: None for all, a list of ints, or a mask, bool ``(num_envs,)``.
+    """Return the environments selected by ``env_ids``: None for all, an int, a list of ints, or a boolean mask.
 
     Raises:
-        APIUsageError: It is none of these, or names one that is not there, or one twice.
+        APIUsageError: ``env_ids`` has another type, or holds an index that is out of range or duplicate.
     """
     if env_ids is None:
         return list(range(num_envs))
-    if type(env_ids) is int and 0 <= env_ids < num_envs:  # the quickest answer to the commonest question
+    if type(env_ids) is int and 0 <= env_ids < num_envs:  # fast path for the most common case
         return [env_ids]
     array = np.asarray(env_ids)
     if array.dtype == bool and array.shape == (num_envs,):

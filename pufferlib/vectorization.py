@@ -1,6 +1,7 @@
-"""Vectorization as PufferLib 0.2 to 0.4 had it: so many workers, so many environments in each, and four values a step.
+"""Vectorization interface of PufferLib 0.2 to 0.4.
 
-New code uses ``pufferlib.vector.make``, which this calls.
+It takes a number of workers and a number of environments per worker, and steps return four values. New code should use
+``pufferlib.vector.make``.
 """
 
 import functools
@@ -17,21 +18,21 @@ FourValues = tuple[Array, Array, Array, Infos]
 
 
 class VecEnvs:
-    """Environments in workers; ``Serial``, ``Multiprocessing`` and ``Ray`` are this with a backend.
+    """Environments in workers. ``Serial``, ``Multiprocessing`` and ``Ray`` set the backend.
 
     Attributes:
-        vecenv: The environments as ``pufferlib.vector`` has them.
-        single_observation_space: Of one agent.
-        single_action_space: Of one agent.
-        num_agents: Rows of a batch.
+        vecenv: Underlying vector environment of ``pufferlib.vector``.
+        single_observation_space: Observation space of one agent.
+        single_action_space: Action space of one agent.
+        num_agents: Number of rows of a batch.
 
     Args:
-        backend: As for ``pufferlib.vector.make``.
-        env_creator: As for ``pufferlib.vector.make``; or a ``pufferlib.emulation.Binding``.
+        backend: Backend of ``pufferlib.vector.make``.
+        env_creator: Creator for ``pufferlib.vector.make``, or a ``pufferlib.emulation.Binding``.
         env_args: Positional arguments of the creator.
         env_kwargs: Keyword arguments of the creator.
-        num_workers: Processes, or actors of Ray; also more than there are cores.
-        envs_per_worker: Environments in each.
+        num_workers: Number of processes or Ray actors. May exceed the number of cores.
+        envs_per_worker: Number of environments in each worker.
     """
 
     def __init__(
@@ -57,34 +58,37 @@ class VecEnvs:
         self.num_agents = self.vecenv.num_agents
 
     def reset(self, seed: int | None = None) -> Array:
-        """Start new episodes. Returns the observations ``(num_agents, *shape)``."""
+        """Start new episodes. Return the observations ``(num_agents, *shape)``."""
         self.async_reset(seed)
         return self.recv()[0]
 
     def step(self, actions: Any) -> FourValues:
-        """Act once with every agent; see ``recv``."""
+        """Take one step with every agent. See ``recv`` for the return values."""
         self.send(actions)
         return self.recv()
 
     def async_reset(self, seed: int | None = None) -> None:
-        """Start new episodes; ``recv`` returns their first observations."""
+        """Start new episodes without waiting. ``recv`` returns the first observations."""
         self.vecenv.async_reset(seed)
 
     def send(self, actions: Any) -> None:
-        """Act once with every agent; ``recv`` returns the outcome."""
+        """Start one step with every agent, without waiting. ``recv`` returns the outcome."""
         self.vecenv.send(actions)
 
     def recv(self) -> FourValues:
-        """Observations, rewards float32, dones bool (ended or cut off), each with ``num_agents`` rows, and infos."""
+        """Return observations, rewards float32, dones bool (terminated or truncated) and infos.
+
+        All except the infos have ``num_agents`` rows.
+        """
         observations, rewards, terminals, truncations, infos, _, _ = self.vecenv.recv()
         return observations, rewards, terminals | truncations, infos
 
     def close(self) -> None:
-        """Close every environment."""
+        """Close all environments."""
         self.vecenv.close()
 
 
 Serial = functools.partial(VecEnvs, "Serial")
 Multiprocessing = functools.partial(VecEnvs, "Multiprocessing")
 Ray = functools.partial(VecEnvs, "Ray")
-RayVecEnv = Ray  # its name in 0.2
+RayVecEnv = Ray  # name in PufferLib 0.2

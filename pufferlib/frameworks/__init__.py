@@ -1,8 +1,8 @@
-"""Environments and policies for the loops of other libraries, and theirs for our trainer; a module for each library.
+"""Adapters to other libraries, one module per library.
 
-``cleanrl``: policies in the single files of CleanRL. ``rllib``, ``sb3`` and ``torchrl``: environments for the
-algorithms of RLlib, Stable-Baselines3 and TorchRL. ``gymnasium`` and ``pettingzoo``: C environments as these libraries
-have them.
+``cleanrl``: policies for the scripts of CleanRL, and its agents as policies. ``rllib``, ``sb3`` and ``torchrl``: vector
+environments for the algorithms of RLlib, Stable-Baselines3 and TorchRL. ``gymnasium`` and ``pettingzoo``: C
+environments with the interfaces of these libraries.
 """
 
 from pufferlib import doors

@@ -1,7 +1,7 @@
-"""Policies as CleanRL's agents, with the methods that its loops call, and its agents as policies for ``Trainer``.
+"""Adapters between policies and CleanRL agents, in both directions.
 
 Source: Huang et al., "CleanRL: High-quality Single-file Implementations of Deep Reinforcement Learning Algorithms"
-(2022); the shapes are those of its ppo.py, ppo_atari.py, ppo_continuous_action.py and ppo_atari_lstm.py.
+(2022). Shapes follow its ppo.py, ppo_atari.py, ppo_continuous_action.py and ppo_atari_lstm.py.
 """
 
 from typing import Any
@@ -18,18 +18,19 @@ from pufferlib.models import State
 __all__ = ["AgentPolicy", "Policy", "RecurrentPolicy"]
 
 LSTMState = tuple[Tensor, Tensor]  # hidden and cell, each (1, rows, hidden_size)
-Sampled = tuple[Tensor, Tensor, Tensor, Tensor]  # action, logarithm of its probability, entropy, value
+Sampled = tuple[Tensor, Tensor, Tensor, Tensor]  # action, log probability, entropy, value
 
 
 class CleanRLPolicy(nn.Module):
-    """A network without memory as an agent of ppo.py, ppo_atari.py and ppo_continuous_action.py.
+    """Feed-forward policy as an agent of ppo.py, ppo_atari.py and ppo_continuous_action.py.
 
     Args:
-        policy: One of ``pufferlib.models``; or any module that returns logits and values: logits ``(rows, actions)``,
-            a sequence of them for actions of several parts, or a ``torch.distributions.Distribution``.
+        policy: Policy of ``pufferlib.models``, or any module that returns logits and values. Logits are a tensor
+            ``(rows, actions)``, a sequence of such tensors for actions with several parts, or a
+            ``torch.distributions.Distribution``.
 
     Raises:
-        APIUsageError: The policy has a memory.
+        APIUsageError: The policy is recurrent.
     """
 
     def __init__(self, policy: nn.Module) -> None:
@@ -42,14 +43,14 @@ class CleanRLPolicy(nn.Module):
         self.policy = policy
 
     def get_value(self, x: Tensor) -> Tensor:
-        """Values ``(rows, 1)`` of observations ``(rows, ...)``, in the dtype of their space or in float32."""
+        """Return values ``(rows, 1)`` of observations ``(rows, ...)``, in the dtype of their space or in float32."""
         return self._evaluate(x)[1].reshape(-1, 1)
 
     def get_action_and_value(self, x: Tensor, action: Tensor | None = None) -> Sampled:
-        """Sample an action for each row of observations, or evaluate those that are given.
+        """Sample an action for each row of observations, or evaluate the given actions.
 
         Returns:
-            Actions, logarithms of their probabilities ``(rows,)``, entropies ``(rows,)``, values ``(rows, 1)``.
+            Actions, log probabilities ``(rows,)``, entropies ``(rows,)`` and values ``(rows, 1)``.
         """
         outputs, values = self._evaluate(x)
         if isinstance(self.policy, models.Policy):
@@ -65,20 +66,20 @@ class CleanRLPolicy(nn.Module):
         return outputs, values
 
 
-Policy = CleanRLPolicy  # its name in this module; that of pufferlib.models is another
+Policy = CleanRLPolicy  # public name in this module, not to be confused with pufferlib.models.Policy
 
 
 class RecurrentPolicy(nn.Module):
-    """A policy with an LSTM as an agent of ppo_atari_lstm.py.
+    """Policy with an LSTM as an agent of ppo_atari_lstm.py.
 
     Args:
-        policy: An ``LSTMWrapper`` of ``pufferlib.models``.
+        policy: ``LSTMWrapper`` of ``pufferlib.models``.
 
     Attributes:
-        lstm: Has ``num_layers`` and ``hidden_size``, from which the loop makes the first state.
+        lstm: Object with ``num_layers`` and ``hidden_size``. The training loop creates the initial state from them.
 
     Raises:
-        APIUsageError: The policy has no memory.
+        APIUsageError: The policy is not an ``LSTMWrapper``.
     """
 
     def __init__(self, policy: models.LSTMWrapper) -> None:
@@ -89,27 +90,27 @@ class RecurrentPolicy(nn.Module):
                 "wrap it with pufferlib.models.LSTMWrapper, or use Policy"
             )
         self.policy = policy
-        self.lstm = _Sizes(policy.hidden_size)
+        self.lstm = _LSTMSizes(policy.hidden_size)
 
     def get_value(self, x: Tensor, lstm_state: LSTMState, done: Tensor) -> Tensor:
-        """Values ``(steps * rows, 1)``; see ``get_action_and_value``."""
+        """Return values ``(steps * rows, 1)``. See ``get_action_and_value`` for the arguments."""
         _, values, _ = self._evaluate(x, lstm_state, done)
         return values.reshape(-1, 1)
 
     def get_action_and_value(
         self, x: Tensor, lstm_state: LSTMState, done: Tensor, action: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, LSTMState | None]:
-        """Sample an action for each row of observations, or evaluate those that are given.
+        """Sample an action for each row of observations, or evaluate the given actions.
 
         Args:
-            x: Observations of one or several steps, ``(steps * rows, ...)``, step after step.
-            lstm_state: Before the first step: two tensors ``(1, rows, hidden_size)``.
-            done: ``(steps * rows,)``, 1 where an episode begins with that observation.
-            action: As ``x``.
+            x: Observations of one or more steps, ``(steps * rows, ...)``, ordered by step.
+            lstm_state: State before the first step, two tensors ``(1, rows, hidden_size)``.
+            done: Episode starts, ``(steps * rows,)``. 1 if an episode starts with this observation.
+            action: Actions to evaluate, in the order of ``x``. None samples them.
 
         Returns:
-            Actions, logarithms of their probabilities, entropies, values ``(steps * rows, 1)``, and the state after the
-            step; None after several, for which no loop asks.
+            Actions, log probabilities, entropies, values ``(steps * rows, 1)`` and the state after the step. The state
+            is None after more than one step, because training loops do not use it.
         """
         params, values, after = self._evaluate(x, lstm_state, done)
         return (*_sampled(self.policy, params, action), values.reshape(-1, 1), after)
@@ -127,7 +128,7 @@ class RecurrentPolicy(nn.Module):
         return params, values, (state["lstm_h"][None], state["lstm_c"][None])
 
 
-class _Sizes:
+class _LSTMSizes:
     num_layers = 1
 
     def __init__(self, hidden_size: int) -> None:
@@ -135,14 +136,15 @@ class _Sizes:
 
 
 class AgentPolicy(models.Policy):
-    """An agent of CleanRL as a policy for ``pufferlib.training.Trainer``.
+    """CleanRL agent as a policy for ``pufferlib.training.Trainer``.
 
-    The agent's ``get_action_and_value`` is called as its own loop does, and the output of its head, ``actor`` (logits)
-    or ``actor_mean`` (with ``actor_logstd``), noted on the way; so whatever it does to observations before stays.
+    ``get_action_and_value`` is called as in CleanRL's own training loop. A forward hook records the output of the
+    agent's head: ``actor`` (logits), or ``actor_mean`` together with ``actor_logstd``. So any preprocessing inside the
+    agent still applies.
 
     Args:
-        env: The environment that describes one agent's spaces: Discrete for ``actor``, Box for ``actor_mean``.
-        agent: The agent; with an ``lstm`` it is called as in ppo_atari_lstm.py.
+        env: Environment with the spaces of one agent. Discrete actions need ``actor``, Box actions ``actor_mean``.
+        agent: CleanRL agent. If it has an ``lstm``, it is called as in ppo_atari_lstm.py.
 
     Raises:
         APIUsageError: The agent has no such head.
@@ -150,7 +152,7 @@ class AgentPolicy(models.Policy):
 
     def __init__(self, env: PufferEnv, agent: nn.Module) -> None:
         super().__init__(env, hidden_size=1)
-        del self.decoder  # the agent has its own
+        del self.decoder  # the agent has its own heads
         name = "actor_mean" if self.is_continuous else "actor"
         head = getattr(agent, name, None)
         if not isinstance(head, nn.Module) or not hasattr(agent, "get_action_and_value"):
@@ -161,21 +163,21 @@ class AgentPolicy(models.Policy):
         if self.is_continuous:
             del self.log_std
         self.agent = agent
-        head.register_forward_hook(self._note)
+        head.register_forward_hook(self._record_head_output)
         self._lstm: Any = getattr(agent, "lstm", None)
-        self._noted: Tensor | None = None
+        self._head_output: Tensor | None = None
 
-    def _note(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
-        self._noted = output
+    def _record_head_output(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
+        self._head_output = output
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
-        """``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``; empty without an LSTM."""
+        """Return ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``. Empty without an LSTM."""
         if self._lstm is None:
             return {}
         return {name: torch.zeros(num_agents, self._lstm.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """See ``pufferlib.models.Policy``."""
+        """See ``pufferlib.models.Policy.forward_eval``."""
         if self._lstm is None:
             params, values, _ = self._call(observations)
             return params, values
@@ -187,7 +189,7 @@ class AgentPolicy(models.Policy):
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """See ``pufferlib.models.Policy``."""
+        """See ``pufferlib.models.Policy.forward``."""
         steps, rows = observations.shape[:2]
         flat = observations.flatten(0, 1)
         if self._lstm is None:
@@ -199,12 +201,13 @@ class AgentPolicy(models.Policy):
         return params.view(steps, rows, -1), values.view(steps, rows)
 
     def _call(self, x: Tensor, *memory: Any) -> tuple[Tensor, Tensor, Any]:
-        """Params ``(rows, num_params)``, values ``(rows,)`` and what the agent returns after them."""
+        """Return params ``(rows, num_params)``, values ``(rows,)`` and the LSTM state, or None without an LSTM."""
         ours = self.distribution
-        none = torch.zeros(len(x), *ours.shape, dtype=ours.dtype, device=x.device)  # any action: its own is not wanted
+        # Passing any action skips sampling, whose result is not used.
+        none = torch.zeros(len(x), *ours.shape, dtype=ours.dtype, device=x.device)
         numbers = [part.float() if isinstance(part, Tensor) else part for part in memory]
         _, _, _, values, *after = self.agent.get_action_and_value(x.float(), *numbers, none)  # type: ignore[operator]
-        params, self._noted = self._noted, None
+        params, self._head_output = self._head_output, None
         assert params is not None
         if self.is_continuous:
             params = torch.cat([params, self.agent.actor_logstd.expand_as(params)], -1)  # type: ignore[operator]
@@ -216,9 +219,9 @@ def _memory(state: State) -> LSTMState:
 
 
 def _sampled(policy: models.Policy, params: Tensor, action: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """An action for each row, the logarithm of its probability, and the entropy, by the distribution of ``policy``.
+    """Return an action, its log probability and the entropy for each row, by the distribution of ``policy``.
 
-    The loop hands actions to the environment as they are, so they count from the start of its space.
+    CleanRL passes actions to the environment unchanged, so they are counted from the start of its action space.
     """
     distribution = policy.distribution
     start = torch.as_tensor(distribution.start, dtype=distribution.dtype, device=params.device)
@@ -227,7 +230,7 @@ def _sampled(policy: models.Policy, params: Tensor, action: Tensor | None) -> tu
 
 
 def _generator(device: torch.device) -> torch.Generator:
-    """The generator that ``torch.manual_seed`` seeds."""
+    """Return the generator that ``torch.manual_seed`` seeds."""
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
         return torch.cuda.default_generators[index]
@@ -235,7 +238,7 @@ def _generator(device: torch.device) -> torch.Generator:
 
 
 def _sampled_plain(outputs: Any, action: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """``_sampled`` for logits, for several of them, or for a distribution of torch."""
+    """Do the same as ``_sampled`` for logits, a sequence of logits, or a distribution of torch."""
     if isinstance(outputs, Distribution | Tensor):
         one = Categorical(logits=outputs) if isinstance(outputs, Tensor) else outputs
         action = one.sample() if action is None else action
@@ -247,5 +250,5 @@ def _sampled_plain(outputs: Any, action: Tensor | None) -> tuple[Tensor, Tensor,
 
 
 def _summed(per_part: Tensor) -> Tensor:
-    """``(rows,)`` of ``(rows,)`` or ``(rows, parts)``."""
+    """Reduce ``(rows,)`` or ``(rows, parts)`` to ``(rows,)``."""
     return per_part.flatten(1).sum(1) if per_part.ndim > 1 else per_part

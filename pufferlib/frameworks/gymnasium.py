@@ -1,4 +1,4 @@
-"""Ocean's environments as ``gymnasium.make`` and ``gymnasium.make_vec`` make them."""
+"""Ocean environments for ``gymnasium.make`` and ``gymnasium.make_vec``."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ __all__ = ["GameEnv", "make_vector_env"]
 
 
 class GameEnv(gymnasium.Env[Array, Any]):
-    """One game of a native environment, whose episodes end and are reset as Gymnasium's are.
+    """Single game of a native environment, with the episode interface of Gymnasium.
 
     Args:
-        name: Of the environment, as ``pufferlib.make`` takes it.
+        name: Environment name, as for ``pufferlib.make``.
         render_mode: None, "rgb_array", "human" or "ansi".
-        **kwargs: Keywords of the environment.
+        **kwargs: Keyword arguments of the environment.
 
     Raises:
-        APIUsageError: A game has more agents than one.
+        APIUsageError: The environment has more than one agent.
     """
 
     metadata = {  # noqa: RUF012 - as Gymnasium declares it
@@ -48,7 +48,7 @@ class GameEnv(gymnasium.Env[Array, Any]):
         """Start a new episode.
 
         Raises:
-            APIUsageError: Options were given, which native environments do not have.
+            APIUsageError: Options were given, which native environments do not support.
         """
         if options:
             raise APIUsageError(
@@ -62,21 +62,21 @@ class GameEnv(gymnasium.Env[Array, Any]):
         return observations[0].copy(), {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Act once."""
+        """Take one step."""
         observations, rewards, terminals, truncations, infos = self._env.step(np.asarray(action)[None])
         terminated, truncated = bool(terminals[0]), bool(truncations[0])
         shown = self._env.final_observations if terminated or truncated else observations
         return shown[0].copy(), float(rewards[0]), terminated, truncated, infos[0] if infos else {}
 
     def render(self) -> Any:
-        """A picture, or what the ``render_mode`` shows."""
+        """Render the current frame as ``render_mode`` requires. Return None without a ``render_mode``."""
         return self._env.render() if self.render_mode else None
 
     def close(self) -> None:
-        """Release what the environment holds."""
+        """Release all resources of the environment."""
         self._env.close()
 
 
 def make_vector_env(name: str, num_envs: int = 1, **kwargs: Any) -> GymnasiumVectorEnv:
-    """Make a vector environment of ``num_envs`` games, which one environment in C steps together."""
+    """Create a vector environment of ``num_envs`` games, stepped together in C."""
     return to_gymnasium(registry.make(name, num_envs=num_envs, **kwargs))

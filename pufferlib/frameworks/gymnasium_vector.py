@@ -1,4 +1,4 @@
-"""A vector environment of ours behind Gymnasium's own interface, for its wrappers and everybody's training loops."""
+"""Gymnasium's vector interface for vector environments, for its wrappers and for other training loops."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -35,29 +35,30 @@ VectorInfos = dict[str, Any]
 
 
 def to_gymnasium(vecenv: Any, *, copy: bool = True) -> "GymnasiumVectorEnv":
-    """Give a vector environment Gymnasium's interface: a ``gymnasium.vector.VectorEnv`` with a row for each agent.
+    """Wrap a vector environment in a ``gymnasium.vector.VectorEnv`` with one row for each agent.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, on any backend; it belongs to the result from now on.
-        copy: Whether observations, rewards and ends are copies, as Gymnasium's are by default. Without, the next
+        vecenv: Vector environment of ``pufferlib.vector.make`` with any backend. The result owns it.
+        copy: Whether to copy observations, rewards and terminations, as Gymnasium does by default. If False, the next
             step overwrites them.
 
     Raises:
-        APIUsageError: Batches are parts of the agents, agents come and go together in one environment (PettingZoo),
-            or observations have a space that no arrays of one length hold (Text, Sequence, Graph).
+        APIUsageError: Batches hold only some of the agents, an environment has several agents that come and go
+            (PettingZoo), or observations have a space without a fixed shape (Text, Sequence, Graph).
     """
     return GymnasiumVectorEnv(vecenv, copy=copy)
 
 
 class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """``to_gymnasium`` explains the arguments.
+    """Gymnasium vector environment around a vector environment, created by ``to_gymnasium``.
 
-    Observations of a Dict or Tuple are dicts or tuples of arrays, which share memory with the batch if they are not
-    copied. Actions have the flat space of the batch. An info of an environment with several rows stands in its first.
-    With autoreset "same_step" ``infos["final_obs"]`` and ``infos["final_info"]`` have what ended episodes left.
+    Observations of a Dict or Tuple space are dicts or tuples of arrays. They share memory with the batch unless they
+    are copied. Actions have the flat space of the batch. If an environment has several rows, its infos are in the first
+    one. With autoreset "same_step", ``infos["final_obs"]`` and ``infos["final_info"]`` hold the last observations and
+    infos of ended episodes.
 
     Attributes:
-        vecenv: The vector environment behind it.
+        vecenv: Wrapped vector environment.
     """
 
     def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
@@ -65,7 +66,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.vecenv, self._copies = vecenv, copy
         self.num_envs = int(vecenv.num_agents)
         self._has_backend = isinstance(vecenv, VectorEnv)
-        # What can be reset by itself: an environment of a backend, a game of a native environment, or only all.
+        # The smallest unit that can be reset alone: an environment of a backend, a game of a native environment,
+        # or all rows.
         self._resets_some = resets_some(vecenv)
         self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._resets_some else self.num_envs
         self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
@@ -76,18 +78,18 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.render_mode = getattr(driver, "render_mode", None)
         self._same_step = vecenv.autoreset == "same_step"
         self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": _MODES[vecenv.autoreset]}
-        self._standing = np.zeros(self.num_envs, bool) if vecenv.autoreset == "disabled" else None
+        self._needs_reset = np.zeros(self.num_envs, bool) if vecenv.autoreset == "disabled" else None
         self._seeds = [-1] * (self.num_envs // self._rows_per_env)  # of the games of a native environment
 
     def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Any, VectorInfos]:
-        """Start new episodes everywhere, or with ``options["reset_mask"]``, bool ``(num_envs,)``, in some rows.
+        """Start new episodes in all rows, or in the rows of ``options["reset_mask"]``, bool ``(num_envs,)``.
 
         Args:
-            seed: One for all, of which each environment gets its own, or a list with one for each environment.
-            options: Options that the environments get, beside the mask.
+            seed: Base seed, from which each environment gets its own seed, or a list with one for each environment.
+            options: Options for the environments, and optionally the mask.
 
         Raises:
-            APIUsageError: The options are no dict, or the mask or seed does not fit.
+            APIUsageError: The options are not a dict, or the mask or seed does not fit.
         """
         if not isinstance(options, dict | None):
             raise APIUsageError(
@@ -106,16 +108,16 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self._check_native(given, seed)
             self._keep_seeds(seed, chosen)
         observations, infos = self.vecenv.reset(seed, **given)
-        if self._standing is not None:
-            self._standing[slice(None) if mask is None else mask] = False
+        if self._needs_reset is not None:
+            self._needs_reset[slice(None) if mask is None else mask] = False
         return self._observed(observations), self._infos(infos) if infos else {}
 
     def step(
         self, actions: Any
     ) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], VectorInfos]:
-        """Act in every row; rewards are float32, and infos a dict of arrays with masks, as Gymnasium's are."""
-        if self._standing is not None and self._standing.any():
-            rows = np.flatnonzero(self._standing)[:8].tolist()
+        """Take one step in every row. Rewards are float32. Infos are a dict of arrays and masks, as in Gymnasium."""
+        if self._needs_reset is not None and self._needs_reset.any():
+            rows = np.flatnonzero(self._needs_reset)[:8].tolist()
             raise APIUsageError(
                 "to_gymnasium: with autoreset disabled, episodes that ended must be reset before a step, got rows "
                 f"{rows}; "
@@ -123,8 +125,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             )
         observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
         found: VectorInfos = self._infos(infos) if infos else {}
-        if self._standing is not None:
-            np.logical_or(terminals, truncations, out=self._standing)
+        if self._needs_reset is not None:
+            np.logical_or(terminals, truncations, out=self._needs_reset)
         elif self._same_step and (np.count_nonzero(terminals) or np.count_nonzero(truncations)):  # any() is slower
             self._add_final_observations(found, np.flatnonzero(terminals | truncations))
         if self._copies:
@@ -140,7 +142,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(self.vecenv.get_attr(name))
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every environment; a list or tuple has one value for each."""
+        """Set an attribute of every environment. A list or tuple must hold one value for each environment."""
         self.vecenv.set_attr(name, values)
 
     def render(self) -> tuple[Any, ...] | None:
@@ -149,15 +151,15 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Seeds of the environments' generators. A native environment has one for each game, -1 if it is unknown."""
+        """Seeds of the environments' generators. A native environment has one per game, or -1 if it is unknown."""
         return self.get_attr("np_random_seed") if self._has_backend else tuple(self._seeds)
 
-    @property  # type: ignore[misc]  # Gymnasium's own one returns a single generator, and can be set
+    @property  # type: ignore[misc]  # Gymnasium's property returns a single generator, and has a setter
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Copies of the environments' generators, or with backend Serial the generators themselves.
+        """Copies of the environments' generators. With backend Serial, the generators themselves.
 
         Raises:
-            APIUsageError: The vector environment is native, whose generators are not those of numpy.
+            APIUsageError: The vector environment is native and has no numpy generators.
         """
         if not self._has_backend:
             raise APIUsageError(
@@ -167,7 +169,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self.get_attr("np_random")
 
     def close_extras(self, **_: Any) -> None:
-        """Close the vector environment behind."""
+        """Close the wrapped vector environment."""
         self.vecenv.close()
 
     def _observed(self, observations: Array) -> Any:
@@ -204,7 +206,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return whole_envs("to_gymnasium", "reset_mask", mask, self._rows_per_env)
 
     def _infos(self, infos: Infos) -> VectorInfos:
-        """Group infos by key, in the rows of their environments."""
+        """Group infos by key, with each value in the row of its environment."""
         sources = self.vecenv.info_sources if self._has_backend else [(0, "step")] * len(infos)
         infos = infos if self._has_backend else copied(infos)
         found: list[tuple[int, VectorInfos]] = []
@@ -240,17 +242,17 @@ _MODES = {
 
 
 def resets_some(vecenv: Any) -> bool:
-    """Tell if single environments, or games of a native one, can be reset and seeded."""
-    # The class of a wrapper is that of what it wraps.
+    """Return whether single environments, or games of a native environment, can be reset and seeded."""
+    # Wrappers such as VectorProxy report the class of the wrapped environment.
     return "env_ids" in inspect.signature(vecenv.__class__.reset).parameters
 
 
 def check_rows(where: str, vecenv: Any) -> None:
-    """Raise unless each row of a batch can stand for an environment of its own.
+    """Check that each row of a batch can be treated as an environment of its own.
 
     Raises:
-        APIUsageError: It is no vector environment, batches are parts of the agents, or environments have agents that
-            come and go.
+        APIUsageError: ``vecenv`` is not a vector environment, batches hold only some of the agents, or environments
+            have agents that come and go.
     """
     if not hasattr(vecenv, "agents_per_batch"):
         raise APIUsageError(
@@ -265,15 +267,16 @@ def check_rows(where: str, vecenv: Any) -> None:
     if vecenv.emulated and vecenv.num_agents != vecenv.num_envs:
         raise APIUsageError(
             f"{where}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
-            "go in a PettingZoo environment, which Gymnasium's interface cannot say; use the environments as they are"
+            "go in a PettingZoo environment, which Gymnasium's interface does not support; use the vector environment "
+            "without it"
         )
 
 
 def whole_envs(where: str, name: str, rows: npt.NDArray[np.bool_], rows_per_env: int) -> npt.NDArray[np.bool_]:
-    """Environments that have rows of a mask, bool ``(num_envs,)``.
+    """Convert a mask of rows, bool ``(num_envs,)``, to a mask of environments.
 
     Raises:
-        APIUsageError: Some of an environment's rows are in the mask, and others not.
+        APIUsageError: The mask holds some rows of an environment, but not all of them.
     """
     by_env = rows.reshape(-1, rows_per_env)
     if (by_env.any(1) != by_env.all(1)).any():
@@ -285,10 +288,12 @@ def whole_envs(where: str, name: str, rows: npt.NDArray[np.bool_], rows_per_env:
 
 
 def observations_of(where: str, vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:
-    """The space of one observation, and what makes observations of it from rows; None where rows are what it has.
+    """Return the space of one observation, and a function that converts rows to observations of this space.
+
+    The function is None if no conversion is needed.
 
     Raises:
-        APIUsageError: It has parts that no arrays of one length hold.
+        APIUsageError: The space has a part without a fixed shape.
     """
     flat: Space = vecenv.single_observation_space
     if not vecenv.emulated:
@@ -308,12 +313,12 @@ def _check_leaves(where: str, space: Space, name: str) -> None:
     elif not isinstance(space, _LEAVES):
         raise APIUsageError(
             f"{where}: observations must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space} as "
-            f"{name}; wrap the environment so that it shows arrays of one length"
+            f"{name}; wrap the environment so that it returns arrays of a fixed shape"
         )
 
 
 def _restored(space: Space, rows: Any) -> Any:
-    """``rows``, structured as the emulation structures ``space``, as dicts and tuples of arrays."""
+    """Convert structured ``rows`` of an emulated environment to dicts and tuples of arrays, as ``space`` defines."""
     if isinstance(space, Dict):
         return {key: _restored(child, rows[str(key)]) for key, child in space.spaces.items()}
     if isinstance(space, Tuple):
@@ -325,8 +330,8 @@ def _restored(space: Space, rows: Any) -> Any:
 def frames_of(vecenv: Any) -> list[Any]:
     """Return what ``render`` returns for each row of a vector environment.
 
-    A native environment draws the game of the row, with its agent marked if the game has several. One whose ``render``
-    does not take ``env_index`` draws one frame for all rows.
+    A native environment renders the game of the row. If the game has several agents, the agent of the row is marked. If
+    its ``render`` has no ``env_index``, one frame is used for all rows.
     """
     if isinstance(vecenv, VectorEnv):
         per_env = int(vecenv.num_agents) // int(vecenv.num_envs)
@@ -341,7 +346,7 @@ def frames_of(vecenv: Any) -> list[Any]:
 def columns_of(num_rows: int, infos: Iterable[tuple[int, Mapping[Any, Any]]]) -> VectorInfos:
     """Group infos of some rows by key, with masks, as ``gymnasium.vector.VectorEnv`` does.
 
-    Values of several kinds, which Gymnasium would convert to the kind of the first one, are kept as they are.
+    If the values of a key have several types, they are kept. Gymnasium would convert them to the type of the first.
     """
     by_key: dict[Any, dict[int, Any]] = {}
     for row, info in infos:
@@ -358,9 +363,9 @@ def columns_of(num_rows: int, infos: Iterable[tuple[int, Mapping[Any, Any]]]) ->
 
 
 def _column(num_rows: int, values: Mapping[int, Any]) -> Array:
-    """Values by row as one array: of numbers, of arrays of one shape, or of objects."""
+    """Return the values by row as one array, of numbers, of arrays with one shape, or of objects."""
     kinds = {type(value) for value in values.values()}
-    if len(kinds) > 1 and np.ndarray in kinds:  # arrays without axes count as numbers among numbers
+    if len(kinds) > 1 and np.ndarray in kinds:  # 0-d arrays are treated as numbers
         values = {row: value[()] if isinstance(value, np.ndarray) else value for row, value in values.items()}
         kinds = {type(value) for value in values.values()}
     if kinds == {np.ndarray}:
@@ -376,7 +381,7 @@ def _column(num_rows: int, values: Mapping[int, Any]) -> Array:
         try:
             for row, value in values.items():
                 column[row] = value
-        except OverflowError:  # an int of Python's that no dtype holds
+        except OverflowError:  # a Python int that fits no dtype
             pass
         else:
             return column
@@ -387,7 +392,7 @@ def _column(num_rows: int, values: Mapping[int, Any]) -> Array:
 
 
 def _common_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
-    """Dtype that holds all numbers of these types or dtypes; object if there is none."""
+    """Return the dtype that holds all numbers of these types or dtypes exactly, or object if there is none."""
     dtypes = {np.dtype(kind) for kind in kinds}
     try:
         dtype: np.dtype[Any] = np.result_type(*dtypes)
@@ -398,7 +403,7 @@ def _common_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
 
 
 def row_of(observations: Any, row: int) -> Any:
-    """One observation of a batch of them, which may be dicts or tuples of arrays."""
+    """Return one observation of a batch, whose observations may be dicts or tuples of arrays."""
     if isinstance(observations, dict):
         return {key: row_of(value, row) for key, value in observations.items()}
     if isinstance(observations, tuple):

@@ -1,4 +1,4 @@
-"""Legal actions as observations show them, for the action masks of other frameworks."""
+"""Legal actions read from observations, for the action masks of other frameworks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +18,8 @@ MASK = "action_mask"
 def legal_actions(vecenv: Any, space: Space) -> Callable[[Array], npt.NDArray[np.bool_]] | None:
     """Return a function that reads the legal actions from rows of observations.
 
-    Native environments name the elements of the mask, and emulated ones have it in the field ``"action_mask"`` of a
-    Dict, with one element for each value of each part of an action.
+    Native environments define the elements of the mask. Emulated environments have it in the field ``"action_mask"`` of
+    a Dict, with one element for each value of each part of an action.
 
     Args:
         vecenv: Vector environment.

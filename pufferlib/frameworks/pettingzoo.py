@@ -1,4 +1,4 @@
-"""A native environment with several agents as PettingZoo's parallel environment."""
+"""PettingZoo's parallel interface for native environments with several agents."""
 
 from typing import Any
 
@@ -17,21 +17,22 @@ ByAgent = dict[str, Any]
 
 
 def to_pettingzoo(env: PufferEnv) -> "PettingZooEnv":
-    """Give one native environment PettingZoo's interface: an agent for each row, ``"agent_0"`` and so on.
+    """Wrap a native environment in PettingZoo's parallel interface.
 
-    An agent whose episode ends leaves, and does not come back before the next reset.
+    Each row is an agent, named ``"agent_0"`` and so on. An agent leaves when its episode ends and returns after the
+    next reset.
 
     Args:
-        env: With autoreset "same_step" or "disabled"; it belongs to the result from now on.
+        env: Native environment with autoreset "same_step" or "disabled". The result owns it.
 
     Raises:
-        APIUsageError: It is no native environment of one's own process, or spends steps on resets.
+        APIUsageError: ``env`` is not a native environment in this process, or its autoreset mode is "next_step".
     """
     return PettingZooEnv(env)
 
 
 class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """``to_pettingzoo`` explains the argument.
+    """PettingZoo parallel environment around a native environment, created by ``to_pettingzoo``.
 
     Attributes:
         np_random: Generator for wrappers, such as SuperSuit's ``frame_skip_v0``. ``reset`` seeds it. The environment
@@ -55,15 +56,15 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         self._rows = {agent: row for row, agent in enumerate(self.possible_agents)}
 
     def observation_space(self, agent: str) -> Space:
-        """Space of an agent's observations, the same for all."""
+        """Return the observation space, which is the same for all agents."""
         return self._env.single_observation_space
 
     def action_space(self, agent: str) -> Space:
-        """Space of an agent's actions, the same for all."""
+        """Return the action space, which is the same for all agents."""
         return self._env.single_action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
-        """Start a new episode of every agent that is present; there are no options."""
+        """Start a new episode of every agent that is present. Options are ignored."""
         if seed is not None:
             self.np_random, _ = seeding.np_random(seed)
         observations, _ = self._env.reset(seed)
@@ -71,16 +72,16 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         return self._by_agent(observations), {agent: {} for agent in self.agents}
 
     def step(self, actions: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
-        """Act with every agent.
+        """Take one step with every agent.
 
-        Infos of the environment stand in the info of the first agent. After all agents have left, ``step({})`` returns
-        five empty dicts.
+        Infos of the environment are returned as the info of the first agent. After all agents have left, ``step({})``
+        returns five empty dicts.
 
         Args:
             actions: Action of each agent in ``agents``.
 
         Raises:
-            APIUsageError: An agent has no action, or all agents have left and there are actions.
+            APIUsageError: An agent has no action, or actions are given after all agents have left.
         """
         env, alive = self._env, self.agents
         if not alive and not actions:
@@ -99,24 +100,24 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         ended = terminals | truncations
         shown = observations.copy()
         shown[ended] = env.final_observations[ended]
-        said: ByAgent = {agent: {} for agent in alive}
+        agent_infos: ByAgent = {agent: {} for agent in alive}
         for info in infos:
-            said[alive[0]] |= info
+            agent_infos[alive[0]] |= info
         self.agents = [agent for agent in alive if env.masks[row := self._rows[agent]] and not ended[row]]
         return (
             {agent: shown[self._rows[agent]] for agent in alive},
             {agent: float(rewards[self._rows[agent]]) for agent in alive},
             {agent: bool(terminals[self._rows[agent]]) for agent in alive},
             {agent: bool(truncations[self._rows[agent]]) for agent in alive},
-            said,
+            agent_infos,
         )
 
     def render(self) -> Any:
-        """A picture, or what the ``render_mode`` shows."""
+        """Render the current frame as ``render_mode`` requires. Return None without a ``render_mode``."""
         return self._env.render() if self.render_mode else None  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Release what the environment holds."""
+        """Release all resources of the environment."""
         self._env.close()
 
     def _by_agent(self, observations: Array) -> ByAgent:

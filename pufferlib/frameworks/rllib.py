@@ -1,4 +1,4 @@
-"""Environments of ours for the algorithms of RLlib, on its new API stack.
+"""Adapters to RLlib's environment interfaces, for its new API stack.
 
 Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learning" (2018).
 """
@@ -34,20 +34,22 @@ EnvConfig = Mapping[str, Any]
 def to_rllib(
     env_creator: str | Creator, *, backend: Any = None, **options: Any
 ) -> Callable[[EnvConfig], "RLlibVectorEnv"]:
-    """Return what ``ray.tune.register_env`` takes: a function that makes the vector environment of an ``EnvRunner``.
+    """Return a function for ``ray.tune.register_env`` that creates the vector environment of an ``EnvRunner``.
 
-    RLlib must be told to use it: ``config.env_runners(gym_env_vectorize_mode="vector_entry_point")``. It has a row for
-    each of ``num_envs_per_env_runner`` agents. The keys of ``env_config`` are keywords of the environment.
+    Set ``config.env_runners(gym_env_vectorize_mode="vector_entry_point")``, so that RLlib uses it. The vector
+    environment has one row for each of ``num_envs_per_env_runner`` agents. The keys of ``env_config`` are keyword
+    arguments of the environment.
 
     Args:
-        env_creator: Name of an environment, as ``pufferlib.make`` takes it, a class of ``gymnasium.Env``, or a class or
-            function that makes a ``PufferEnv``.
-        backend: Of ``pufferlib.vector.make``; None for the native one where the environment has it, else "Serial".
-        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``on_crash``, or a ``seed`` for
-            when RLlib has none.
+        env_creator: Environment name, as for ``pufferlib.make``, a ``gymnasium.Env`` class, or a class or function that
+            creates a ``PufferEnv``.
+        backend: Backend of ``pufferlib.vector.make``. None uses the native one if the environment supports it, else
+            "Serial".
+        **options: Further arguments of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``on_crash``, or a
+            ``seed`` that is used if RLlib sets none.
 
     Raises:
-        UnknownNameError: No environment has this name; the nearest ones are suggested.
+        UnknownNameError: No environment has this name. The closest matches are suggested.
     """
     creator = registry.env_creator(env_creator, "to_rllib") if isinstance(env_creator, str) else env_creator
     if inspect.isclass(creator) and issubclass(creator, gymnasium.Env) and not issubclass(creator, GymnasiumPufferEnv):
@@ -77,12 +79,12 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
             "to_rllib: RLlib must ask for a vector environment, and asked for a single one; set "
             'config.env_runners(gym_env_vectorize_mode="vector_entry_point"), or use to_multi_agent'
         )
-    # Runners would all play the same episodes, from the same seed, unless RLlib gives them theirs at the first reset.
+    # Without a random seed, all runners would play the same episodes until RLlib seeds them at the first reset.
     options = {"seed": secrets.randbits(31), **options}
     vecenv = _make(creator, options, keywords, num_rows)
     try:
         check_rows("to_rllib", vecenv)
-        if (agents := vecenv.num_agents // num_rows) > 1:  # of each game: as many games as have so many rows
+        if (agents := vecenv.num_agents // num_rows) > 1:  # RLlib counts rows, so fewer environments are needed
             vecenv.close()
             if num_rows % agents:
                 raise APIUsageError(
@@ -110,7 +112,7 @@ def _make(creator: Creator, options: Mapping[str, Any], keywords: Mapping[str, A
 
 @contextlib.contextmanager
 def _without_ids_of_rllib() -> Iterator[None]:
-    """Hide what RLlib registers with Gymnasium: workers get what is registered, and would import RLlib for it."""
+    """Hide RLlib's own entries of Gymnasium's registry. Workers get a copy and would have to import RLlib for them."""
     hidden = {name: spec for name, spec in gymnasium.registry.items() if name.startswith("rllib-")}
     for name in hidden:
         del gymnasium.registry[name]
@@ -121,17 +123,17 @@ def _without_ids_of_rllib() -> Iterator[None]:
 
 
 class RLlibVectorEnv(GymnasiumVectorEnv):
-    """Vector environment of an ``EnvRunner``, as ``to_rllib`` makes it.
+    """Vector environment of an ``EnvRunner``, created by ``to_rllib``.
 
-    RLlib counts integers from 0 along one axis. A Discrete or MultiDiscrete that starts elsewhere or has several axes
-    is shown as one that does not, and actions are converted back. A Box of integers is shown as a Box of float32,
-    whose actions are rounded.
+    RLlib expects integers that start at 0 and have one axis. Other Discrete and MultiDiscrete spaces are converted to
+    such spaces, and actions are converted back. A Box of integers becomes a Box of float32, and its actions are
+    rounded.
 
     Args:
-        vecenv: Vector environment with autoreset "next_step". It belongs to the result from now on.
+        vecenv: Vector environment with autoreset "next_step". The result owns it.
 
     Raises:
-        APIUsageError: See ``to_gymnasium``.
+        APIUsageError: The environments do not fit Gymnasium's vector interface. See ``to_gymnasium``.
     """
 
     def __init__(self, vecenv: Any) -> None:
@@ -142,7 +144,7 @@ class RLlibVectorEnv(GymnasiumVectorEnv):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def step(self, actions: Any) -> Any:
-        """Act in every row, with actions of the spaces that RLlib sees."""
+        """Take one step in every row, with actions from the spaces that RLlib sees."""
         return super().step(actions if self._own_actions is None else self._own_actions(actions))
 
     def _observed(self, observations: Array) -> Any:
@@ -151,22 +153,22 @@ class RLlibVectorEnv(GymnasiumVectorEnv):
 
 
 def to_multi_agent(env: Any) -> "RLlibMultiAgentEnv":
-    """Give an environment with several agents RLlib's interface, for policies that differ between agents.
+    """Wrap an environment with several agents for RLlib, which can then train a different policy for each agent.
 
     Args:
-        env: A parallel environment of PettingZoo, or a native one with one game; it belongs to the result from now on.
+        env: PettingZoo parallel environment, or native environment with one game. The result owns it.
 
     Raises:
-        APIUsageError: It is emulated or a vector environment, or spends steps on resets.
+        APIUsageError: ``env`` is emulated or a vector environment, or its autoreset mode is "next_step".
     """
     return RLlibMultiAgentEnv(env)
 
 
 class RLlibMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # ray.rllib has no types
-    """``to_multi_agent`` explains the argument.
+    """RLlib multi-agent environment, created by ``to_multi_agent``.
 
-    The episode is over when the last agent has left, truncated if one of the last was cut off. Spaces are those that
-    ``RLlibVectorEnv`` shows.
+    The episode ends when the last agent has left. It counts as truncated if one of the last agents was truncated.
+    Spaces are converted as in ``RLlibVectorEnv``.
     """
 
     def __init__(self, env: Any) -> None:
@@ -190,21 +192,21 @@ class RLlibMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # ray.rllib has 
         return _converted(self._counted, observations), infos
 
     def step(self, action_dict: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
-        """Act with every agent that is there; "__all__" says of the episode what is said of agents."""
+        """Take one step with every present agent. The key "__all__" holds the end of the episode."""
         observations, rewards, terminated, truncated, infos = self._env.step(_converted(self._own_actions, action_dict))
         is_over = not self._env.agents
         is_cut = is_over and any(truncated.values())
         terminated = {**terminated, "__all__": is_over and not is_cut}
-        # At the end only of the episode: RLlib takes one whose agents are all done by name for terminated.
+        # Only "__all__" at the end of a truncated episode: if RLlib finds all agents by name, it assumes termination.
         truncated = {"__all__": True} if is_cut else {**truncated, "__all__": False}
         return _converted(self._counted, observations), rewards, terminated, truncated, infos
 
     def render(self) -> Any:
-        """A picture, or what the ``render_mode`` shows."""
+        """Render the current frame as ``render_mode`` requires."""
         return self._env.render()
 
     def close(self) -> None:
-        """Close the environment behind."""
+        """Close the wrapped environment."""
         self._env.close()
 
 

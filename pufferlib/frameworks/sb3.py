@@ -1,6 +1,6 @@
-"""A vector environment of ours as the VecEnv of Stable-Baselines3, and our networks in its policies.
+"""Stable-Baselines3 ``VecEnv`` around vector environments, and image networks for SB3 policies.
 
-For its algorithms and those of sb3-contrib.
+Both also work with the algorithms of sb3-contrib.
 
 Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
 """
@@ -36,36 +36,36 @@ __all__ = ["ImageFeatures", "SB3VecEnv", "image_policy_kwargs", "to_sb3"]
 
 Indices = int | Iterable[int] | None
 
-METHOD = "action_masks"  # which sb3-contrib calls
+METHOD = "action_masks"  # called by sb3-contrib
 
 
 def to_sb3(vecenv: Any, *, monitor: bool = True) -> "SB3VecEnv":
-    """Give a vector environment the interface of Stable-Baselines3: a ``VecEnv`` with a row for each agent.
+    """Wrap a vector environment in a ``VecEnv`` of Stable-Baselines3 with one row for each agent.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, on any backend, with autoreset "same_step"; it belongs to the result
-            from now on.
-        monitor: Whether infos of ended episodes have ``"episode"``, as SB3's ``Monitor`` adds it, for its logs.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with any backend and autoreset "same_step". The result
+            owns it.
+        monitor: Whether to add ``"episode"`` to the infos of ended episodes for SB3's logs, as its ``Monitor`` does.
 
     Raises:
-        APIUsageError: Episodes are begun in another way than SB3 expects, batches are parts of the agents, agents come
-            and go together in one environment, or observations or actions have a space that SB3 cannot hold.
+        APIUsageError: The autoreset mode is not "same_step", batches hold only some of the agents, an environment has
+            several agents that come and go, or SB3 does not support the observation or action space.
     """
     return SB3VecEnv(vecenv, monitor=monitor)
 
 
 class SB3VecEnv(VecEnv):
-    """``to_sb3`` explains the arguments.
+    """Stable-Baselines3 ``VecEnv`` around a vector environment, created by ``to_sb3``.
 
-    Stable-Baselines3 counts integers from 0 along one axis. A Discrete or MultiDiscrete that starts elsewhere or has
-    several axes is shown as one that does not, and actions are converted back. A Box of integers is shown as a Box of
-    float32, whose actions are rounded.
+    Stable-Baselines3 expects integers that start at 0 and have one axis. Other Discrete and MultiDiscrete spaces are
+    converted to such spaces, and actions are converted back. A Box of integers becomes a Box of float32, and its
+    actions are rounded.
 
-    As those of ``DummyVecEnv``, infos are new dicts in each step, which callers may keep and change. A native
-    environment's infos, which are about all of its games, stand in its first row.
+    Infos are new dicts in each step, which callers may keep and change, as with ``DummyVecEnv``. The infos of a native
+    environment describe all of its games and are in its first row.
 
     Attributes:
-        vecenv: The vector environment behind it.
+        vecenv: Wrapped vector environment.
     """
 
     def __init__(self, vecenv: Any, *, monitor: bool = True) -> None:
@@ -90,7 +90,7 @@ class SB3VecEnv(VecEnv):
         self._start_s = time.monotonic()
         self._actions: Array
         super().__init__(num_rows, space, action_space)
-        # A method that the environments define has priority, as it has in SB3's own vector environments.
+        # If the environments define the method themselves, it has priority, as in SB3's own vector environments.
         if self._legal_actions and vecenv.emulated and all(self._ask(None, "call", "has_wrapper_attr", METHOD)):
             self._legal_actions = None
 
@@ -108,7 +108,7 @@ class SB3VecEnv(VecEnv):
         super().set_options(options)
 
     def reset(self) -> Any:
-        """Start new episodes everywhere, with the seeds and options that were set; returns the observations."""
+        """Start new episodes in all rows, with the seeds and options set before. Return the observations."""
         seeds = [seed for seed in self._seeds[:: self._rows_per_seed] if seed is not None]
         if self._is_native:
             observations, infos = self.vecenv.reset(seeds if len(seeds) > 1 else seeds[0] if seeds else None)
@@ -126,11 +126,11 @@ class SB3VecEnv(VecEnv):
         return self._observed(observations)
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Keep the actions of ``step_wait``."""
+        """Store the actions for ``step_wait``."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
-        """Act in every row: observations, rewards, ends, and an info for each row."""
+        """Take one step in every row. Return observations, rewards, dones, and an info for each row."""
         actions = self._actions if self._own_actions is None else self._own_actions(self._actions)
         observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
         ends = terminals | truncations
@@ -138,16 +138,16 @@ class SB3VecEnv(VecEnv):
             self._returns += rewards
             self._lengths += 1
         found: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        if infos or np.count_nonzero(ends):  # any() takes thrice as long
+        if infos or np.count_nonzero(ends):  # any() is three times slower
             self._add_infos(found, infos, ends, terminals)
         return self._observed(observations), rewards.copy(), ends, found
 
     def close(self) -> None:
-        """Close the vector environment behind."""
+        """Close the wrapped vector environment."""
         self.vecenv.close()
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Return an attribute of the environments of some rows; ``render_mode`` is None where there is none."""
+        """Return an attribute of the environments of some rows. ``render_mode`` is None if they do not define it."""
         if attr_name == "render_mode":
             return [getattr(self.vecenv.driver_env, "render_mode", None)] * len(self._rows(indices))
         if attr_name == METHOD and self._legal_actions:
@@ -155,7 +155,7 @@ class SB3VecEnv(VecEnv):
         return self._ask(indices, "get_attr", attr_name)
 
     def has_attr(self, attr_name: str) -> bool:
-        """True if all environments have an attribute, which need not be something that can be sent."""
+        """Return whether all environments have an attribute. Its value need not be picklable."""
         is_legal_actions = attr_name == METHOD and self._legal_actions
         if is_legal_actions or attr_name == "render_mode" or not self.vecenv.emulated:
             return super().has_attr(attr_name)
@@ -168,7 +168,7 @@ class SB3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the environments of some rows; ``action_masks`` is read from their observations."""
+        """Call a method of the environments of some rows. ``action_masks`` is read from their observations."""
         if method_name == METHOD and self._legal_actions:
             return list(self._legal_actions(self.vecenv.observations)[self._rows(indices)])
         return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
@@ -176,7 +176,7 @@ class SB3VecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """True for rows whose environment has a wrapper of this class, and for ``Monitor`` if returns are counted."""
+        """Return for each row whether its environment has this wrapper. True for ``Monitor`` if ``monitor`` is set."""
         if wrapper_class is Monitor and self._returns is not None:
             return [True for _ in self._rows(indices)]
         if self._is_native:
@@ -202,7 +202,7 @@ class SB3VecEnv(VecEnv):
             return list(rows)
         chosen = [indices] if isinstance(indices, int | np.integer) else list(indices)
         try:
-            return [rows[row] for row in chosen]  # negative ones count from the end
+            return [rows[row] for row in chosen]  # negative indices count from the end
         except IndexError:
             raise APIUsageError(
                 f"to_sb3: indices must be from {-len(rows)} to {len(rows) - 1}, got {chosen[:8]}"
@@ -244,7 +244,7 @@ class SB3VecEnv(VecEnv):
                 self.reset_infos[row] = info
             else:
                 found[row].update(info)
-                found[row]["TimeLimit.truncated"] = False  # also if the environment has a key of this name
+                found[row]["TimeLimit.truncated"] = False  # overrides a key of this name in the environment's info
         rows = np.flatnonzero(ends)
         last = self._shown(self.vecenv.final_observations[rows])
         for place, row in enumerate(rows.tolist()):
@@ -261,19 +261,19 @@ class SB3VecEnv(VecEnv):
 def image_policy_kwargs(
     network: str = "NatureCNN", hidden_size: int = 512, precision: str = "float32"
 ) -> dict[str, Any]:
-    """``policy_kwargs`` with which an SB3 policy reads images by a network of ours, that of ``ImageFeatures``.
+    """Return ``policy_kwargs`` for an SB3 policy that encodes images with ``ImageFeatures``.
 
-    ``PPO("CnnPolicy", envs, policy_kwargs=image_policy_kwargs())`` has the layers of SB3's own ``NatureCNN``, and
-    learns faster: the convolutions work in the layout that suits them.
+    ``PPO("CnnPolicy", envs, policy_kwargs=image_policy_kwargs())`` has the same layers as SB3's own ``NatureCNN``. It
+    trains faster, because convolutions use a more efficient memory layout.
 
     Args:
         network: "NatureCNN" or "ResNet".
-        hidden_size: Features that the policy gets.
-        precision: "float32", or "bfloat16" for products and convolutions. Without a GPU and on a CPU that has no
-            instructions for it, a warning says so.
+        hidden_size: Number of features passed to the policy.
+        precision: "float32", or "bfloat16" for matrix products and convolutions. A warning is issued if there is no
+            GPU and the CPU has no bfloat16 instructions.
 
     Raises:
-        APIUsageError: Another network or precision.
+        APIUsageError: The network or precision is unknown.
     """
     for name, value, allowed in (
         ("network", network, ("NatureCNN", "ResNet")),
@@ -286,29 +286,29 @@ def image_policy_kwargs(
     return {
         "features_extractor_class": ImageFeatures,
         "features_extractor_kwargs": {"network": network, "hidden_size": hidden_size, "precision": precision},
-        "normalize_images": False,  # the network does
+        "normalize_images": False,  # done by the network
     }
 
 
 class ImageFeatures(BaseFeaturesExtractor):
-    """The encoder of a network of ours as the features extractor of an SB3 policy; see ``image_policy_kwargs``."""
+    """SB3 features extractor with the encoder of a ``pufferlib`` network. See ``image_policy_kwargs``."""
 
     def __init__(self, observation_space: gymnasium.Space[Any], network: str, hidden_size: int, precision: str) -> None:
         super().__init__(observation_space, hidden_size)
         described = SimpleNamespace(
             single_observation_space=observation_space,
-            single_action_space=Discrete(2),  # of no matter: SB3 has heads of its own
+            single_action_space=Discrete(2),  # not used, because SB3 has its own heads
             emulated=False,
             action_mask=None,
         )
         self.network = make_policy(described, network, hidden_size)  # type: ignore[arg-type]
         self.network.decoder = torch.nn.Identity()  # type: ignore[assignment]
-        # SB3 gives the layers other weights, in a way for which these must be contiguous.
+        # SB3 initializes the layers again, which requires contiguous weights.
         self.network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # torch forgot it
         self._is_bfloat16 = precision == "bfloat16"
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images as numbers from 0 to 255, ``(rows, ...)``, to ``(rows, hidden_size)``."""
+        """Encode images ``(rows, ...)`` with values from 0 to 255 as features ``(rows, hidden_size)``."""
         with torch.autocast(images.device.type, torch.bfloat16, enabled=self._is_bfloat16):
             return self.network.encode_observations(images).float()
 

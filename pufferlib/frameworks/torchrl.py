@@ -1,4 +1,4 @@
-"""A vector environment of ours as the EnvBase of TorchRL, for its collectors, transforms and losses.
+"""TorchRL ``EnvBase`` around vector environments, for its collectors, transforms and losses.
 
 Source: Bou et al., "TorchRL: A data-driven decision-making library for PyTorch" (2023).
 """
@@ -25,10 +25,10 @@ __all__ = ["TorchRLEnv", "to_torchrl"]
 
 @contextmanager
 def _absent(name: str) -> Iterator[None]:
-    """Let the package ``name``, unless it is loaded already, look as if it was not installed."""
+    """Make the package ``name`` look as if it was not installed, unless it is already loaded."""
     hides = name not in sys.modules
     if hides:
-        sys.modules[name] = None  # type: ignore[assignment]  # as import reads it
+        sys.modules[name] = None  # type: ignore[assignment]  # makes import raise
     try:
         yield
     finally:
@@ -36,45 +36,47 @@ def _absent(name: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-# TorchRL imports Procgen where that is installed, which fails where the old gym is not.
+# TorchRL imports Procgen if it is installed, which fails without the old gym package.
 with _absent("procgen"):
     from tensordict import TensorDict, TensorDictBase
     from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, TensorSpec, Unbounded
     from torchrl.envs import EnvBase
 
 _TAKEN = {"action", MASK, "done", "next", "reward", "terminated", "truncated"}
-_ATTRIBUTES = {"device", "dtype", "shape", "space"}  # of a Composite, at any depth
+_ATTRIBUTES = {"device", "dtype", "shape", "space"}  # attributes of a Composite, not allowed as keys at any depth
 
 Rows = npt.NDArray[np.bool_]
 
 
 def to_torchrl(vecenv: Any, *, device: torch.device | str = "cpu") -> "TorchRLEnv":
-    """Give a vector environment TorchRL's interface: an ``EnvBase`` whose batch has a row for each agent.
+    """Wrap a vector environment in a TorchRL ``EnvBase`` whose batch has one row for each agent.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, on any backend, with autoreset "same_step"; it belongs to the result
-            from now on.
-        device: Of the tensors that it returns.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with any backend and autoreset "same_step". The result
+            owns it.
+        device: Device of the returned tensors.
 
     Raises:
-        APIUsageError: Episodes are begun in another way than TorchRL expects, batches are parts of the agents, agents
-            come and go together in one environment, or observations have a space that a tensordict cannot hold.
+        APIUsageError: The autoreset mode is not "same_step", batches hold only some of the agents, an environment has
+            several agents that come and go, or a tensordict cannot hold the observation space.
     """
     return TorchRLEnv(vecenv, device=device)
 
 
 class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
-    """``to_torchrl`` explains the arguments.
+    """TorchRL environment around a vector environment, created by ``to_torchrl``.
 
-    Observations are tensors under "observation", those of a Dict under its keys, nested as it is. Actions are numbers
-    (``Categorical``), no one-hot vectors. Where observations say which actions are legal, "action_mask" has that.
+    Observations are tensors under "observation". Observations of a Dict space are under its keys, with the same
+    nesting. Actions are integers (``Categorical``), not one-hot vectors. If observations hold an action mask, it is
+    under "action_mask".
 
-    The step in which an episode ends shows its last observation, and the next ``reset`` of its row the first one of the
-    episode that has begun by then. To reset other rows starts their environments anew.
+    When an episode ends, the step returns its last observation. The environment has then already started the next
+    episode, and the next ``reset`` of this row returns its first observation. Resetting any other row restarts its
+    environment.
 
     Attributes:
-        vecenv: The vector environment behind it.
-        infos: What the environments had to say in the last step or reset, a list of dicts.
+        vecenv: Wrapped vector environment.
+        infos: Infos of the last step or reset, a list of dicts.
     """
 
     def __init__(self, vecenv: Any, *, device: torch.device | str = "cpu") -> None:
@@ -88,12 +90,12 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         num_rows = int(vecenv.num_agents)
         super().__init__(device=device, batch_size=[num_rows])
         self._legal_actions = legal_actions(vecenv, space)
-        if self._legal_actions is not None and isinstance(space, Dict):  # the mask is no part of what policies read
+        if self._legal_actions is not None and isinstance(space, Dict):  # the mask is not an input of policies
             space = Dict({key: part for key, part in space.spaces.items() if key != MASK})
         self.vecenv, self._space, self._restore = vecenv, space, restore
         self.infos: Infos = []
         self._next_seed: int | None = None
-        self._observations: Array = np.empty(0)  # of the batch, as it is now
+        self._observations: Array = np.empty(0)  # current observations of the batch
         self._ended = np.zeros(num_rows, bool)
         self._set_specs()
 
@@ -135,7 +137,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         return self._outcome(self._observations, none, none, none)
 
     def _restart(self, rows: Rows, unfinished: Rows, options: Mapping[str, Any] | None) -> None:
-        """Start episodes anew: in all ``rows``, or in the environments of those that are ``unfinished``."""
+        """Start new episodes in all rows, or in the environments of the ``unfinished`` rows."""
         more: dict[str, Any] = {} if options is None else {"options": options}
         if rows.all():
             seed, self._next_seed = self._next_seed, None
@@ -144,24 +146,24 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         if not resets_some(self.vecenv):
             raise APIUsageError(
                 f"to_torchrl: {type(self.vecenv).__name__} resets all its agents at once, got rows "
-                f"{_first(unfinished)} whose episodes go on; let its reset take env_ids, or choose backend=Serial"
+                f"{_first(unfinished)} with unfinished episodes; let its reset take env_ids, or choose backend=Serial"
             )
         per_env = len(rows) // int(self.vecenv.num_envs)
-        others = ~np.repeat(unfinished.reshape(-1, per_env).any(1), per_env)  # those that have begun anew by themselves
+        others = ~np.repeat(unfinished.reshape(-1, per_env).any(1), per_env)  # already started by autoreset
         env_ids = whole_envs("to_torchrl", "_reset", rows & ~others, per_env)
         self._observations, self.infos = self.vecenv.reset(env_ids=env_ids, **more)
 
     def _set_seed(self, seed: int | None) -> None:
-        """Keep the seed of the next ``reset`` of all rows, of which each environment gets its own."""
+        """Store the base seed for the next ``reset`` of all rows."""
         self._next_seed = seed
 
     def close(self, *, raise_if_closed: bool = True) -> None:
-        """Close the vector environment behind."""
+        """Close the wrapped vector environment."""
         super().close(raise_if_closed=raise_if_closed)
         self.vecenv.close()
 
     def _check_ended(self, stepping: torch.Tensor | None) -> None:
-        """Raise if rows are stepped whose episodes are over; those that TorchRL leaves out may play on unseen."""
+        """Raise if ended rows are stepped before a reset. Rows that TorchRL masks out of the step are exempt."""
         late = self._ended if stepping is None else self._ended & stepping.numpy(force=True).reshape(-1)
         if late.any():
             raise APIUsageError(
@@ -183,14 +185,14 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
 
 
 def _tensors(space: Space, rows: Any) -> Any:
-    """Copies of rows, in the dtype of their space, as a tensor or a dict of tensors."""
+    """Copy rows to a tensor or a dict of tensors, in the dtypes of their space."""
     if isinstance(space, Dict):
         return {key: _tensors(part, rows[key]) for key, part in space.spaces.items()}
     return torch.from_numpy(np.array(rows, space.dtype, order="C"))
 
 
 def _spec_of(space: Space, num_rows: int, name: str) -> TensorSpec:
-    """The spec of ``num_rows`` samples of a space; numbers that do not start at 0 are bounded integers."""
+    """Return the spec of ``num_rows`` samples of a space. Integers that do not start at 0 become bounded integers."""
     shape = (num_rows, *(space.shape or ()))
     if isinstance(space, Dict):
         return Composite(_specs_of(space, num_rows, f"{name}."), shape=(num_rows,))
@@ -216,8 +218,8 @@ def _specs_of(space: Dict, num_rows: int, prefix: str = "") -> dict[str, TensorS
     for key in space.spaces:
         if not isinstance(key, str) or key in _ATTRIBUTES or (not prefix and key in _TAKEN):
             raise APIUsageError(
-                "to_torchrl: a Dict of observations must have strings as keys, none of which TorchRL has for something "
-                f"else, got {key!r} in {prefix[:-1] or 'the observation'}; rename it with "
+                "to_torchrl: a Dict of observations must have string keys that TorchRL does not use itself, "
+                f"got {key!r} in {prefix[:-1] or 'the observation'}; rename it with "
                 "gymnasium.wrappers.TransformObservation"
             )
     return {key: _spec_of(part, num_rows, prefix + key) for key, part in space.spaces.items()}

@@ -1,4 +1,4 @@
-"""Spaces for frameworks whose integers count from 0 along one axis: Stable-Baselines3 and RLlib."""
+"""Space conversions for Stable-Baselines3 and RLlib, whose integers start at 0 and have one axis."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +20,16 @@ EXACT = 2**53  # Integers up to here are exact in float64.
 def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | None]:
     """Return the action space that a framework sees, and the conversion of its actions to ``space``.
 
-    Integers start at 0, a MultiDiscrete has one axis, and a Box of integers is a Box of float32, whose numbers are
-    rounded to the nearest integer.
+    Integers start at 0, and a MultiDiscrete has one axis. A Box of integers becomes a Box of float32, and its actions
+    are rounded to the nearest integer.
 
     Args:
-        where: Call that error messages name.
+        where: Name of the calling function, for error messages.
         space: Action space of one agent: Discrete, MultiDiscrete or Box.
 
     Returns:
-        The space, and a function of one action or a batch of actions. The function is None if both spaces are equal.
+        The space, and a function that converts one action or a batch of actions. The function is None if both spaces
+        are equal.
     """
     if isinstance(space, Box) and space.dtype.kind in "iu":
         low, high = (np.clip(bound.astype(np.float64), -EXACT, EXACT) for bound in (space.low, space.high))
@@ -43,14 +44,14 @@ def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | No
 def zero_based_observations(space: Space) -> tuple[Space, Conversion | None]:
     """Return the observation space that a framework sees, and the conversion of observations of ``space`` to it.
 
-    Integers start at 0, and a MultiDiscrete has one axis, also as parts of a Dict or Tuple.
+    Integers start at 0, and a MultiDiscrete has one axis. This also applies to the parts of a Dict or Tuple.
 
     Args:
         space: Observation space of one agent.
 
     Returns:
-        The space, and a function of one observation or a batch of observations. The function is None if both spaces
-        are equal.
+        The space, and a function that converts one observation or a batch of observations. The function is None if
+        both spaces are equal.
     """
     if _is_zero_based(space):
         return space, None
@@ -95,7 +96,7 @@ def _counted(space: Space, values: Any) -> Any:
 
 
 def _with_axes(actions: Array, space: Discrete[Any] | MultiDiscrete[Any]) -> Array:
-    """Give actions with one axis the axes of ``space``."""
+    """Reshape the last axis of actions to the axes of ``space``."""
     return actions if isinstance(space, Discrete) else actions.reshape(*actions.shape[:-1], *space.shape)
 
 

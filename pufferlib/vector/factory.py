@@ -1,4 +1,4 @@
-"""``make``: start the backend that is asked for, or return the environment that batches by itself."""
+"""``make``: create a vector environment with the chosen backend."""
 
 import inspect
 import os
@@ -32,7 +32,7 @@ BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
 
 
 class VectorOptions(TypedDict, total=False):
-    """Options of ``make`` beside the environments and the backend, as it documents them."""
+    """Keyword arguments of ``make``, except for the environments and the backend."""
 
     seed: int
     num_workers: Count
@@ -104,45 +104,46 @@ def make(
     record: str | os.PathLike[str] | None = None,
     **unknown: Any,
 ) -> PufferEnv | VectorEnv:
-    """Run environments side by side, behind the interface of one.
+    """Create a vector environment: many environments behind the interface of one.
 
     Args:
-        env_creator_or_creators: A class or function that makes an environment and may take ``buf``
-            and ``seed``, or a list with one for each environment.
-        env_args: Positional arguments of the creator; with a list of creators a list of such lists.
-        env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
-        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name, or a subclass of ``VectorEnv``.
-            ``PufferEnv`` (or "native") returns the environment itself, which batches in native code.
-        num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
-        seed: Any int. Environment i gets ``env_seed(seed, i)``, on every backend.
-        num_workers: Processes, "auto" (or None) for as many as there are usable cores. ``Serial`` has none,
-            whatever is said here.
-        batch_size: Environments that one ``recv`` returns, by default all; "auto" for half of them, so that
-            the others work meanwhile.
-        zero_copy: True: a batch is the next block of neighbouring rows. False: a batch is whoever is first,
-            copied together.
+        env_creator_or_creators: Class or function that creates an environment, or a list with one per environment. It
+            may take the keywords ``buf`` and ``seed``.
+        env_args: Positional arguments of the creator. A list of such lists if there is a list of creators.
+        env_kwargs: Keyword arguments of the creator. A list of such dicts if there is a list of creators.
+        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, as a class or by name, or any subclass of
+            ``VectorEnv``. ``PufferEnv`` (or "native") returns the environment itself, which batches in native code.
+        num_envs: Number of environments. Must be 1 with the native backend. Pass ``num_envs`` in ``env_kwargs``
+            instead.
+        seed: Base seed, any int. Environment i gets ``env_seed(seed, i)`` with every backend.
+        num_workers: Number of worker processes. "auto" or None uses as many as there are usable cores. Ignored by
+            ``Serial``, which has no workers.
+        batch_size: Number of environments per ``recv``. None for all of them. "auto" for half, so that the other half
+            runs meanwhile.
+        zero_copy: If True, a batch is the next block of adjacent rows. If False, a batch holds the environments that
+            finish first, and their rows are copied together.
         overwork: Allow more workers than usable cores.
-        autoreset: "next_step" (default of emulated environments), "same_step" or "disabled"; native
-            environments that take the keyword get it, others have their own.
-        timeout_s: Longest that building, resetting or stepping one environment may take in a worker before
-            ``WorkerError``; None: for ever. Nothing can stop what runs in this process: ``Serial`` and the
-            native backend wait for ever.
-        on_crash: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
-            ``Serial`` an environment that raises. The episodes it had are truncated, and an info counts
+        autoreset: "next_step" (default of emulated environments), "same_step" or "disabled". It is passed to native
+            environments that take the keyword. Other native environments have a fixed mode.
+        timeout_s: Time limit in seconds for building, resetting or stepping one environment in a worker. A
+            ``WorkerError`` is raised if it is exceeded. None disables it. ``Serial`` and the native backend have no
+            time limit, because they run in this process.
+        on_crash: "raise" an error, or "restart". With "restart", a worker that fails, dies or exceeds the time limit
+            is replaced (``Serial``: an environment that raises). Its episodes are truncated, and an info counts
             ``worker_restarts``.
-        hide_output: Drop all that environments write to standard output and error, in Python or C, from the moment
-            in which they are built. ``Serial`` and the native backend drop what other threads write meanwhile, too.
-        record: Folder in which every environment leaves a bundle with all of its actions, for ``puffer replay``. None:
-            only a ``WorkerError`` leaves one, with the seed and the last actions.
-        **unknown: Refused, with the nearest of those above.
+        hide_output: Discard all output of the environments on stdout and stderr, from Python and C, starting with
+            their construction. ``Serial`` and the native backend also discard output of other threads meanwhile.
+        record: Folder for recordings. Each environment writes a bundle with all of its actions there, for ``puffer
+            replay``. None writes a bundle only for a ``WorkerError``, with the seed and the last actions.
+        **unknown: Any other keyword raises an error that suggests the closest match.
 
     Returns:
-        A ``VectorEnv``, or with the native backend the ``PufferEnv``.
+        A ``VectorEnv``, or the ``PufferEnv`` with the native backend.
 
     Raises:
-        APIUsageError: An argument is wrong, or an environment breaks the contract.
-        UnknownNameError: A backend or keyword does not exist; the nearest one is suggested.
-        WorkerError: An environment failed while it was made in a worker.
+        APIUsageError: An argument is wrong, or an environment does not follow the ``PufferEnv`` interface.
+        UnknownNameError: A backend or keyword does not exist. The closest match is suggested.
+        WorkerError: An environment failed while it was built in a worker.
     """
     options = {
         "num_workers": num_workers,
@@ -168,7 +169,7 @@ def make(
     if record is None:
         return env
     specs = env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed)
-    recorded: Any = Recorder(env, specs, record)  # has the class of what it is around
+    recorded: Any = Recorder(env, specs, record)  # passes isinstance checks for the class of env
     return recorded  # type: ignore[no-any-return]
 
 
@@ -211,7 +212,7 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
 
 
 def _backend_hint(num_envs: int, env: EnvSpec) -> str:
-    """Advice for several environments, of which ``env`` is the first."""
+    """Return advice on how to run ``num_envs`` environments like ``env``."""
     backends = 'choose backend="Serial" or "Multiprocessing"'
     if not names_keyword(env, "num_envs"):
         return backends

@@ -235,7 +235,7 @@ class PooledVectorEnv(VectorEnv):
         self._channel = workers.channel
         self._log = ActionLog(spec.num_workers)
         self._sources: list[InfoSource] = []
-        self._unanswered: list[int] = []  # workers that were called
+        self._pending_calls: list[int] = []  # workers that were called
         self._open(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
@@ -258,8 +258,8 @@ class PooledVectorEnv(VectorEnv):
         return self._workers.pids
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
-        if self._unanswered:
-            self._answers()
+        if self._pending_calls:
+            self._call_results()
         self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
         if options is not None:
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
@@ -343,32 +343,32 @@ class PooledVectorEnv(VectorEnv):
         return {env for worker in channel.chosen for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        if self._unanswered:  # somebody did not wait for the end
-            self._answers()
+        if self._pending_calls:  # somebody did not wait for the end
+            self._call_results()
         if any(call.kind not in ("get", "save") and call.name != "render" for call in calls.values()):
             self._log.forget(is_complete=False)  # of what it changes nothing is known
         try:
             with uninterrupted():  # once, all of them
-                self._unanswered = list(calls)
+                self._pending_calls = list(calls)
                 for worker, call in calls.items():
                     self._workers.start_call(worker, call)
         except WorkerFailed as failure:
             self._end_after(failure)
-        return self._answers()
+        return self._call_results()
 
-    def _answers(self) -> dict[int, list[Any]]:
+    def _call_results(self) -> dict[int, list[Any]]:
         """Wait for the workers that were called; returns their results."""
         self._sources = []
         try:
-            while self._unanswered and not self._channel.wait_for(self._unanswered):
+            while self._pending_calls and not self._channel.wait_for(self._pending_calls):
                 with uninterrupted():
                     for failure in self._workers.find_failures():
                         raise failure
             with uninterrupted():
-                for worker in self._unanswered:
+                for worker in self._pending_calls:
                     self._workers.read_reply(worker)
-                results = {worker: self._take_infos(worker) for worker in self._unanswered}
-                self._unanswered = []
+                results = {worker: self._take_infos(worker) for worker in self._pending_calls}
+                self._pending_calls = []
             return results
         except WorkerFailed as failure:
             self._end_after(failure)
@@ -390,7 +390,7 @@ class PooledVectorEnv(VectorEnv):
             self._last = self._gather()
         return self._last, [info for infos in results.values() for info in infos]
 
-    def _show(self) -> Batch:
+    def _current_batch(self) -> Batch:
         if self._copies:
             self._last = self._gather()
         return self._last

@@ -1,4 +1,4 @@
-"""Interface of all backends: attributes, the order of calls, and the values that they return."""
+"""Common interface of all vectorization backends."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping, Sequence
@@ -35,11 +35,11 @@ Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
 
 
 class Batch:
-    """Rows that one ``recv`` returns.
+    """Rows returned by one call of ``recv``.
 
     Args:
-        buffers: Their arrays.
-        agent_ids: Which agents they belong to.
+        buffers: Arrays of these rows, by name.
+        agent_ids: Agent index of each row, int64 ``(agents_per_batch,)``.
     """
 
     def __init__(self, buffers: Buffers, agent_ids: npt.NDArray[np.int64]) -> None:
@@ -49,49 +49,50 @@ class Batch:
 
     @classmethod
     def block(cls, buffers: Buffers, start: int, stop: int) -> "Batch":
-        """Agents ``start`` to ``stop``, in place."""
+        """Return a batch that views the rows of agents ``start`` to ``stop``."""
         return cls(slice_rows(buffers, start, stop), np.arange(start, stop))
 
 
 class VectorEnv(ABC):
     """Many environments behind the interface of one.
 
-    Synchronous: ``reset`` and ``step``. Asynchronous: ``async_reset``, then ``recv`` and ``send`` in
-    turns. With ``batch_size < num_envs`` each ``recv`` returns another part of the environments,
-    ``agent_ids`` says which, and ``send`` answers to exactly that part, while the others go on.
+    The synchronous interface is ``reset`` and ``step``. The asynchronous interface is ``async_reset``, followed by
+    ``recv`` and ``send`` in turns. With ``batch_size < num_envs``, each ``recv`` returns a different subset of the
+    environments, and ``agent_ids`` holds the agents of its rows. The next ``send`` takes actions for exactly this
+    subset. The other environments keep running meanwhile.
 
-    All arrays are views that the environments go on writing into: copy what must outlive the next
-    ``send`` (or, where batches are copied, the next ``recv``).
+    All returned arrays are views that later steps overwrite. Copy what you need after the next ``send`` (or after the
+    next ``recv`` if ``zero_copy=False``).
 
     Args:
-        env_creators: A class or function that makes an environment, or a list with one for each
-            environment. These arguments are those of ``pufferlib.vector.make``, which explains them.
-        env_args: Positional arguments of the creator; with a list of creators a list of such lists.
-        env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
-        num_envs: Environments.
-        seed: Environment i gets ``env_seed(seed, i)``.
-        num_workers: Processes; "auto" or None for as many as there are usable cores.
-        batch_size: Environments that one ``recv`` returns; None for all, "auto" for half of them.
-        zero_copy: Whether a batch is a block of neighbouring rows, or whoever is first.
+        env_creators: Class or function that creates an environment, or a list with one per environment. This and the
+            following arguments are documented in ``pufferlib.vector.make``.
+        env_args: Positional arguments of the creator. A list of such lists if ``env_creators`` is a list.
+        env_kwargs: Keyword arguments of the creator. A list of such dicts if ``env_creators`` is a list.
+        num_envs: Number of environments.
+        seed: Base seed. Environment i gets ``env_seed(seed, i)``.
+        num_workers: Number of worker processes. "auto" or None uses as many as there are usable cores.
+        batch_size: Number of environments per ``recv``. None for all of them, "auto" for half.
+        zero_copy: If True, a batch is a block of adjacent rows. If False, it holds the environments that finish first.
         overwork: Allow more workers than usable cores.
-        autoreset: What follows a finished episode; None leaves it to the kind of environment.
-        timeout_s: Longest that one environment may take in a worker; None: for ever.
-        on_crash: "raise" a failure, or "restart" what failed.
-        hide_output: Drop what the environments print.
+        autoreset: Autoreset mode. None uses the default of the environment.
+        timeout_s: Time limit in seconds for one environment in a worker. None disables it.
+        on_crash: "raise" an error, or "restart" what failed.
+        hide_output: Discard the output that environments print.
 
     Attributes:
-        driver_env: What one environment is like: the first one, or a description of it.
-        single_observation_space: Of one agent.
-        single_action_space: Of one agent.
-        observation_space: Of the agents of one batch.
-        action_space: Of the agents of one batch.
-        num_envs: Environments.
-        num_agents: Agents in all environments together.
-        agents_per_batch: Rows that one ``recv`` returns.
-        emulated: False, or how emulation flattened the spaces.
-        autoreset: What follows a finished episode: "next_step" (the step after it resets, ignores
-            its actions and has reward 0), "same_step" (the observation is already the next
-            episode's, and ``final_observations`` has the last one) or "disabled".
+        driver_env: First environment, or a description of it if it lives in a worker.
+        single_observation_space: Observation space of one agent.
+        single_action_space: Action space of one agent.
+        observation_space: Joint observation space of the agents of one batch.
+        action_space: Joint action space of the agents of one batch.
+        num_envs: Number of environments.
+        num_agents: Number of agents in all environments together.
+        agents_per_batch: Number of rows that one ``recv`` returns.
+        emulated: Description of how emulation flattened the spaces, or False for native environments.
+        autoreset: What happens after an episode ends. "next_step": the next step resets the environment, ignores its
+            actions and has reward 0. "same_step": the step already returns the first observation of the next
+            episode, and ``final_observations`` holds the last one. "disabled": nothing until you call ``reset``.
     """
 
     single_observation_space: Box
@@ -138,7 +139,7 @@ class VectorEnv(ABC):
         self._start(vector_spec(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 
     def _open(self, spec: VectorSpec, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
-        """Set the attributes; the environments exist by now."""
+        """Set the public attributes after the environments were created."""
         self.driver_env = driver
         self.single_observation_space = about.single_observation_space
         self.single_action_space = about.single_action_space
@@ -157,21 +158,21 @@ class VectorEnv(ABC):
         self._next_call = "async_reset"
 
     def reset(self, seed: Seeds = None, *, options: Options = None, env_ids: EnvIds = None) -> tuple[Array, Infos]:
-        """Start new episodes, everywhere or in some environments.
+        """Start new episodes in all environments, or in some of them.
 
         Args:
-            seed: Environment i gets ``env_seed(seed, i)``; of a list, with one for each that is reset, each gets its
-                own. None: on the first call the seed of ``make``, later none, so that each environment goes on with
-                its own random stream.
-            options: Dict that the environments' ``reset`` gets as ``options``, or a list with one for each.
-            env_ids: Environments of the last batch that are reset, as ints or as a mask, bool ``(num_envs,)``; the
-                others stay where they are. None for all.
+            seed: Base seed, from which environment i gets ``env_seed(seed, i)``, or a list with one seed for each
+                environment to reset. With None, the first call uses the seed given to ``make``. Later calls pass no
+                seed, so each environment continues its own random stream.
+            options: Dict passed to each environment's ``reset`` as ``options``, or a list with one per environment.
+            env_ids: Environments to reset, as indices or a boolean mask ``(num_envs,)``. They must belong to the last
+                batch. The other environments are unchanged. None for all.
 
         Returns:
-            observations ``(agents_per_batch, *shape)`` and a list of dicts.
+            observations ``(agents_per_batch, *shape)`` and a list of info dicts.
 
         Raises:
-            APIUsageError: There was no batch yet, or ``env_ids`` are not all of it.
+            APIUsageError: ``env_ids`` is given before the first batch, or is not part of the last batch.
         """
         if env_ids is not None:
             return self._reset_these(seed, options, env_ids)
@@ -180,17 +181,16 @@ class VectorEnv(ABC):
         return observations, infos
 
     def step(self, actions: Any) -> Stepped:
-        """Act once with every agent of the last batch.
+        """Take one step with every agent of the last batch.
 
         Args:
-            actions: ``(agents_per_batch, *action_shape)``: list or array, any integer type, or
-                the dtype of a Box.
+            actions: List or array ``(agents_per_batch, *action_shape)`` of any integer type, or of the dtype of a Box.
 
         Returns:
             observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations
-            bool, each ``(agents_per_batch,)``, and a list of dicts.
+            bool, each ``(agents_per_batch,)``, and a list of info dicts.
         """
-        # send and recv, written out because two calls more cost as much as the rest of this.
+        # send and recv are inlined: two more calls would double the overhead of this method.
         if self._next_call != "send":
             raise self._out_of_turn("send")
         array = self._check_actions(actions)
@@ -207,7 +207,10 @@ class VectorEnv(ABC):
         return observations, rewards, terminals, truncations, infos
 
     def async_reset(self, seed: Seeds = None, options: Options = None) -> None:
-        """Start new episodes everywhere; ``recv`` returns their first observations. The arguments are ``reset``'s."""
+        """Start new episodes in all environments, without waiting. See ``reset`` for the arguments.
+
+        ``recv`` returns the first observations.
+        """
         where = f"{type(self).__name__}.async_reset"
         if self._next_call in _ENDED:
             raise self._out_of_turn("async_reset")
@@ -216,11 +219,14 @@ class VectorEnv(ABC):
         self._first_seed = None
         self._next_call = "async_reset"
         self._reset(seeds, each)
-        if self._next_call == "async_reset":  # an environment, or a signal handler, may have closed us
+        if self._next_call == "async_reset":  # an environment or a signal handler may have closed this object
             self._next_call = "recv"
 
     def send(self, actions: Any) -> None:
-        """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
+        """Start one step with every agent of the last batch, without waiting.
+
+        The next ``recv`` returns its outcome, or another batch.
+        """
         if self._next_call != "send":
             raise self._out_of_turn("send")
         array = self._check_actions(actions)
@@ -230,17 +236,17 @@ class VectorEnv(ABC):
             self._next_call = "recv"
 
     def recv(self) -> Received:
-        """The next batch.
+        """Wait for the next batch and return it.
 
         Returns:
-            observations ``(agents_per_batch, *shape)``; rewards float32; terminals, truncations
-            bool; infos, a list of dicts; agent ids int64; masks bool, False for agents that are absent,
-            whose next action nobody will read: each but the infos ``(agents_per_batch,)``.
+            observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations bool, infos (a
+            list of dicts), agent ids int64 and masks bool. All except the infos have ``agents_per_batch`` rows. A
+            mask is False for an absent agent, whose next action is ignored.
 
-            Infos are what the environments of this batch had to say, in the order of their rows; empty ones are
-            left out, and ``info_sources`` says whose each is. A native environment says of any of its agents what it
-            likes; an emulated one has one info for each step, and for each reset, which with "same_step" follows
-            in the same batch; of PettingZoo it is a dict by agent.
+            Infos are in the order of the rows, without empty ones. ``info_sources`` holds the environment of each. A
+            native environment can return any number of infos. An emulated environment returns one info for each step
+            and one for each reset. With "same_step" both can be in the same batch. For PettingZoo environments an
+            info is a dict from agent to info.
 
         Raises:
             WorkerError: An environment failed, or its process died.
@@ -261,34 +267,34 @@ class VectorEnv(ABC):
         return self._batch.outcome[0], infos
 
     def call(self, name: str, /, *args: Any, env_ids: EnvIds = None, **kwargs: Any) -> list[Any]:
-        """Call a method of environments, those that you wrote; not while a step is under way.
+        """Call a method of the environments that you wrote. No step may be running in them.
 
         Args:
-            name: Of the method.
-            *args: Its arguments.
-            env_ids: Which environments, as ints or as a mask; None for all.
-            **kwargs: More of its arguments.
+            name: Name of the method to call.
+            *args: Positional arguments of the method.
+            env_ids: Environments to call, as indices or a boolean mask. None for all.
+            **kwargs: Keyword arguments of the method.
 
         Returns:
-            The results, in the order of ``env_ids``.
+            Results, in the order of ``env_ids``.
 
         Raises:
-            APIUsageError: A step is under way in one of them.
-            Exception: The first that an environment raised, as it was raised. All were called.
+            APIUsageError: A step is running in one of the environments.
+            Exception: First exception raised by an environment. All environments are called before it is raised.
         """
         return self._ask("call", name, env_ids, args=args, kwargs=kwargs)
 
     def get_attr(self, name: str, env_ids: EnvIds = None) -> list[Any]:
-        """Return an attribute of environments, as ``call`` calls a method."""
+        """Return an attribute of environments. See ``call`` for the arguments and errors."""
         return self._ask("get_attr", name, env_ids)
 
     def set_attr(self, name: str, values: Any, env_ids: EnvIds = None) -> None:
-        """Set an attribute of environments, as ``call`` calls a method.
+        """Set an attribute of environments. See ``call`` for the errors.
 
         Args:
-            name: Of the attribute.
-            values: A list or tuple has one for each environment; anything else is for all.
-            env_ids: Which environments, as ints or as a mask; None for all.
+            name: Name of the attribute.
+            values: List or tuple with one value for each environment. Any other value is set in all of them.
+            env_ids: Environments to change, as indices or a boolean mask. None for all.
         """
         self._ask("set_attr", name, env_ids, values=values)
 
@@ -296,52 +302,54 @@ class VectorEnv(ABC):
         """Return the classes of the ``gymnasium.Wrapper`` objects around environments.
 
         Args:
-            env_ids: Environments, as ints or as a mask. None for all.
+            env_ids: Environments, as indices or a boolean mask. None for all.
 
         Returns:
-            For each environment the names ``"module.Class"`` of its wrappers' classes and of their base classes.
+            Names ``"module.Class"`` of the wrapper classes and their base classes, one list per environment.
         """
         return self._ask("wrapper_names", "", env_ids, kind="wrappers")
 
     def save_state(self, env_ids: EnvIds = None, *, allow_pickle: bool = True) -> list[bytes]:
-        """Return the states of environments as bytes, from which ``load_state`` lets them go on.
+        """Return the states of environments as bytes, to be restored with ``load_state``.
 
         Args:
-            env_ids: Which environments, as ints or as a mask; None for all.
-            allow_pickle: Pickle emulated environments that are no plain data; see ``GymnasiumPufferEnv.save_state``.
+            env_ids: Environments to save, as indices or a boolean mask. None for all.
+            allow_pickle: Pickle emulated environments whose state is not plain data. See
+                ``GymnasiumPufferEnv.save_state``.
 
         Raises:
-            APIUsageError: The state of one cannot be saved, nothing was reset yet, or a step is under way in one.
+            APIUsageError: A state cannot be saved, nothing was reset yet, or a step is running in one of them.
         """
-        self._check_begun("save_state")
+        self._check_was_reset("save_state")
         return self._ask("save_state", "", env_ids, kind="save", kwargs={"allow_pickle": allow_pickle})
 
     def load_state(
         self, states: bytes | Sequence[bytes], env_ids: EnvIds = None, *, allow_pickle: bool = False
     ) -> Array:
-        """Let environments go on from where those were that ``save_state`` saved, here or in another process.
+        """Restore environments from states of ``save_state``, possibly from another process.
 
         Args:
-            states: One for each environment; of a single environment the bytes alone will do.
-            env_ids: Which environments, as ints or as a mask; None for all.
-            allow_pickle: Load pickles too, which may execute anything: only if you know who made them.
+            states: One state for each environment. For a single environment, the bytes alone are accepted.
+            env_ids: Environments to restore, as indices or a boolean mask. None for all.
+            allow_pickle: Also load pickles, which can execute arbitrary code. Use it only for states that you trust.
 
         Returns:
-            observations of the last batch ``(agents_per_batch, *shape)``, which show the states.
+            observations of the last batch ``(agents_per_batch, *shape)`` after the states were restored.
 
         Raises:
-            APIUsageError: A state is damaged, is a pickle that is not allowed, or is of another environment, of other
-                versions or settings; nothing was reset yet, or a step is under way in one.
+            APIUsageError: A state is damaged, is a pickle although ``allow_pickle`` is False, or comes from a
+                different environment, version or setting. Also raised if nothing was reset yet, or if a step is
+                running in one of the environments.
         """
-        self._check_begun("load_state")
+        self._check_was_reset("load_state")
         where = f"{type(self).__name__}.load_state"
         count = len(check_env_ids(where, env_ids, self.num_envs))
         values = per_env(where, "states", [states] if isinstance(states, bytes) else states, count, is_one=False)
         self._ask("load_state", "", env_ids, kind="load", values=values, kwargs={"allow_pickle": allow_pickle})
-        self._batch = self._show()
+        self._batch = self._current_batch()
         return self._batch.outcome[0]
 
-    def _check_begun(self, call: str) -> None:
+    def _check_was_reset(self, call: str) -> None:
         if self._batch is None and self._next_call not in _ENDED:
             raise APIUsageError(f"{type(self).__name__}.{call}: no episode has begun; call reset first")
 
@@ -373,7 +381,7 @@ class VectorEnv(ABC):
     def _calls(
         self, kind: Any, name: str, env_ids: Sequence[int], values: Sequence[Any] = (), seeds: Any = (), **more: Any
     ) -> dict[int, EnvCall]:
-        """The call of each runner that has some of ``env_ids``."""
+        """Group a call for ``env_ids`` into one call for each runner that has some of them."""
         places: dict[int, list[int]] = {}
         for place, env_id in enumerate(env_ids):
             places.setdefault(env_id // self._envs_per_runner, []).append(place)
@@ -394,8 +402,8 @@ class VectorEnv(ABC):
         busy = [env_id for env_id in env_ids if env_id not in idle]
         if busy:
             raise APIUsageError(
-                f"{where}: env_ids must be environments without a step under way, which those of the last batch are, "
-                f"got {sorted(busy)[:8]}; give env_ids=[...] of the batch, or call reset first"
+                f"{where}: env_ids must be environments that are not running a step, which are those of the last "
+                f"batch, got {sorted(busy)[:8]}; give env_ids=[...] of the batch, or call reset first"
             )
         return env_ids
 
@@ -409,16 +417,16 @@ class VectorEnv(ABC):
         return batch, infos
 
     def notify(self) -> None:
-        """Have each environment's own ``notify()`` called before it is stepped or reset next.
+        """Call ``notify()`` of each environment before its next step or reset.
 
-        It may be called at any time. An environment that is just being stepped may hear of it one step later.
+        This method may be called at any time. An environment that is being stepped may be notified one step later.
         """
         if self._next_call in _ENDED:
             raise self._out_of_turn("notify")
         self._notify()
 
     def close(self) -> None:
-        """Close every environment and let go of all processes; more calls do nothing."""
+        """Close all environments and stop all workers. Further calls do nothing."""
         if self._next_call != "close":
             self._next_call = "close"
             self._close()
@@ -426,7 +434,7 @@ class VectorEnv(ABC):
     def __reduce__(self) -> NoReturn:
         raise APIUsageError(
             f"{type(self).__name__}: a vector environment must stay in the process that made it, got a call to copy or "
-            "pickle it; make another with pufferlib.vector.make, and copy the games with save_state and load_state"
+            "pickle it; make another with pufferlib.vector.make, and copy states with save_state and load_state"
         )
 
     def __enter__(self) -> "VectorEnv":
@@ -455,21 +463,21 @@ class VectorEnv(ABC):
     @property
     @abstractmethod
     def info_sources(self) -> list[InfoSource]:
-        """List with an ``InfoSource(env_id, kind)`` for each info of the last batch."""
+        """``InfoSource(env_id, kind)`` for each info of the last batch."""
 
     @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers, each on its own machine; empty where there are none, or when they have ended."""
+        """Process ids of the workers, each on its own machine. Empty without workers, and after they have stopped."""
         return []
 
     @property
     def worker_restarts(self) -> int:
-        """Replacements so far, with ``on_crash="restart"``: of workers, or with ``Serial`` of environments."""
+        """Number of workers (``Serial``: environments) replaced so far with ``on_crash="restart"``."""
         return 0 if self._restarts is None else self._restarts.total
 
     @property
     def agent_ids(self) -> npt.NDArray[np.int64]:
-        """Agents that the rows of the last batch belong to."""
+        """Agent index of each row of the last batch."""
         if self._batch is None:
             raise APIUsageError(f"{type(self).__name__}.agent_ids: there is no batch yet; call reset or recv first")
         return self._batch.agent_ids
@@ -482,31 +490,31 @@ class VectorEnv(ABC):
 
     @abstractmethod
     def _start(self, spec: VectorSpec) -> None:
-        """Make the environments, and ``_open``."""
+        """Create the environments, then call ``_open``."""
 
     @abstractmethod
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
-        """Start resets with one seed per environment; earlier work is finished and forgotten."""
+        """Start resets with one seed per environment. Wait for running steps and discard their results."""
 
     @property
     @abstractmethod
     def _envs_per_runner(self) -> int:
-        """Environments that one ``EnvRunner`` has."""
+        """Number of environments of one ``EnvRunner``."""
 
     @abstractmethod
     def _idle_envs(self) -> Container[int]:
-        """Return the environments that have no step under way."""
+        """Return the environments that are not running a step."""
 
     @abstractmethod
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        """Let each of these runners, by number, perform its call; returns their results."""
+        """Perform the call of each runner, by its index, and return the results by index."""
 
     @abstractmethod
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
-        """Perform resets in the last batch; returns it, and the infos."""
+        """Perform resets in the last batch. Return the batch and the infos."""
 
-    def _show(self) -> Batch:
-        """Return the last batch, with rows as they are now."""
+    def _current_batch(self) -> Batch:
+        """Return the last batch with the current rows."""
         assert self._batch is not None
         return self._batch
 
@@ -520,11 +528,11 @@ class VectorEnv(ABC):
 
     @abstractmethod
     def _notify(self) -> None:
-        """Let the environments be notified before they go on."""
+        """Request a notification of all environments before their next step or reset."""
 
     @abstractmethod
     def _close(self) -> None:
-        """Close the environments, once."""
+        """Close the environments. Called once."""
 
 
 def _each_option(where: str, options: object, count: int) -> list[Any]:
@@ -535,7 +543,7 @@ def _each_option(where: str, options: object, count: int) -> list[Any]:
 
 _ORDER = "call async_reset (or reset) first, then recv and send in turns (or step)"
 
-# What "the next call" is when there can be none.
+# Why there can be no next call, by the value of `_next_call`.
 _ENDED = {
     "close": "the environments are closed; make new ones with pufferlib.vector.make",
     "make": "the workers were ended by an earlier error; make new environments",

@@ -1,6 +1,6 @@
-"""Wrappers: around one environment, before emulation, and in ``pufferlib.wrappers.vector`` around whole batches.
+"""Wrappers of single environments. Wrappers of whole batches are in ``pufferlib.wrappers.vector``.
 
-``single`` has the former.
+Apply single-environment wrappers before emulation. They are defined in the module ``single``.
 """
 
 from pufferlib.doors import open_door
@@ -27,4 +27,4 @@ __all__ = [
 ]
 
 
-__getattr__, _ = open_door(__name__, {}, ["vector"])  # loaded when it is used
+__getattr__, _ = open_door(__name__, {}, ["vector"])  # imported on first use

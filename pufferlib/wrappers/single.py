@@ -1,6 +1,6 @@
 """Small wrappers around Gymnasium and PettingZoo environments, applied before emulation.
 
-They take environments of the old gym API, of old PettingZoo, and turn-based ones (AEC) too, and convert them.
+They also convert environments with the old gym or PettingZoo API, and turn-based ones (AEC).
 """
 
 import contextlib
@@ -38,19 +38,19 @@ _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number of an info, or an array or tensor of one element, as a float. Returns None for anything else."""
+    """Convert a number, or an array or tensor with one element, to a float. Return None for anything else."""
     if isinstance(value, _NUMBERS):
         return float(value)
-    if isinstance(value, np.ndarray) and value.size != 1:  # without the exception, in each step
+    if isinstance(value, np.ndarray) and value.size != 1:  # avoids a costly exception in each step
         return None
     if callable(item := getattr(value, "item", None)):
-        with contextlib.suppress(Exception):  # of tensors of many elements, and of objects that only look like arrays
+        with contextlib.suppress(Exception):  # tensors with many elements, and objects that only look like arrays
             value = item()
     return float(value) if isinstance(value, _NUMBERS) else None
 
 
 class _Episode:
-    """Return, length and last infos of one agent's episode."""
+    """Episode return, length and last infos of one agent."""
 
     def __init__(self) -> None:
         self.episode_return = 0.0
@@ -58,26 +58,26 @@ class _Episode:
         self.stats: Info = {}
 
     def add(self, reward: Any, info: Mapping[Any, Any]) -> None:
-        """Count one step, and keep the last value of each key of the infos."""
+        """Add one step, and keep the last value of each info key."""
         try:
             self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
         except (TypeError, ValueError) as error:
             raise APIUsageError(f"episode: the reward must be a number, got {reward!r:.80}; return a float") from error
         self.episode_length += 1
-        if not info:  # as in most steps
+        if not info:  # the common case
             return
         for key, value in _flat_items(info):
-            number = as_number(value)  # before an environment changes an array in place
+            number = as_number(value)  # copies the value before the environment can change an array in place
             self.stats[key] = value if number is None else number
 
     def summary(self) -> Info:
-        """Everything about the episode; ``score`` is its return unless the environment has its own."""
+        """Return all statistics. ``score`` is the episode return unless an info has this key."""
         own = {"episode_return": self.episode_return, "episode_length": self.episode_length}
         return {"score": self.episode_return, **self.stats, **own}
 
 
 def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Items of nested dicts, keys joined by a slash."""
+    """Yield the items of nested dicts, with keys joined by slashes."""
     for key, value in info.items():
         if isinstance(value, Mapping):
             yield from _flat_items(value, f"{prefix}{key}/")
@@ -86,23 +86,24 @@ def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def _has_five(outcome: Any) -> bool:
-    """True if ``step`` returned five values; of what did not, the emulation around says what is wrong."""
+    """Return whether ``step`` returned five values. If not, the emulation reports the error."""
     return isinstance(outcome, tuple | list) and len(outcome) == 5
 
 
 class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Summary of each episode: infos are empty until its last step, whose info has it all.
+    """Episode statistics in the info of the last step. All other infos are empty.
 
-    That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
-    the environment's infos have a ``score``), and the last value of each key that an info of the episode had.
-    So a figure may be given once, at the end, or in each step, as a running total. Numbers, and arrays and
-    tensors of one number, become floats. Keys of nested dicts are joined by a slash.
+    The last info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless the environment
+    has a ``score`` in its infos), and the last value of each key of the episode's infos. So an environment can report a
+    value once, at any time, or as a running total in each step. Numbers, and arrays and tensors with one element,
+    become floats. Keys of nested dicts are joined by slashes.
 
     Args:
-        env: Of Gymnasium, or of the old gym API, which is converted. Observations, actions and rewards stay.
+        env: Gymnasium environment, or environment of the old gym API, which is converted. Observations, actions and
+            rewards are unchanged.
 
     Raises:
-        APIUsageError: The environment is none of Gymnasium.
+        APIUsageError: ``env`` is not a Gymnasium environment.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -115,13 +116,13 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         self._episode = _Episode()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Start an episode; the info is empty."""
+        """Start an episode. The info is empty."""
         observation, _ = two_values(self.env, self.env.reset(seed=seed, options=options))
         self._episode = _Episode()
         return observation, {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
-        """Act once; the info is empty unless the episode ended."""
+        """Take one step. The info is empty unless the episode ended."""
         outcome: Any = self.env.step(action)
         if not _has_five(outcome):
             return outcome  # type: ignore[no-any-return]
@@ -131,7 +132,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
 
 class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
-    """Takes a turn-based (AEC) environment too, and an old one, and converts it."""
+    """Parallel wrapper that also accepts turn-based (AEC) and old environments, and converts them."""
 
     def __init__(self, env: Any) -> None:
         env = converted(env)
@@ -143,20 +144,20 @@ class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo
 
 
 class MultiagentEpisodeStats(_ParallelWrapper):
-    """``EpisodeStats`` for each agent of a parallel environment, given when that agent ends.
+    """``EpisodeStats`` for each agent of a parallel environment, reported when the agent's episode ends.
 
     Args:
-        env: Of PettingZoo: parallel, or turn-based (AEC) if it can be made parallel.
+        env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel.
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start an episode; the infos are empty."""
+        """Start an episode. The infos are empty."""
         observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         self._episodes = {agent: _Episode() for agent in self.env.agents}
         return observations, {agent: {} for agent in infos}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act once; an agent's info is empty unless the agent ended, or vanished."""
+        """Take one step. The info of an agent is empty unless its episode ended or the agent vanished."""
         outcome: Any = self.env.step(actions)
         if not _has_five(outcome):
             return outcome  # type: ignore[no-any-return]
@@ -164,7 +165,7 @@ class MultiagentEpisodeStats(_ParallelWrapper):
         present = set(self.env.agents)
         stats: PerAgent = {agent: {} for agent in rewards}
         for agent, reward in rewards.items():
-            if agent in self._episodes or agent in present:  # some environments report the dead again in every step
+            if agent in self._episodes or agent in present:  # some environments report dead agents in every step
                 self._episodes.setdefault(agent, _Episode()).add(reward, infos.get(agent, {}))
         for agent in list(self._episodes):
             if agent not in present or terminations.get(agent) or truncations.get(agent):
@@ -173,22 +174,23 @@ class MultiagentEpisodeStats(_ParallelWrapper):
 
 
 class MeanOverAgents(_ParallelWrapper):
-    """Replaces the infos of all agents by one dict: the mean of each number over those that have it.
+    """Mean infos over agents, as one dict instead of an info per agent.
 
-    ``n`` tells over how many agents; the dict is empty when no info holds a number.
+    The dict has the mean of each numeric value over the agents that have it, and ``n``, the number of agents with any.
+    It is empty if no info holds a number.
 
     Args:
-        env: Of PettingZoo: parallel, or turn-based (AEC) if it can be made parallel. Put it around
-            ``MultiagentEpisodeStats`` to have one report of those whose episodes ended in a step.
+        env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel. Wrap
+            ``MultiagentEpisodeStats`` to get one report for all agents whose episodes end in the same step.
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
-        """Start an episode. Returns the observations and the means."""
+        """Start an episode. Return the observations and the mean infos."""
         observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         return observations, _means(infos)
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, Info]:
-        """Act once. Returns what the environment does, with the means as infos."""
+        """Take one step. Return the outcome with the mean infos."""
         *rest, infos = self.env.step(actions)
         observations, rewards, terminations, truncations = rest
         return observations, rewards, terminations, truncations, _means(infos)
@@ -207,17 +209,17 @@ def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
 
 
 class PadAgents(_ParallelWrapper):
-    """Gives all agents the same spaces: the smallest that have room for those of every agent.
+    """Equal spaces for all agents: the smallest spaces that contain those of every agent.
 
-    Observations, Boxes of one dtype and number of axes, are filled up with zeros at the end of each
-    axis. Of a Box of actions an agent gets the part that it has a place for. Of several Discrete
-    spaces the largest is taken; an action that an agent does not have counts as its first.
+    Observations must be Boxes with the same dtype and number of axes. They are padded with zeros at the end of each
+    axis. For Box actions, each agent gets the part of the action that fits its own space. For Discrete actions, the
+    largest space is used, and an action that an agent does not have is replaced by its first action.
 
     Args:
-        env: Parallel, or turn-based (AEC) if it can be made parallel.
+        env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel.
 
     Raises:
-        APIUsageError: Agents see or do things of different kinds.
+        APIUsageError: The spaces of the agents are of different types.
     """
 
     def __init__(self, env: Any) -> None:
@@ -227,20 +229,20 @@ class PadAgents(_ParallelWrapper):
         self._actions = _common_space("action", [self.env.action_space(agent) for agent in agents])
 
     def observation_space(self, agent: Any) -> Space:
-        """Observation space of ``agent``."""
+        """Return the observation space, which is the same for all agents."""
         return self._observations
 
     def action_space(self, agent: Any) -> Space:
-        """Action space of ``agent``."""
+        """Return the action space, which is the same for all agents."""
         return self._actions
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start an episode. Returns padded observations and the infos."""
+        """Start an episode. Return padded observations and the infos."""
         observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         return self._padded(observations), infos
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act once. Returns what the environment does, observations padded."""
+        """Take one step. Return the outcome with padded observations."""
         own = {agent: _own_part(self.env.action_space(agent), action) for agent, action in actions.items()}
         observations, *rest = self.env.step(own)
         rewards, terminations, truncations, infos = rest
@@ -254,7 +256,7 @@ class PadAgents(_ParallelWrapper):
 
 
 def _common_space(kind: str, spaces: list[Space]) -> Space:
-    """The smallest space with room for all of ``spaces``."""
+    """Return the smallest space that contains all of ``spaces``."""
     first = spaces[0]
     if all(space == first for space in spaces):
         return first
@@ -284,7 +286,7 @@ def _padded_array(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _own_part(space: Space, action: Any) -> Any:
-    """``action`` of the common space as one of ``space``."""
+    """Convert ``action`` of the common space to an action of ``space``."""
     if isinstance(space, Discrete):
         return action if space.start <= action < space.start + space.n else int(space.start)
     if isinstance(space, Box):
@@ -293,15 +295,15 @@ def _own_part(space: Space, action: Any) -> Any:
 
 
 class ClipAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
-    """Takes any real action and clips it to the Box of the environment.
+    """Clipping of actions to the Box of the environment.
 
-    Its own action space is that Box without bounds.
+    The action space becomes the same Box without bounds.
 
     Args:
-        env: Of Gymnasium, with a Box of reals to act in.
+        env: Gymnasium environment with a Box of floats as action space.
 
     Raises:
-        APIUsageError: The action space is no Box of reals.
+        APIUsageError: The action space is not a Box of floats.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -309,24 +311,24 @@ class ClipAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
         super().__init__(converted(env))
         space = self.env.action_space
         if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":
-            raise APIUsageError(f"ClipAction: expected a Box of reals as action space, got {space}; leave it out")
+            raise APIUsageError(f"ClipAction: expected a Box of floats as action space, got {space}; leave it out")
         self._low, self._high = space.low, space.high
         self.action_space = Box(-np.inf, np.inf, space.shape, np.dtype(space.dtype).type)
 
     def action(self, action: Any) -> Any:
-        """``action`` moved to the nearest allowed value."""
+        """Return ``action`` clipped to the Box."""
         return np.clip(action, self._low, self._high)
 
 
 class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """Keeps every ``downscale``-th row and column of an image ``(height, width[, channels])``.
+    """Smaller images ``(height, width[, channels])``, with every ``downscale``-th row and column.
 
     Args:
-        env: Of Gymnasium, with images of any dtype to see.
-        downscale: Divides height and width.
+        env: Gymnasium environment with image observations of any dtype.
+        downscale: Factor by which height and width are divided.
 
     Raises:
-        APIUsageError: The observation is no image, or its sides are no multiples of ``downscale``.
+        APIUsageError: Observations are not images, or their height or width is not a multiple of ``downscale``.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
@@ -343,5 +345,5 @@ class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any], RecordConst
         self.observation_space = Box(space.low[self._every], space.high[self._every], dtype=np.dtype(space.dtype).type)
 
     def observation(self, observation: Any) -> Any:
-        """The smaller image, contiguous."""
+        """Return the smaller image as a contiguous array."""
         return np.ascontiguousarray(observation[self._every])

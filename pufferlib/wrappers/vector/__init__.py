@@ -1,10 +1,10 @@
-"""Wrappers of whole batches: array operations over all rows, the same on every backend.
+"""Wrappers of whole batches: array operations on all rows, for every backend.
 
-Each takes what ``pufferlib.vector.make`` returns, or another wrapper, and has its interface. Wrappers of a single
-environment, before it is part of a batch, are in ``pufferlib.wrappers`` and Gymnasium.
+Each wrapper takes a vector environment of ``pufferlib.vector.make`` or another wrapper, and has the same interface.
+Wrappers of single environments are in ``pufferlib.wrappers`` and in Gymnasium.
 
-``base`` is what all have alike, ``transitions`` the batch on its way through them. ``leaves`` knows nested
-observations; the loops over rows are compiled (``_kernels.pyx``).
+``base`` defines the base class, and ``transitions`` the batch that wrappers transform. ``leaves`` handles nested
+observations. The loops over rows are compiled (``_kernels.pyx``).
 """
 
 from pufferlib.wrappers.vector.action_repeat import ActionRepeat

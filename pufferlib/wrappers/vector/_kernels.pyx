@@ -1,4 +1,4 @@
-"""Passes over the rows of a batch: account of episodes, running moments, normalization, and stacks of frames."""
+"""Compiled loops over the rows of a batch: episode flags, running moments, normalization and frame stacks."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ cdef tuple KINDS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.uint
 
 
 cdef object as_rows(rows, Py_ssize_t size):
-    """``rows`` as the loops take them: the ``size`` numbers of a row side by side, in a dtype that they know."""
+    """Return ``rows`` with ``size`` contiguous elements per row, in a dtype that the loops support."""
     if rows.ndim != 2 or rows.shape[1] != size:
         raise APIUsageError(f"Moments: expected rows (n, {size}), got shape {rows.shape}")
     if rows.dtype not in KINDS:
@@ -30,19 +30,19 @@ cdef object as_rows(rows, Py_ssize_t size):
 
 
 cdef class Moments:
-    """Running mean and variance of each element of rows, which are normalized by them.
+    """Running mean and variance of each element of a row, and normalization by them.
 
     Source: Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979).
 
     Args:
-        size: Elements of a row.
-        epsilon: Added to variances, so that constants do not divide by 0.
-        plain: Elements that are left as they are; None for none.
+        size: Number of elements of a row.
+        epsilon: Constant added to variances, which avoids a division by 0 for constant elements.
+        plain: Elements that are not normalized, as a slice. None for none.
 
     Attributes:
-        mean: float64 ``(size,)``, 0 before the first row.
-        var: float64 ``(size,)``, 1 before the first row.
-        count: Rows so far.
+        mean: Mean of each element, float64 ``(size,)``. 0 before the first row.
+        var: Variance of each element, float64 ``(size,)``. 1 before the first row.
+        count: Number of rows so far.
     """
 
     cdef readonly object mean, var
@@ -60,12 +60,12 @@ cdef class Moments:
         self.rescale()
 
     def load(self, mean, var, double count):
-        """Take other moments."""
+        """Replace the moments."""
         self.mean[:], self.var[:], self.count = mean, var, count
         self.rescale()
 
     def update(self, rows, present=None):
-        """Count the rows ``(n, size)`` in, or those of them that are ``present``, bool ``(n,)``."""
+        """Add the rows ``(n, size)`` to the moments, or only those that are ``present``, bool ``(n,)``."""
         rows = as_rows(rows, self.means.shape[0])
         cdef const uint8_t[::1] mask = None if present is None else present.view(np.uint8)
         if present is not None and len(rows) != len(present):
@@ -92,7 +92,7 @@ cdef class Moments:
                 if mask is not None and not mask[i]:
                     continue
                 row = &rows[i, 0]
-                if n == 0 and self.count == 0:  # no mean yet: numbers far from 0 would lose digits
+                if n == 0 and self.count == 0:  # no mean yet: unshifted values far from 0 would lose precision
                     for j in range(size):
                         shifts[j] = row[j]
                 n += 1
@@ -105,7 +105,7 @@ cdef class Moments:
         return 0
 
     cdef void combine(self, double n) noexcept:
-        """Join the moments of ``n`` new rows with those of all before."""
+        """Combine the moments of ``n`` new rows with the existing ones."""
         cdef double mean, spread, delta, total = self.count + n
         cdef Py_ssize_t j
         for j in range(self.means.shape[0]):
@@ -128,11 +128,11 @@ cdef class Moments:
 
     @property
     def scale(self):
-        """Factor of the first element."""
+        """Scale factor of the first element."""
         return self.scales[0]
 
     def normalize(self, rows, out, double limit):
-        """Write the normalized ``rows`` into ``out``, float32 of the same shape, within plus and minus ``limit``."""
+        """Write the normalized ``rows`` to ``out``, float32 of the same shape, clipped to plus and minus ``limit``."""
         rows = as_rows(rows, self.means.shape[0])
         if rows.shape != out.shape or (rows.shape[1] > 1 and out.strides[1] != out.itemsize):
             raise APIUsageError(
@@ -163,21 +163,21 @@ cdef class Moments:
 
 
 cdef class EpisodeFlags:
-    """Account of the episodes of all agents, which tells what a batch did to each of its rows.
+    """Episode state of all agents, and the resulting flags for each row of a batch.
 
     Args:
-        num_agents: Agents.
-        num_rows: Of a batch.
-        same_step: Whether an episode begins in the step in which the one before it ends.
+        num_agents: Number of agents.
+        num_rows: Number of rows of a batch.
+        same_step: Whether an episode starts in the step in which the previous one ends.
 
     Attributes:
-        acted: bool ``(num_rows,)``: the step counts. Not in rows that were reset, or whose agent was absent.
-        ended: bool ``(num_rows,)``: an episode ended.
-        begins: bool ``(num_rows,)``: the observation is the first of an episode.
-        all_acted: True if every row did.
-        any_ended: True if an episode ended.
-        any_begins: True if one begins.
-        idle: uint8 ``(num_agents,)``: at its latest observation the agent was absent, or its episode over.
+        acted: Rows whose step counts, bool ``(num_rows,)``. False if the row was reset or its agent was absent.
+        ended: Rows in which an episode ended, bool ``(num_rows,)``.
+        begins: Rows with the first observation of an episode, bool ``(num_rows,)``.
+        all_acted: Whether ``acted`` is True in all rows.
+        any_ended: Whether ``ended`` is True in any row.
+        any_begins: Whether ``begins`` is True in any row.
+        idle: Agents that were absent at their latest observation, or whose episode was over, uint8 ``(num_agents,)``.
     """
 
     cdef readonly object acted, ended, begins, idle
@@ -191,21 +191,21 @@ cdef class EpisodeFlags:
         self.acted_rows, self.ended_rows, self.begins_rows = (
             flags.view(np.uint8) for flags in (self.acted, self.ended, self.begins)
         )
-        self.new = np.ones(num_agents, np.uint8)  # no observation since the reset
+        self.new = np.ones(num_agents, np.uint8)  # no observation since the last reset
         self.idle = np.zeros(num_agents, np.uint8)
         self.idle_agents = self.idle
 
     def reset(self):
-        """Note that every agent begins an episode with its next observation."""
+        """Mark the next observation of every agent as the first of an episode."""
         self.new[:] = 1
 
     def note(self, const int64_t[::1] agent_ids, terminals, truncations, masks):
-        """Take what a batch says of its rows."""
+        """Update the flags for a received batch."""
         cdef const uint8_t[::1] terminal = terminals.view(np.uint8)
         cdef const uint8_t[::1] truncation = truncations.view(np.uint8)
         cdef const uint8_t[::1] mask = masks.view(np.uint8)
         self.check(agent_ids, min(terminal.shape[0], truncation.shape[0], mask.shape[0]))
-        # Pointers, because writing bytes makes the compiler reload all that lies in objects.
+        # Local pointers, because after each byte is written the compiler would reload all object fields.
         cdef uint8_t *news = &self.new[0]
         cdef uint8_t *idles = &self.idle_agents[0]
         cdef uint8_t *acted_rows = &self.acted_rows[0]
@@ -217,7 +217,7 @@ cdef class EpisodeFlags:
         for row in range(num_rows):
             agent = agent_ids[row]
             new, idle = news[agent], idles[agent]
-            ended = (terminal[row] | truncation[row]) & ~new  # in a new row stands what is older than the reset
+            ended = (terminal[row] | truncation[row]) & ~new  # flags of a new row are older than its reset
             acted = 1 & ~(new | idle)
             begins = ((idle | (ended & at_once)) & mask[row]) | new
             acted_rows[row], ended_rows[row], begins_rows[row] = acted, ended, begins
@@ -228,7 +228,7 @@ cdef class EpisodeFlags:
         self.all_acted, self.any_ended, self.any_begins = all_acted, any_ended, any_begins
 
     def note_reset(self, const int64_t[::1] agent_ids, masks, agents):
-        """Take a batch in which ``agents`` were reset, while all others stay as they are."""
+        """Update the flags for a batch in which only ``agents`` were reset, and no other agent changed."""
         cdef const uint8_t[::1] mask = masks.view(np.uint8)
         self.check(agent_ids, mask.shape[0])
         cdef Py_ssize_t row, agent
@@ -253,7 +253,7 @@ cdef class EpisodeFlags:
 
 
 def add_rewards(double[::1] returns, const float[::1] rewards, double gamma, acted=None):
-    """Continue discounted ``returns`` by a step, in rows that ``acted``, or in all."""
+    """Discount ``returns`` by ``gamma`` and add ``rewards``, in all rows or only in those that ``acted``."""
     cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
     cdef Py_ssize_t row
     if rewards.shape[0] != returns.shape[0] or (mask is not None and mask.shape[0] != returns.shape[0]):
@@ -276,7 +276,7 @@ def clear_episodes(sum_or_count[::1] values, ended, begins):
 
 
 def scale_rewards(const float[::1] rewards, float[::1] out, double scale, double limit, acted=None):
-    """Write ``rewards`` times ``scale``, within plus and minus ``limit``, into ``out``; 0 in rows that did not act."""
+    """Write ``rewards`` times ``scale``, clipped to ``limit``, to ``out``. Rows that did not act become 0."""
     cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
     cdef Py_ssize_t row
     cdef double value
@@ -288,14 +288,14 @@ def scale_rewards(const float[::1] rewards, float[::1] out, double scale, double
 
 
 def push_frames(uint8_t[:, ::1] stacks, const uint8_t[:, ::1] frames, Py_ssize_t chunk, begins, bint only_begins):
-    """Drop the oldest frame of each stack and add a new one; where an episode ``begins``, fill the stack with it.
+    """Replace the oldest frame of each stack with a new one. If an episode ``begins``, fill the stack with it.
 
     Args:
-        stacks: Bytes ``(rows, k * size)``: k frames, interleaved in chunks, the oldest first.
-        frames: Bytes ``(rows, size)``.
-        chunk: Bytes of a frame that lie side by side in a stack; all of them where frames follow each other.
-        begins: bool ``(rows,)``.
-        only_begins: Leave all other stacks as they are.
+        stacks: Stacks of k frames, bytes ``(rows, k * size)``, interleaved in chunks, oldest first.
+        frames: New frames, bytes ``(rows, size)``.
+        chunk: Number of contiguous bytes of one frame in a stack. Equal to ``size`` if frames are not interleaved.
+        begins: Rows in which an episode starts, bool ``(rows,)``.
+        only_begins: Whether to leave all other stacks unchanged.
     """
     cdef const uint8_t[::1] first = begins.view(np.uint8)
     cdef Py_ssize_t row, place, copy, size = frames.shape[1], width = stacks.shape[1]

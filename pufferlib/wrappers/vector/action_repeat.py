@@ -1,4 +1,4 @@
-"""Each action several times in a row."""
+"""Action repetition."""
 
 from typing import Any
 
@@ -15,19 +15,20 @@ __all__ = ["ActionRepeat"]
 
 
 class ActionRepeat(VectorWrapper):
-    """Every action taken ``repeats`` times; a step is the sum of their rewards, and shows what came last.
+    """Repetition of every action for ``repeats`` steps. Rewards are summed, and the last observation is returned.
 
-    A batch moves as one, so an episode that ends before the last repeat does not wait for the others: the remaining
-    repeats are the first of the next episode, with the same action, and their rewards count for the next step. An
-    episode that begins and ends within one step is passed over, but for its infos. Where ends must fall on whole
-    steps, repeat inside the environments.
+    All rows of a batch step together. If an episode ends before the last repeat, the remaining repeats are the first
+    steps of the next episode, with the same action, and their rewards are added to the next step. An episode that
+    starts and ends within one step is skipped, except for its infos. If episodes must end on whole steps, repeat
+    actions inside the environments instead.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, with autoreset "same_step" and whole batches.
-        repeats: At least 1.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with autoreset "same_step" and whole batches.
+        repeats: Number of steps per action, at least 1.
 
     Raises:
-        APIUsageError: Episodes begin in another way, or batches are parts of the agents.
+        APIUsageError: ``repeats`` is not a positive int, the autoreset mode is not "same_step", or batches hold only
+            some of the agents.
     """
 
     def __init__(self, vecenv: Any, repeats: int) -> None:
@@ -36,8 +37,8 @@ class ActionRepeat(VectorWrapper):
             raise APIUsageError(f"ActionRepeat: repeats must be an int of at least 1, got {repeats!r}")
         if vecenv.autoreset != "same_step":
             raise APIUsageError(
-                f'ActionRepeat: autoreset must be "same_step", got {vecenv.autoreset!r}, with which rows would stand '
-                "still for a part of a step; pass autoreset='same_step' to pufferlib.vector.make"
+                f'ActionRepeat: autoreset must be "same_step", got {vecenv.autoreset!r}, with which rows would not act '
+                "for part of a step; pass autoreset='same_step' to pufferlib.vector.make"
             )
         if vecenv.agents_per_batch != vecenv.num_agents:
             raise APIUsageError(
@@ -46,49 +47,49 @@ class ActionRepeat(VectorWrapper):
             )
         self._repeats = int(repeats)
         self._actions: Array | None = None
-        self._tracker: EpisodeTracker = EpisodeTracker(self)  # one step here is several inside
+        self._tracker: EpisodeTracker = EpisodeTracker(self)  # its own, because a step here is several steps inside
         rows = vecenv.num_agents
         self.rewards = np.zeros(rows, np.float32)
         self.terminals, self.truncations = np.zeros(rows, bool), np.zeros(rows, bool)
         space = vecenv.single_observation_space
         self.final_observations = np.zeros((rows, *space.shape), space.dtype)
-        self._next_rewards = np.zeros(rows, np.float32)  # of episodes that began before the step was over
+        self._next_rewards = np.zeros(rows, np.float32)  # rewards of episodes that started within the step
         self._absent = np.zeros(rows, bool)
         self._sources: list[InfoSource] = []
 
     @property
     def info_sources(self) -> list[InfoSource]:
-        """Sources of the infos of the last step, in their order, which is that of the repeats."""
+        """Sources of the infos of the last step, in the order of the repeats."""
         return self._inner_sources() if self._actions is None else self._sources
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
-        """Start new episodes, as ``VectorEnv.reset`` does."""
+        """Start new episodes. See ``VectorEnv.reset``."""
         outcome = super().reset(seed, **others)
         self._actions = None
-        begun = self.transitions.begins
+        started = self.transitions.begins
         for array in (self.rewards, self.terminals, self.truncations, self._next_rewards):
-            array[begun] = 0
+            array[started] = 0
         self._absent = ~self.transitions.masks
         return outcome
 
     def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
-        """Start new episodes; ``recv`` returns their first observations."""
+        """Start new episodes. ``recv`` returns the first observations."""
         super().async_reset(seed, *options, **more)
         self._actions = None
 
     def step(self, actions: Any) -> Stepped:
-        """Act ``repeats`` times with every agent."""
+        """Take ``repeats`` steps with every agent."""
         self.send(actions)
         observations, rewards, terminals, truncations, infos, _, _ = self.recv()
         return observations, rewards, terminals, truncations, infos
 
     def send(self, actions: Any) -> None:
-        """Act with every agent; ``recv`` repeats it, and returns the outcome."""
+        """Send the actions of all agents. ``recv`` repeats them and returns the outcome."""
         self.vecenv.send(actions)
         self._actions = np.array(actions)
 
     def recv(self) -> Received:
-        """The outcome of all repeats, or of a reset."""
+        """Return the outcome of all repeats, or of a reset."""
         received = self.vecenv.recv()
         for array in (self.rewards, self.terminals, self.truncations):
             array[:] = 0
@@ -118,7 +119,7 @@ class ActionRepeat(VectorWrapper):
         return observations, rewards, terminals, truncations, infos, agent_ids, masks
 
     def _count(self, received: Received, over: Array) -> None:
-        """Add one repeat; rows whose episode ended in this step are ``over`` from then on."""
+        """Add one repeat. Rows whose episode has ended in this step are marked in ``over``."""
         _, rewards, terminals, truncations, _, _, _ = received
         counted = rewards * ~over
         self.rewards += counted
@@ -132,7 +133,7 @@ class ActionRepeat(VectorWrapper):
             over |= ended
 
     def _inner_sources(self) -> list[InfoSource]:
-        return list(getattr(self.vecenv, "info_sources", ()))  # a native environment has none
+        return list(getattr(self.vecenv, "info_sources", ()))  # native environments have none
 
     def _settings(self) -> dict[str, Any]:
         return {"repeats": self._repeats}

@@ -1,4 +1,4 @@
-"""Base of the wrappers: a vector environment around another one, on any backend."""
+"""Base class of the wrappers around vector environments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +18,11 @@ __all__ = ["EnvView", "VectorWrapper"]
 
 
 class EnvView:
-    """One environment as it is seen through wrappers.
+    """View of one environment with the attributes that wrappers change.
 
     Args:
-        env: The environment, or a description of it.
-        changes: Attributes that the wrappers give other values.
+        env: Environment, or a description of it.
+        changes: Changed attributes, from name to value.
     """
 
     def __init__(self, env: Any, changes: Mapping[str, Any]) -> None:
@@ -30,25 +30,25 @@ class EnvView:
         vars(self).update(changes)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_env":  # while it is copied there is none yet
+        if name == "_env":  # not set yet while the object is copied
             raise AttributeError(name)
         return getattr(self._env, name)
 
 
 class VectorWrapper(VectorProxy):
-    """A vector environment around another one: all that a subclass does not change is that of ``vecenv``.
+    """Base class of wrappers. Everything that a subclass does not define is forwarded to ``vecenv``.
 
-    A subclass defines ``transform``, which puts arrays of its own into the transitions of each batch, or
-    ``transform_actions``. To ``isinstance`` it is also what it wraps.
+    A subclass defines ``transform``, which replaces arrays in the transitions of each batch, or ``transform_actions``.
+    ``isinstance`` also accepts a wrapper as an instance of the class of ``vecenv``.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, on any backend, native or wrapped.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with any backend, native or wrapped.
 
     Attributes:
-        transitions: Of the last batch.
+        transitions: Transitions of the last batch.
 
     Raises:
-        APIUsageError: ``vecenv`` is something else.
+        APIUsageError: ``vecenv`` is not a vector environment.
     """
 
     transitions: Transitions
@@ -62,34 +62,34 @@ class VectorWrapper(VectorProxy):
             )
         super().__init__(vecenv)
         self._is_training = True
-        self._changes: dict[str, Any] = {}  # of driver_env
-        # Those outside follow the account of the innermost.
+        self._changes: dict[str, Any] = {}  # changed attributes of driver_env
+        # Only the innermost wrapper tracks episodes. The others use its transitions.
         self._tracker: EpisodeTracker | None = None if _is_wrapper(vecenv) else EpisodeTracker(vecenv)
 
     def transform(self, transitions: Transitions) -> None:
-        """Transform a batch that was received, in place; those whose arrays it gets are overwritten by the next."""
+        """Transform a received batch by replacing arrays. Arrays may be overwritten by the next batch."""
 
     def transform_actions(self, actions: Any) -> Any:
-        """Return what the environments are sent instead of ``actions``."""
+        """Return the actions to send to the environments instead of ``actions``."""
         return actions
 
     def _settings(self) -> dict[str, Any]:
-        """Arguments on which the meaning of the state depends, as numbers or arrays."""
+        """Return the settings that a saved state depends on, as numbers or arrays."""
         return {}
 
     def _state(self) -> dict[str, Any]:
-        """Statistics that are saved, as numbers or arrays of fixed shapes."""
+        """Return the statistics to save, as numbers or arrays of fixed shapes."""
         return {}
 
     def _load(self, state: Mapping[str, Array]) -> None:
-        """Take the statistics of ``_state``."""
+        """Restore the statistics of ``_state``."""
 
     def _episode_arrays(self) -> dict[str, Array] | None:
-        """Arrays, as they are used, that change with the episodes in progress; None: there is more to those."""
+        """Return the arrays, not copies, that hold the state of running episodes. None if there is other state too."""
         return None
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
-        """Start new episodes, as ``VectorEnv.reset`` does."""
+        """Start new episodes. See ``VectorEnv.reset``."""
         observations, infos = self.vecenv.reset(seed, **others)
         if self._tracker is None:
             found = self._finish(self.vecenv.transitions)
@@ -105,7 +105,7 @@ class VectorWrapper(VectorProxy):
         return found.observations, found.infos
 
     def step(self, actions: Any) -> Stepped:
-        """Act once with every agent of the last batch."""
+        """Take one step with every agent of the last batch."""
         outcome = self.vecenv.step(self.transform_actions(actions))
         if self._tracker is None:
             found = self._finish(self.vecenv.transitions)
@@ -114,17 +114,17 @@ class VectorWrapper(VectorProxy):
         return found.observations, found.rewards, found.terminals, found.truncations, found.infos
 
     def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
-        """Start new episodes; ``recv`` returns their first observations."""
+        """Start new episodes. ``recv`` returns the first observations."""
         self.vecenv.async_reset(seed, *options, **more)
         if self._tracker is not None:
             self._tracker.reset()
 
     def send(self, actions: Any) -> None:
-        """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
+        """Start one step with every agent of the last batch. ``recv`` returns its outcome, or another batch."""
         self.vecenv.send(self.transform_actions(actions))
 
     def recv(self) -> Received:
-        """The next batch."""
+        """Wait for the next batch and return it."""
         received = self.vecenv.recv()
         found = self._finish(self.vecenv.transitions if self._tracker is None else self._tracker.after(received))
         ends = found.terminals, found.truncations
@@ -136,27 +136,27 @@ class VectorWrapper(VectorProxy):
         return transitions
 
     def get_attr(self, name: str, *env_ids: Any, **more: Any) -> list[Any]:
-        """Return an attribute of environments; instead of their ``observation_space`` what becomes of it here."""
+        """Return an attribute of the environments. ``observation_space`` is returned as this wrapper changes it."""
         values: list[Any] = self.vecenv.get_attr(name, *env_ids, **more)
-        return [self._seen_space(value) for value in values] if name == "observation_space" else values
+        return [self._converted_space(value) for value in values] if name == "observation_space" else values
 
-    def _seen_space(self, space: Any) -> Any:
-        """An environment's own observation space, nested as it is, after this wrapper."""
+    def _converted_space(self, space: Any) -> Any:
+        """Return the nested observation space of an environment after this wrapper."""
         return space
 
     @property
     def driver_env(self) -> Any:
-        """One environment, as it is seen through the wrappers."""
+        """First environment, or a description of it, with the changes of the wrappers."""
         driver = self.vecenv.driver_env
         return EnvView(driver, self._changes) if self._changes else driver
 
-    def _show(self, space: Box, emulated: Any, **changes: Any) -> None:
-        """From now on, have other observations, and arrays for them.
+    def _set_observation_space(self, space: Box, emulated: Any, **changes: Any) -> None:
+        """Change the observation space and allocate arrays for it.
 
         Args:
-            space: Of one agent.
-            emulated: Their dtypes and bounds, as emulated environments have them; of others False.
-            **changes: Other attributes of ``driver_env``.
+            space: Observation space of one agent.
+            emulated: Dtypes and bounds for emulated environments, False for native ones.
+            **changes: Other changed attributes of ``driver_env``.
         """
         rows = self.vecenv.agents_per_batch
         self.single_observation_space, self.emulated = space, emulated
@@ -172,8 +172,8 @@ class VectorWrapper(VectorProxy):
             **changes,
         }
 
-    def _take_actions(self, space: Space) -> None:
-        """From now on, take other actions: of ``space``, one agent's."""
+    def _set_action_space(self, space: Space) -> None:
+        """Change the action space to ``space``, which is the space of one agent."""
         self.single_action_space = space
         self.action_space = joint_space(space, self.vecenv.agents_per_batch)
         driver_space = joint_space(space, int(self.vecenv.driver_env.num_agents))
@@ -181,7 +181,7 @@ class VectorWrapper(VectorProxy):
 
     @property
     def training(self) -> bool:
-        """True if statistics learn from what passes; setting it sets it for the wrappers inside as well."""
+        """Whether statistics are updated. Setting it also sets it for all wrappers inside."""
         return self._is_training
 
     @training.setter
@@ -190,9 +190,9 @@ class VectorWrapper(VectorProxy):
             wrapper._is_training = bool(is_training)
 
     def state_dict(self) -> dict[str, Array]:
-        """Statistics and settings of this wrapper and those inside, as arrays: for ``numpy.savez`` or safetensors.
+        """Return statistics and settings of this wrapper and those inside, for ``numpy.savez`` or safetensors.
 
-        Keys are ``<place>.<class>.<name>``; the innermost wrapper has place 0.
+        Values are arrays. Keys are ``<index>.<class>.<name>``, where the innermost wrapper has index 0.
         """
         return {
             f"{place}.{type(wrapper).__name__}.{name}": np.array(value)
@@ -201,10 +201,10 @@ class VectorWrapper(VectorProxy):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the statistics of ``state_dict``, of the same wrappers around the same spaces.
+        """Restore the statistics of ``state_dict``. Wrappers, settings and spaces must be the same.
 
         Raises:
-            APIUsageError: They are of other wrappers, spaces or settings; nothing is changed then.
+            APIUsageError: The state is of other wrappers, spaces or settings. In this case nothing is changed.
         """
         stack = self._stack()
         given = {key: np.array(value) for key, value in state.items()}
@@ -214,13 +214,13 @@ class VectorWrapper(VectorProxy):
             wrapper._load({name: given[start + name] for name in wrapper._state()})
 
     def episode_arrays(self) -> dict[str, Array] | None:
-        """Arrays that say where the wrappers are in the episodes in progress.
+        """Return the arrays that hold the wrappers' state of running episodes.
 
-        They are those in use: who lets the environments go on from states saved before writes into them what they held
-        then. Keys are those of ``state_dict``.
+        These are the arrays themselves, not copies. When environment states are restored, write the saved values into
+        them. Keys are named as in ``state_dict``.
 
         Returns:
-            None if one of the wrappers has more than arrays, like a video.
+            Arrays by key, or None if a wrapper has state that is not an array, such as a video.
         """
         found: dict[str, Array] = {}
         for place, wrapper in enumerate(self._stack()):
@@ -233,7 +233,7 @@ class VectorWrapper(VectorProxy):
         return found
 
     def _stack(self) -> list["VectorWrapper"]:
-        """This wrapper and those inside, the innermost first."""
+        """Return this wrapper and those inside, innermost first."""
         inside = self.vecenv._stack() if _is_wrapper(self.vecenv) else []
         return [*inside, self]
 
@@ -243,7 +243,7 @@ def _is_wrapper(vecenv: object) -> bool:
 
 
 def _agents_of(vecenv: Any, env_ids: Any) -> Array:
-    """Agents of the environments ``env_ids``, int64."""
+    """Return the agents of the environments ``env_ids``, int64."""
     chosen = np.array(check_env_ids("reset", env_ids, vecenv.num_envs), np.int64)
     each = vecenv.num_agents // vecenv.num_envs
     agents: Array = (chosen[:, None] * each + np.arange(each)).ravel()
@@ -251,11 +251,11 @@ def _agents_of(vecenv: Any, env_ids: Any) -> Array:
 
 
 def _check_state(expected: Mapping[str, Array], given: Mapping[str, Array], stack: list[VectorWrapper]) -> None:
-    """Raise APIUsageError unless ``given`` is a state of the wrappers ``stack``, whose own is ``expected``."""
+    """Raise APIUsageError unless ``given`` is a state of the wrappers ``stack``, whose own state is ``expected``."""
     where = "load_state_dict"
     if expected.keys() != given.keys():
         raise APIUsageError(
-            f"{where}: the state must be of {_named(expected)}, got that of {_named(given)}, which differs in "
+            f"{where}: the state must be of {_named(expected)}, got a state of {_named(given)}, which differs in "
             f"{min(expected.keys() ^ given.keys())}; wrap the environments as they were when it was saved"
         )
     for key, value in expected.items():
@@ -263,8 +263,8 @@ def _check_state(expected: Mapping[str, Array], given: Mapping[str, Array], stac
         got = given[key]
         if got.shape != value.shape:
             raise APIUsageError(
-                f"{where}: {key} must have the shape {value.shape}, got {got.shape}; the spaces and arguments must be "
-                "those with which it was saved"
+                f"{where}: {key} must have the shape {value.shape}, got {got.shape}; use the same spaces and arguments "
+                "as when it was saved"
             )
         if name in stack[int(place)]._settings() and not np.array_equal(got, value):
             raise APIUsageError(
@@ -274,6 +274,6 @@ def _check_state(expected: Mapping[str, Array], given: Mapping[str, Array], stac
 
 
 def _named(state: Mapping[str, Any]) -> str:
-    """The wrappers that a state is of, in words."""
+    """Return the names of the wrappers of a state, for messages."""
     names = dict.fromkeys(".".join(key.split(".")[:2]) for key in state)
     return ", ".join(names) or "no wrapper"

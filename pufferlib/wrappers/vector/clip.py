@@ -1,4 +1,4 @@
-"""Numbers moved into bounds: of observations, rewards and actions."""
+"""Wrappers that clip observations, rewards and actions."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ __all__ = ["ClipAction", "ClipObservation", "ClipReward"]
 
 
 class ClipObservation(VectorWrapper):
-    """Observations clipped to bounds, which their space has from then on.
+    """Clipping of observations. The bounds also apply to the observation space.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``; its observations are a Box.
-        low: Lowest value, for all elements or an array of one for each.
-        high: Highest value, alike.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with a Box observation space.
+        low: Lower bound, a number or an array with one value for each element.
+        high: Upper bound, a number or an array with one value for each element.
     """
 
     def __init__(self, vecenv: Any, low: npt.ArrayLike, high: npt.ArrayLike) -> None:
@@ -36,10 +36,10 @@ class ClipObservation(VectorWrapper):
         if emulated:
             bounds = (box.low.min().item(), box.high.max().item()) if box.low.size else None
             emulated = emulation_of(emulated["emulated_observation_dtype"], np.dtype(box.dtype), bounds)
-        self._show(box, emulated)
+        self._set_observation_space(box, emulated)
 
     def transform(self, transitions: Transitions) -> None:
-        """Clip the observations, and the last ones of ended episodes."""
+        """Clip the observations and the last observations of ended episodes."""
         shown, rows = transitions.observations, transitions.reset_rows
         if rows is None:
             np.clip(shown, self._low, self._high, out=self.observations)
@@ -55,12 +55,12 @@ class ClipObservation(VectorWrapper):
 
 
 class ClipReward(VectorWrapper):
-    """Rewards clipped to bounds.
+    """Clipping of rewards.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``.
-        low: Lowest reward.
-        high: Highest reward.
+        vecenv: Vector environment of ``pufferlib.vector.make``.
+        low: Lower bound.
+        high: Upper bound.
     """
 
     def __init__(self, vecenv: Any, low: float = -1.0, high: float = 1.0) -> None:
@@ -80,39 +80,39 @@ class ClipReward(VectorWrapper):
 
 
 class ClipAction(VectorWrapper):
-    """Any real action, clipped to the Box of the environments.
+    """Clipping of actions to the Box of the environments. Any float action is accepted.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``; its actions are a Box of reals.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with a Box of floats as action space.
 
     Raises:
-        APIUsageError: They are something else.
+        APIUsageError: The action space is not a Box of floats.
     """
 
     def __init__(self, vecenv: Any) -> None:
         super().__init__(vecenv)
         space = vecenv.single_action_space
         if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":
-            raise APIUsageError(f"ClipAction: expected a Box of reals as action space, got {space}; leave it out")
+            raise APIUsageError(f"ClipAction: expected a Box of floats as action space, got {space}; leave it out")
         self._low, self._high, self._dtype = space.low, space.high, np.dtype(space.dtype)
-        self._take_actions(Box(-np.inf, np.inf, space.shape, self._dtype.type))
+        self._set_action_space(Box(-np.inf, np.inf, space.shape, self._dtype.type))
 
     def transform_actions(self, actions: Any) -> Any:
         """Clip the actions."""
         array = np.asarray(actions, self._dtype)
         return (
             np.clip(array, self._low, self._high) if array.shape[1:] == self._low.shape else array
-        )  # which it refuses
+        )  # a wrong shape is rejected by send
 
     def _settings(self) -> dict[str, Any]:
         return {"low": self._low, "high": self._high}
 
 
 def _bounds(where: str, low: Any, high: Any, space: Box) -> tuple[Any, Any]:
-    """Bounds as arrays in the dtype of ``space``.
+    """Return the bounds as arrays in the dtype of ``space``.
 
     Raises:
-        APIUsageError: They do not fit it, or cross.
+        APIUsageError: A bound does not fit the shape of ``space``, or ``low`` exceeds ``high``.
     """
     try:
         found = [np.broadcast_to(np.asarray(bound), space.shape) for bound in (low, high)]

@@ -1,4 +1,4 @@
-"""The last observations of each agent as one."""
+"""Frame stacking: the last observations of each agent as one."""
 
 from typing import Any, Literal
 
@@ -18,18 +18,18 @@ Axis = Literal["first", "last"]
 
 
 class FrameStack(VectorWrapper):
-    """Observations with the ``frames`` last ones of an agent, the oldest first.
+    """Stack of the last ``frames`` observations of each agent, oldest first.
 
-    The first observation of an episode fills the stack. Last observations have the stack of the episode that ended.
+    The first observation of an episode fills the whole stack. Final observations have the stack of the ended episode.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``; its observations are a Box.
-        frames: Observations in a stack, at least 1.
-        axis: "first" puts them on a new axis before the others, ``(frames, *shape)``; "last" on the last one, as
-            channels of an image: ``(height, width, channels)`` becomes ``(height, width, frames * channels)``.
+        vecenv: Vector environment of ``pufferlib.vector.make`` with a Box observation space.
+        frames: Number of observations in a stack, at least 1.
+        axis: "first" stacks along a new first axis, ``(frames, *shape)``. "last" concatenates along the last axis, as
+            for image channels: ``(height, width, channels)`` becomes ``(height, width, frames * channels)``.
 
     Raises:
-        APIUsageError: Observations are no Box, or have no axis for "last".
+        APIUsageError: Observations are not a Box, or are scalars and ``axis`` is "last".
     """
 
     def __init__(self, vecenv: Any, frames: int, axis: Axis = "first") -> None:
@@ -49,10 +49,10 @@ class FrameStack(VectorWrapper):
         if emulated:
             dtype = np.dtype((emulated["emulated_observation_dtype"].base, box.shape))
             emulated = emulation_of(dtype, np.dtype(box.dtype), emulated["observation_bounds"])
-            self._show(box, emulated)
+            self._set_observation_space(box, emulated)
         else:
-            self._show(box, emulated, action_mask=self._action_mask(space))
-        self._stacks = np.zeros((vecenv.num_agents, *box.shape), box.dtype)  # of all agents
+            self._set_observation_space(box, emulated, action_mask=self._action_mask(space))
+        self._stacks = np.zeros((vecenv.num_agents, *box.shape), box.dtype)  # one per agent
         side_by_side = int(np.prod(space.shape)) if axis == "first" else space.shape[-1]
         self._chunk = side_by_side * self._stacks.itemsize
 
@@ -64,14 +64,14 @@ class FrameStack(VectorWrapper):
         return np.concatenate([observation] * self._frames, -1)
 
     def _action_mask(self, space: Box) -> slice | None:
-        """The elements that say which actions are legal, in the newest of the stack."""
+        """Return the elements of the action mask in the newest observation of the stack."""
         mask: slice | None = self.vecenv.driver_env.action_mask
         if mask is None:
             return None
         if self._axis == "last" and len(space.shape) > 1:
             raise APIUsageError(
-                "FrameStack: axis must be 'first' where observations say which actions are legal, got 'last', which "
-                "would scatter those elements"
+                "FrameStack: axis must be 'first' if observations hold an action mask, got 'last', which would scatter "
+                "the elements of the mask"
             )
         size = int(np.prod(space.shape))
         start, stop, step = mask.indices(size)
@@ -79,9 +79,9 @@ class FrameStack(VectorWrapper):
         return slice(first + start, first + stop, step)
 
     def transform(self, transitions: Transitions) -> None:
-        """Push the observations onto the stacks."""
+        """Add the observations to the stacks."""
         agents, is_partial = transitions.agents, transitions.reset_rows is not None
-        stacks = self._stacks[agents]  # a view, or a copy where the rows lie apart
+        stacks = self._stacks[agents]  # a view, or a copy if the rows are not adjacent
         if transitions.any_ended and self.autoreset == "same_step":
             rows = transitions.ended_rows
             last = stacks[rows]

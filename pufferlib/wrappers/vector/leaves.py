@@ -1,4 +1,4 @@
-"""Observations with their real numbers replaced by float32: dtypes, bounds and spaces, nested as they are."""
+"""Nested observations with float32 in place of all floats: dtypes, bounds and spaces."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -23,18 +23,18 @@ __all__ = [
 ]
 
 Dtype = np.dtype[Any]
-Fields = tuple[str, ...]  # names of the fields from the outermost inwards
+Fields = tuple[str, ...]  # field names, outermost first
 
 
 def real_dtype(dtype: Dtype) -> Dtype:
-    """``dtype`` of an observation with float32 in place of each real number, aligned anew."""
+    """Return ``dtype`` of an observation with float32 in place of each float, and with new alignment."""
     if dtype.names is not None:
         return np.dtype([(name, real_dtype(dtype[name])) for name in dtype.names], align=True)
     return np.dtype((np.float32, dtype.shape)) if dtype.base.kind == "f" else dtype
 
 
 def real_bounds(bounds: Any, dtype: Dtype, limit: float) -> Any:
-    """``observation_bounds`` with plus and minus ``limit`` for each real number of ``dtype``."""
+    """Return ``observation_bounds`` with plus and minus ``limit`` for each float array of ``dtype``."""
     if bounds is None:
         return None
     if dtype.names is not None:
@@ -43,7 +43,7 @@ def real_bounds(bounds: Any, dtype: Dtype, limit: float) -> Any:
 
 
 def real_space(space: Any, limit: float) -> Any:
-    """``space`` with Boxes of plus and minus ``limit`` in place of those of real numbers."""
+    """Return ``space`` with each Box of floats replaced by one with bounds of plus and minus ``limit``."""
     if isinstance(space, Dict):
         return Dict({key: real_space(child, limit) for key, child in space.spaces.items()})
     if isinstance(space, Tuple):
@@ -54,7 +54,7 @@ def real_space(space: Any, limit: float) -> Any:
 
 
 def field_names(dtype: Dtype, outer: Fields = ()) -> Iterator[Fields]:
-    """Names of the fields that lead to each array of ``dtype``, none where it has no fields."""
+    """Yield the path of field names to each array of ``dtype``. An empty path if ``dtype`` has no fields."""
     if dtype.names is None:
         yield outer
     for name in dtype.names or ():
@@ -74,7 +74,10 @@ def joined_names(arrays: Iterable[Fields]) -> dict[Fields, str]:
 
 
 def flat_box(dtype: Dtype, limit: float) -> Box:
-    """Space of flat rows of ``dtype``: of its elements where all are alike, else of bytes, as emulation has it."""
+    """Return the space of flat rows of ``dtype``, as emulation has it.
+
+    It has the elements of the arrays if all have the same type, else bytes.
+    """
     fields = list(field_names(dtype))
     bases = {_inner(dtype, names).base for names in fields}
     if len(bases) == 1:
@@ -84,12 +87,12 @@ def flat_box(dtype: Dtype, limit: float) -> Box:
 
 
 def emulation_of(dtype: Dtype, flat: Dtype, bounds: Any) -> dict[str, Any]:
-    """Attributes that emulated environments have as ``emulated``."""
+    """Return the value of ``emulated`` for emulated environments."""
     return {"observation_dtype": flat, "emulated_observation_dtype": dtype, "observation_bounds": bounds}
 
 
 def view_fields(rows: Array, dtype: Dtype, names: Fields) -> Array:
-    """View of one array of flat ``rows`` of ``dtype``, ``(rows, elements)``."""
+    """Return a view of one array in flat ``rows`` of ``dtype``, ``(rows, elements)``."""
     found = rows.view(dtype)[:, 0]
     for name in names:
         found = found[name]
@@ -97,7 +100,7 @@ def view_fields(rows: Array, dtype: Dtype, names: Fields) -> Array:
 
 
 def as_rows(observations: Array) -> Array:
-    """View of ``observations`` as ``(rows, elements)``."""
+    """Return a view of ``observations`` as ``(rows, elements)``."""
     return observations.reshape(len(observations), math.prod(observations.shape[1:]))
 
 

@@ -1,4 +1,4 @@
-"""Observations and rewards brought to the scale that networks learn from, by running moments."""
+"""Normalization of observations and rewards by running statistics."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,21 +27,21 @@ __all__ = ["NormalizeObservation", "NormalizeReward"]
 
 
 class NormalizeObservation(VectorWrapper):
-    """Observations with mean 0 and variance 1 in each element, float32, by the moments of all that were shown so far.
+    """Observations with mean 0 and variance 1 in each element, as float32, by the moments of all observations so far.
 
-    Agents that are absent do not count. Elements that say which actions are legal stay as they are. Of a Dict or
-    Tuple the real numbers are normalized, each array by itself, with the padding of those of variable length; integers
-    stay. Last observations are normalized too, and do not count.
+    Absent agents are not counted. Elements of an action mask are not normalized. In a Dict or Tuple, each float array
+    is normalized separately, including the padding of arrays of variable length, and integers are unchanged. Final
+    observations are normalized, but not counted.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``.
-        clip: Largest magnitude of a normalized number.
-        epsilon: Added to variances.
+        vecenv: Vector environment of ``pufferlib.vector.make``.
+        clip: Largest absolute value of a normalized element.
+        epsilon: Constant added to variances.
 
     Attributes:
         mean: Mean of each element, float64, shape of an observation. For a Dict or Tuple, a dict from the field names,
             joined by dots, to arrays.
-        var: Variances, alike.
+        var: Variance of each element, in the format of ``mean``.
     """
 
     def __init__(self, vecenv: Any, clip: float = 10.0, epsilon: float = 1e-8) -> None:
@@ -63,7 +63,7 @@ class NormalizeObservation(VectorWrapper):
         if emulated:
             shape = np.dtype((np.float32, space.shape))
             emulated = emulation_of(shape, np.dtype(np.float32), (-self._limit, self._limit))
-        self._show(Box(-self._limit, self._limit, space.shape, np.float32), emulated)
+        self._set_observation_space(Box(-self._limit, self._limit, space.shape, np.float32), emulated)
 
     def _open_fields(self, emulated: Mapping[str, Any]) -> None:
         old, new = self._dtype, real_dtype(self._dtype)
@@ -81,10 +81,10 @@ class NormalizeObservation(VectorWrapper):
             )
         bounds = real_bounds(emulated["observation_bounds"], old, self._limit)
         flat = flat_box(new, self._limit)
-        self._show(flat, emulation_of(new, np.dtype(flat.dtype), bounds))
+        self._set_observation_space(flat, emulation_of(new, np.dtype(flat.dtype), bounds))
 
     def transform(self, transitions: Transitions) -> None:
-        """Count the observations in, and normalize them."""
+        """Update the statistics, and normalize the observations."""
         shown, rows = transitions.observations, transitions.reset_rows
         if self._is_training:
             masks = transitions.masks if rows is None else transitions.masks & rows
@@ -101,7 +101,7 @@ class NormalizeObservation(VectorWrapper):
         transitions.observations = self.observations
 
     def normalize(self, observations: Array) -> Array:
-        """Normalized copies of observations ``(rows, ...)``, by the moments so far."""
+        """Return normalized copies of observations ``(rows, ...)``, by the current statistics."""
         found = np.zeros((len(observations), *self.observations.shape[1:]), self.observations.dtype)
         self._write(observations, found)
         return found
@@ -114,20 +114,20 @@ class NormalizeObservation(VectorWrapper):
             view_fields(out, self._new_dtype, names)[...] = view_fields(observations, self._dtype, names)
 
     def _rows(self, observations: Array, dtype: "np.dtype[Any]", names: tuple[str, ...]) -> Array:
-        """The numbers of each row that have one ``Moments``, ``(rows, elements)``."""
+        """Return the elements of each row that share one ``Moments``, ``(rows, elements)``."""
         return view_fields(observations, dtype, names) if names else as_rows(observations)
 
-    def _seen_space(self, space: Any) -> Any:
+    def _converted_space(self, space: Any) -> Any:
         return real_space(space, self._limit)
 
     @property
     def mean(self) -> Any:
-        """Means so far."""
+        """Current means."""
         return self._by_field("mean")
 
     @property
     def var(self) -> Any:
-        """Variances so far."""
+        """Current variances."""
         return self._by_field("var")
 
     def _by_field(self, name: str) -> Any:
@@ -147,7 +147,7 @@ class NormalizeObservation(VectorWrapper):
         }
 
     def _keys(self) -> dict[tuple[str, ...], dict[str, str]]:
-        """Return the keys of the parts of all moments in the state."""
+        """Return the state keys of each array's moments."""
         return {
             array: {part: f"{name}.{part}" if array else part for part in ("mean", "var", "count")}
             for array, name in joined_names(self._moments).items()
@@ -162,16 +162,15 @@ class NormalizeObservation(VectorWrapper):
 
 
 class NormalizeReward(VectorWrapper):
-    """Rewards divided by the deviation of the discounted return, so that returns have a scale near 1.
+    """Rewards divided by the standard deviation of the discounted return, so that returns have a scale near 1.
 
-    The return of an agent runs over its episode, and starts anew with the next. Rewards are not centred: their sign
-    has a meaning.
+    The return of an agent restarts with each episode. Rewards are not centered, because their sign has a meaning.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``.
-        gamma: Discount of the learner.
-        clip: Largest magnitude of a normalized reward.
-        epsilon: Added to the variance.
+        vecenv: Vector environment of ``pufferlib.vector.make``.
+        gamma: Discount factor of the learner.
+        clip: Largest absolute value of a normalized reward.
+        epsilon: Constant added to the variance.
 
     Attributes:
         var: Variance of the returns so far.
@@ -188,9 +187,9 @@ class NormalizeReward(VectorWrapper):
         self.rewards = np.zeros(vecenv.agents_per_batch, np.float32)
 
     def transform(self, transitions: Transitions) -> None:
-        """Continue the returns, count them in, and scale the rewards."""
+        """Update the returns and statistics, and scale the rewards."""
         agents, acted = transitions.agents, transitions.acted
-        returns = self._returns[agents]  # a view, or a copy where the rows lie apart
+        returns = self._returns[agents]  # a view, or a copy if the rows are not adjacent
         add_rewards(returns, transitions.rewards, self._gamma, acted)
         if self._is_training:
             self._moments.update(returns[:, None], acted)
@@ -206,7 +205,7 @@ class NormalizeReward(VectorWrapper):
 
     @property
     def var(self) -> float:
-        """Variance so far."""
+        """Current variance."""
         return float(self._moments.var[0])
 
     def _settings(self) -> dict[str, Any]:

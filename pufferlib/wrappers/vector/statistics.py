@@ -1,4 +1,4 @@
-"""Returns and lengths of episodes."""
+"""Statistics of episodes: returns and lengths."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,21 +19,22 @@ __all__ = ["EpisodeStatistics"]
 
 
 class EpisodeStatistics(VectorWrapper):
-    """Return and length of every episode, in its last info and in arrays.
+    """Return and length of every episode, in the last info of the episode and in arrays.
 
-    The info gets ``episode_return``, ``episode_length`` and, unless it has one, ``score``, the return; one that has
-    ``episode_return`` stays as it is. Where an environment has several agents, each has an info of its own.
+    ``episode_return`` and ``episode_length`` are added to the info, and also ``score``, equal to the return, if it has
+    none. An info that already has ``episode_return`` is unchanged. If an environment has several agents, each agent
+    gets its own info.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``.
-        buffer_length: Episodes that the queues keep.
-        infos: Add to infos. None: to those of emulated environments, because native ones report means themselves, and
-            every episode would count twice.
+        vecenv: Vector environment of ``pufferlib.vector.make``.
+        buffer_length: Number of episodes kept in the queues.
+        infos: Whether to add statistics to infos. None adds them for emulated environments only. Native environments
+            report their own means, so every episode would count twice.
 
     Attributes:
-        episode_returns: Of the running episodes, float64 ``(num_agents,)``.
-        episode_lengths: Steps of the running episodes, int64 ``(num_agents,)``.
-        episode_count: Episodes that ended.
+        episode_returns: Returns of the running episodes, float64 ``(num_agents,)``.
+        episode_lengths: Number of steps of the running episodes, int64 ``(num_agents,)``.
+        episode_count: Number of ended episodes.
     """
 
     def __init__(self, vecenv: Any, buffer_length: int = 100, infos: bool | None = None) -> None:
@@ -47,12 +48,12 @@ class EpisodeStatistics(VectorWrapper):
         self._has_sources = isinstance(vecenv, VectorEnv)
         self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
         self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
-        self._sources: list[InfoSource] | None = None  # of infos among which are reports
-        self._reported: Array | None = None  # agents of the infos, if all of them are reports
+        self._sources: list[InfoSource] | None = None  # set if reports were merged into the infos
+        self._reported: Array | None = None  # agents of the infos, if all infos are reports
 
     @property
     def return_queue(self) -> npt.NDArray[np.float64]:
-        """Returns of the last episodes, the oldest first."""
+        """Returns of the last episodes, oldest first."""
         return self._last_returns[self._order()]
 
     @property
@@ -72,7 +73,7 @@ class EpisodeStatistics(VectorWrapper):
         return np.arange(max(0, self.episode_count - size), self.episode_count) % size
 
     def transform(self, transitions: Transitions) -> None:
-        """Count the step, and report the episodes that ended."""
+        """Count the step, and add reports of ended episodes."""
         agents, acted = transitions.agents, transitions.acted
         returns, lengths = self.episode_returns[agents], self.episode_lengths[agents]
         add_rewards(returns, transitions.rewards, 1.0, acted)
@@ -87,7 +88,7 @@ class EpisodeStatistics(VectorWrapper):
         if transitions.any_ended or transitions.any_begins:
             for values in (returns, lengths):
                 clear_episodes(values, transitions.ended, transitions.begins)
-        if not isinstance(agents, slice):  # copies, because the rows lie apart
+        if not isinstance(agents, slice):  # indexing made copies
             self.episode_returns[agents], self.episode_lengths[agents] = returns, lengths
 
     def _keep(self, returns: Array, lengths: Array) -> None:
@@ -101,13 +102,13 @@ class EpisodeStatistics(VectorWrapper):
             queue[: max(0, len(values) - before_wrap)] = values[before_wrap:]
 
     def _reports(self, transitions: Transitions, returns: Array, lengths: Array) -> Infos:
-        """Infos of the batch with those of the episodes that ended."""
+        """Return the infos of the batch, including reports of the ended episodes."""
         found = [
             {"score": episode_return, "episode_return": episode_return, "episode_length": length}
             for episode_return, length in zip(returns.tolist(), lengths.tolist(), strict=True)
         ]
         agents = transitions.agent_ids[transitions.ended_rows]
-        if not transitions.infos:  # as in most steps, and where there are many rows
+        if not transitions.infos:  # the common case
             self._reported = agents
             return found
         reports: dict[int, list[dict[str, Any]]] = {}
@@ -116,7 +117,7 @@ class EpisodeStatistics(VectorWrapper):
         return self._merged(transitions.infos, reports)
 
     def _merged(self, infos: Infos, reports: dict[int, list[dict[str, Any]]]) -> Infos:
-        """Infos with reports of episodes, by environment: in that of its last step, or else before it."""
+        """Merge reports, by environment, into the infos of their last steps, or add them before other infos."""
         old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
         found: list[tuple[InfoSource, dict[str, Any]]] = []
         for source, info in zip(old, infos, strict=True):
@@ -144,13 +145,13 @@ class EpisodeStatistics(VectorWrapper):
 
 
 def _has_report(info: Mapping[Any, Any]) -> bool:
-    """Tell if an environment reports an episode itself, or one of an agent in its dict by agent."""
+    """Return whether an environment already reports an episode, for itself or in its dict by agent."""
     return "episode_return" in info or any(
         isinstance(value, Mapping) and "episode_return" in value for value in info.values()
     )
 
 
 def _place(entry: tuple[InfoSource, dict[str, Any]]) -> tuple[int, bool]:
-    """Order of infos: by environment, those of a step before those of the reset that follows."""
+    """Return the sort key of an info: by environment, step before reset."""
     source, _ = entry
     return source.env_id, source.kind != "step"

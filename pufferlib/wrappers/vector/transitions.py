@@ -1,4 +1,4 @@
-"""Transitions of one batch, and the account of episodes that says which of its rows acted, ended and began."""
+"""Transitions of one batch, and the episode tracking that determines which rows acted, ended and started."""
 
 from functools import cached_property
 from typing import Any
@@ -11,27 +11,28 @@ from pufferlib.wrappers.vector._kernels import EpisodeFlags
 
 __all__ = ["EpisodeTracker", "Rows", "Transitions"]
 
-Rows = slice | npt.NDArray[np.int64]  # a slice where rows are neighbours, so that arrays of agents give views
+Rows = slice | npt.NDArray[np.int64]  # a slice if rows are adjacent, so that indexing returns views
 
 
 class Transitions:
-    """The rows of one batch on their way through the wrappers, each of which puts its own arrays in place.
+    """One batch as it passes through the wrappers. Each wrapper may replace its arrays.
 
     Attributes:
-        observations: ``(rows, *shape)``, like the other four what ``step`` returns.
-        rewards: float32 ``(rows,)``.
-        terminals: bool ``(rows,)``.
-        truncations: bool ``(rows,)``.
+        observations: Observations ``(rows, *shape)``.
+        rewards: Rewards, float32 ``(rows,)``.
+        terminals: Whether episodes terminated, bool ``(rows,)``.
+        truncations: Whether episodes were truncated, bool ``(rows,)``.
         infos: Infos of the batch.
-        agent_ids: Agents of the rows, int64.
-        masks: True for agents that are present, bool ``(rows,)``.
-        agents: The same agents, as an index into arrays with an entry for each agent.
-        acted: Rows in which a step counts; None: in all. Not those that were reset, or whose agent was absent.
-        ended: Rows whose episode ended.
-        begins: Rows whose observation is the first of an episode.
-        any_ended: True if there are such rows.
-        any_begins: True if there are such rows.
-        reset_rows: Rows that a reset of some environments changed, while all others stay; None: all are new.
+        agent_ids: Agent of each row, int64 ``(rows,)``.
+        masks: Whether agents are present, bool ``(rows,)``.
+        agents: Agents of the rows, as an index into arrays with one entry for each agent.
+        acted: Whether the step counts, bool ``(rows,)``. False if the row was reset or its agent was absent. None if
+            the step counts in all rows.
+        ended: Whether an episode ended, bool ``(rows,)``.
+        begins: Whether the observation is the first of an episode, bool ``(rows,)``.
+        any_ended: Whether any episode ended.
+        any_begins: Whether any episode started.
+        reset_rows: Rows changed by a reset of some environments, bool ``(rows,)``. None if all rows are new.
     """
 
     def __init__(self, received: Received, flags: EpisodeFlags, agents: Rows, is_partial: bool = False) -> None:
@@ -52,15 +53,15 @@ class Transitions:
 
     @cached_property
     def ended_rows(self) -> npt.NDArray[np.int64]:
-        """Numbers of the rows whose episode ended."""
+        """Indices of the rows whose episode ended."""
         return np.flatnonzero(self.ended)
 
 
 class EpisodeTracker:
-    """Account of the episodes of a vector environment, whose batches may be parts of the agents.
+    """Episode state of all agents of a vector environment. Batches may hold only some of the agents.
 
     Args:
-        vecenv: The vector environment.
+        vecenv: Vector environment.
     """
 
     def __init__(self, vecenv: Any) -> None:
@@ -69,24 +70,24 @@ class EpisodeTracker:
         self._is_whole = num_rows == num_agents
 
     def reset(self) -> None:
-        """Note that every agent begins an episode with its next observation."""
+        """Mark the next observation of every agent as the first of an episode."""
         self._flags.reset()
 
     def after(self, received: Received) -> Transitions:
-        """Transitions of a batch that was received."""
+        """Return the transitions of a received batch."""
         _, _, terminals, truncations, _, agent_ids, masks = received
         self._flags.note(agent_ids, terminals, truncations, masks)
         return Transitions(received, self._flags, self._index(agent_ids))
 
     def after_reset_of(self, agents: npt.NDArray[np.int64], received: Received) -> Transitions:
-        """Transitions of a batch in which environments with these ``agents`` were reset, and nothing else happened."""
+        """Return the transitions of a batch in which only the environments of ``agents`` were reset."""
         *_, agent_ids, masks = received
         self._flags.note_reset(agent_ids, masks, agents)
         return Transitions(received, self._flags, self._index(agent_ids), is_partial=True)
 
     @property
     def idle(self) -> npt.NDArray[np.uint8]:
-        """Agents that were absent at their latest observation, or whose episode was over; may be written."""
+        """Agents that were absent at their latest observation, or whose episode was over. May be written to."""
         return self._flags.idle
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> Rows:

@@ -1,4 +1,4 @@
-"""Videos of episodes while a batch runs."""
+"""Video recording of episodes."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,26 +18,26 @@ __all__ = ["RecordVideo"]
 
 
 class RecordVideo(VectorWrapper):
-    """Videos of some episodes of one environment: ``episode-0.mp4``, ``episode-100.mp4`` and so on.
+    """Videos of selected episodes of one environment: ``episode-0.mp4``, ``episode-100.mp4`` and so on.
 
-    A video shows the first observation of the episode and what followed each step. With autoreset "same_step" the end
-    itself is not in it, for there the environment already shows the next episode. Of a native environment the first
-    game is filmed. Other episodes cost nothing.
+    A video has a frame for the first observation of the episode and for each step. With autoreset "same_step" the last
+    frame is missing, because the environment then already shows the next episode. For a native environment, its first
+    game is recorded. Episodes that are not recorded have no overhead.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``, of environments with ``render_mode="rgb_array"``.
-        folder: Where the files go; it is made if it must be.
-        every: Episodes from one video to the next, the first one included; or a function that takes the number of an
-            episode, from 0, and tells if it is filmed.
-        length: Most frames of a video; 0 for whole episodes.
-        env_id: Environment that is filmed.
-        fps: Frames per second; None for what the environment says, or else 30.
+        vecenv: Vector environment of ``pufferlib.vector.make``, made with ``render_mode="rgb_array"``.
+        folder: Output folder. It is created if it does not exist.
+        every: Interval between recorded episodes, starting with the first, or a function that takes an episode index,
+            starting at 0, and returns whether to record it.
+        length: Largest number of frames of a video. 0 for whole episodes.
+        env_id: Environment to record.
+        fps: Frames per second. None uses the environment's ``render_fps``, or 30.
 
     Attributes:
-        episode: Number of the running episode.
+        episode: Index of the running episode.
 
     Raises:
-        APIUsageError: The environments draw no pictures, or an argument is wrong.
+        APIUsageError: The environments do not render frames, or an argument is wrong.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RecordVideo(VectorWrapper):
             )
         if isinstance(length, bool) or not isinstance(length, int) or length < 0:
             raise APIUsageError(f"RecordVideo: length must be a number of frames, or 0 for all, got {length!r}")
-        _check_pictures(vecenv)
+        _check_render_mode(vecenv)
         self._is_native = not isinstance(vecenv, VectorEnv)
         num_envs = 1 if self._is_native else vecenv.num_envs
         if not 0 <= env_id < num_envs:
@@ -72,12 +72,12 @@ class RecordVideo(VectorWrapper):
         self._writer: VideoWriter | None = None
 
     def close(self) -> None:
-        """Finish the video, and close every environment."""
+        """Finish the video, and close all environments."""
         self._finish_video()
         super().close()
 
     def transform(self, transitions: Transitions) -> None:
-        """Film the step, if its episode is filmed."""
+        """Record a frame if the current episode is recorded."""
         if self._writer is None and not (transitions.any_begins or transitions.any_ended):
             return
         first = int(np.searchsorted(transitions.agent_ids, self._first_agent))
@@ -90,9 +90,9 @@ class RecordVideo(VectorWrapper):
         if begins.any() and (begins | absent).all():
             self._end_episode()
             self._begin_episode()
-            self._film()
+            self._write_frame()
         else:
-            self._film()
+            self._write_frame()
             if ended.any() and (ended | absent).all():
                 self._end_episode()
 
@@ -102,7 +102,7 @@ class RecordVideo(VectorWrapper):
         if is_chosen:
             self._writer = VideoWriter(self._folder / f"episode-{self.episode}.mp4", self._fps)
 
-    def _film(self) -> None:
+    def _write_frame(self) -> None:
         writer = self._writer
         if writer is None:
             return
@@ -127,14 +127,14 @@ class RecordVideo(VectorWrapper):
         self.episode = int(state["episode"])
 
 
-def _check_pictures(vecenv: Any) -> None:
+def _check_render_mode(vecenv: Any) -> None:
     if not isinstance(vecenv, VectorEnv) and not hasattr(vecenv, "render"):
         raise APIUsageError(
-            f"RecordVideo: a native environment must draw itself, got {type(vecenv.driver_env).__name__} without "
-            "render; define render(self), which returns uint8 (height, width, 3)"
+            f"RecordVideo: a native environment must have a render method, got {type(vecenv.driver_env).__name__} "
+            "without one; define render(self), which returns uint8 (height, width, 3)"
         )
     mode = getattr(vecenv.driver_env, "render_mode", None)
-    if mode == "rgb_array" or (mode is None and not vecenv.emulated):  # what native environments return by default
+    if mode == "rgb_array" or (mode is None and not vecenv.emulated):  # default of native environments
         return
     how = (
         "functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=[...], "
