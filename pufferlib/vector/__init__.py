@@ -1,18 +1,17 @@
 """Vectorization: many environments behind the interface of one.
 
-``make`` is the way in. Backends: ``Serial`` (in this process), ``Multiprocessing`` (shared memory,
-one command word per worker), ``Ray`` (actors, on many machines) and ``PufferEnv``, the native one,
-where the environment batches itself.
-``autotune`` measures which of them is fastest for an environment on this machine.
+``make`` creates a vector environment. Backends are ``Serial`` (in this process), ``Multiprocessing`` (shared memory,
+one command word per worker), ``Ray`` (actors on many machines) and the native ``PufferEnv``, which batches by itself.
+``autotune`` measures which one is fastest for an environment on this machine.
 
-All backends share the modules of this folder: ``arguments`` checks what is asked for and writes ``specs``,
-``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
-of one process, ``pooled`` has them in workers. ``failures`` has the errors of workers, ``restarts`` keeps account of
-those that were replaced. A kind of worker has a folder of its own: ``multiprocessing`` and ``ray``.
+Modules that all backends share: ``arguments`` checks the arguments and creates ``specs``, ``factory`` selects the
+backend, ``vector_env`` defines the interface, ``env_runner`` builds and steps the environments of one process, and
+``pooled`` manages workers. ``failures`` has the errors of workers, and ``restarts`` replaces them. Each kind of worker
+has its own folder: ``multiprocessing`` and ``ray``.
 
-Each public name is fetched on its first use, since some have their home elsewhere: ``pufferlib.autotune``,
-``pufferlib.replays``, which writes what environments did, to be stepped again, ``pufferlib.wrappers.vector``, which
-transforms the batches of any backend, and ``pufferlib.frameworks``, where Gymnasium's interface is.
+Public names are imported on first use. Some are defined elsewhere: in ``pufferlib.autotune``, ``pufferlib.replays``
+(recording and replay), ``pufferlib.wrappers.vector`` (wrappers of batches) and ``pufferlib.frameworks`` (Gymnasium's
+interface).
 """
 
 from typing import TYPE_CHECKING

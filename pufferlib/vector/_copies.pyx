@@ -1,4 +1,4 @@
-"""Copies of infos. What an environment changes later does not change them."""
+"""Copies of infos, which stay valid when the environment changes the originals."""
 
 import copy
 from types import NoneType
@@ -33,5 +33,5 @@ cdef object copied_below(value, int depth):
         return value
     try:
         return copy.deepcopy(value)
-    except Exception:  # whatever the object's own method raises
+    except Exception:  # __deepcopy__ may raise anything
         return value

@@ -1,4 +1,4 @@
-"""Loop over the environments of one process, each on its own rows."""
+"""Step loop over the environments of one process, each on its own rows."""
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint32_t
@@ -30,28 +30,28 @@ cdef tuple OTHERS = ("masks", "final_observations")
 
 
 cdef class EnvSlot:
-    """One environment of a runner.
+    """Environment of a runner, with its rows.
 
     Args:
-        env: The environment.
-        spec: From which it was built.
-        buffers: Its rows.
-        autoreset: What follows a finished episode.
+        env: Environment.
+        spec: Spec that it was built from.
+        buffers: Arrays of its rows.
+        autoreset: Autoreset mode.
     """
 
     cdef readonly object env, spec, autoreset
     cdef readonly dict buffers
-    cdef Py_ssize_t reset_infos  # place of the first info of the last reset
+    cdef Py_ssize_t reset_infos  # index of the first info of the last reset
 
     def __init__(self, env, spec, dict buffers, autoreset):
         self.env, self.spec, self.buffers, self.autoreset = env, spec, buffers, autoreset
 
     cdef int begin(self, seed, options, list infos) except -1:
-        """Start new episodes, and add copies of what there is to say to ``infos``."""
+        """Start new episodes, and append copies of the infos to ``infos``."""
         raise NotImplementedError
 
     cdef object reset_env(self, seed, options):
-        """Reset the environment; returns what it returns."""
+        """Call ``reset`` of the environment and return its result."""
         if options is None:
             return self.env.reset(seed=seed)
         try:
@@ -60,25 +60,25 @@ cdef class EnvSlot:
             if "keyword argument 'options'" not in str(error):
                 raise
             raise APIUsageError(
-                f"{type(self.env).__name__}: reset must take options where they are given, got a reset without; "
+                f"{type(self.env).__name__}: reset must take options if they are given, got a reset without; "
                 "define reset(self, seed=None, options=None)"
             ) from error
 
     cdef int act(self, list infos) except -1:
-        """Act with the actions that stand in the rows, and add copies of what there is to say to ``infos``."""
+        """Step with the actions in the rows, and append copies of the infos to ``infos``."""
         raise NotImplementedError
 
 
 cdef class NativeSlot(EnvSlot):
-    """A PufferEnv, which writes its rows and starts its next episodes itself."""
+    """Slot of a native PufferEnv, which writes its own rows and resets itself."""
 
     cdef object actions
     cdef tuple arrays
     cdef bint seen_a_step
     cdef const void *numbers[2]  # observations and rewards
     cdef Py_ssize_t counts[2]
-    cdef int real_bytes[2]  # of one of them; 0: these are integers
-    cdef bint are_few  # observations
+    cdef int real_bytes[2]  # itemsize if the dtype is floating point, else 0
+    cdef bint are_few  # whether observations are small enough to be checked in each step
 
     def __init__(self, env, spec, dict buffers, autoreset):
         cdef int place
@@ -163,10 +163,10 @@ cdef class NativeSlot(EnvSlot):
 
 
 cdef class EmulatedSlot(EnvSlot):
-    """A Gymnasium or PettingZoo environment behind emulation; its next episodes are started here."""
+    """Slot of a Gymnasium or PettingZoo environment behind emulation, which this slot resets."""
 
     cdef Rows rows
-    cdef EmulatedRows compiled  # the environment, if its steps can be taken without its Python methods
+    cdef EmulatedRows compiled  # the environment, if it can be stepped without its Python methods
     cdef object actions
     cdef bint per_agent, same_step, disabled
 
@@ -207,14 +207,14 @@ cdef class EmulatedSlot(EnvSlot):
         return self.compiled.is_over
 
     cdef object step_as_user_wrote(self):
-        """Step once by a ``step`` of the user's own, which is never passed over. Returns the info."""
+        """Call ``step`` of a user's subclass and return the info."""
         outcome = self.env.step(self.actions if self.actions.ndim else self.actions.item())
         outcome = five_values(outcome, type(self.env).__name__, "what the step that it replaces returns", "")
         self.check_shown(outcome)
         return outcome[4]
 
     cdef int check_shown(self, tuple outcome) except -1:
-        """Raise unless a ``step`` of the user's own returned what stands in the rows, all that the batch sees."""
+        """Raise unless ``step`` of a user's subclass returned the values in the rows, which the batch uses."""
         for name, values in zip(OUTCOME, outcome):
             array = self.buffers[name]
             if isinstance(values, Mapping):
@@ -224,14 +224,14 @@ cdef class EmulatedSlot(EnvSlot):
             for value, shown in pairs:
                 if value is not None and not is_same(value, shown):
                     raise APIUsageError(
-                        f"{type(self.env).__name__}: step must return what stands in its rows, which the batch sees, got "
-                        f"{value!r:.80} where self.{name} has {shown!r:.80}; write it there too, or change it in a "
-                        "wrapper around the environment, before the emulation"
+                        f"{type(self.env).__name__}: step must return the values in its rows, which the batch uses, "
+                        f"got {value!r:.80} where self.{name} has {shown!r:.80}; write it there too, or change it in "
+                        "a wrapper around the environment, before the emulation"
                     )
         return 0
 
     cdef int begin_in_same_step(self, list infos) except -1:
-        """Show the next episode's first observation beside the last one's reward and ends."""
+        """Reset, and keep the rewards and end flags of the step before it."""
         cdef Py_ssize_t count = self.rows.num_rows
         cdef bytes rewards = self.rows.at(REWARDS)[:count * sizeof(float)]
         cdef bytes terminals = self.rows.at(TERMINALS)[:count]
@@ -245,7 +245,7 @@ cdef class EmulatedSlot(EnvSlot):
     cdef int collect(self, env_infos, list infos) except -1:
         if env_infos and not isinstance(env_infos, Mapping):
             raise APIUsageError(f"emulation: the info must be a dict, got {env_infos!r:.80} from {self.env}; return {{}}")
-        if self.per_agent and env_infos:  # MeanOverAgents gives numbers
+        if self.per_agent and env_infos:  # MeanOverAgents returns numbers instead of infos by agent
             env_infos = {key: info for key, info in env_infos.items() if info or not isinstance(info, dict)}
         if env_infos:
             infos.append(copied_below(env_infos, MAX_DEPTH))
@@ -253,7 +253,7 @@ cdef class EmulatedSlot(EnvSlot):
 
 
 cdef bint is_same(value, shown) except -1:
-    """Tell if a number or array is the one that ``shown`` is, in its dtype."""
+    """Return whether ``value``, converted to the dtype of ``shown``, equals it."""
     try:
         with np.errstate(over="ignore"):
             array = np.asarray(value).astype(shown.dtype)
@@ -263,7 +263,7 @@ cdef bint is_same(value, shown) except -1:
 
 
 cdef bint has_own_step(env):
-    """Tell if ``env`` is emulated and its class has no other ``step`` or ``done`` than ours."""
+    """Return whether ``env`` is emulated and its class does not override ``step`` or ``done``."""
     for kind in (GymnasiumStep, PettingZooStep):
         if isinstance(env, kind):
             return type(env).step is kind.step and type(env).done is kind.done
@@ -271,24 +271,24 @@ cdef bint has_own_step(env):
 
 
 cdef class EnvLoop:
-    """Resets and steps environments one after the other.
+    """Loop that resets and steps environments one after the other.
 
     Args:
-        slots: The environments.
+        slots: Slots of the environments.
 
     Attributes:
-        sources: Of each info of the last call: twice the position of its environment, and 1 more if it is of a reset.
+        sources: Source code of each info of the last call: twice the position of its environment, plus 1 for a reset.
     """
 
     cdef readonly list sources
-    cdef tuple slots  # so that it stays as it is while environments run
+    cdef tuple slots  # a tuple, so that environments cannot change it while they run
     cdef Py_ssize_t position
     cdef Py_buffer word
     cdef uint32_t *progress
     cdef Py_buffer notice_view
     cdef unsigned char own_notice
-    cdef unsigned char *notice  # not 0 when the environments are to be notified
-    cdef object lost_seeds  # while the rows show the ends of lost episodes: seeds of the next ones
+    cdef unsigned char *notice  # nonzero if the environments are to be notified
+    cdef object lost_seeds  # seeds of the next episodes while the rows show lost episodes, else None
 
     def __cinit__(self):
         self.notice = &self.own_notice
@@ -303,7 +303,7 @@ cdef class EnvLoop:
         PyBuffer_Release(&self.notice_view)
 
     def track(self, progress):
-        """From now on, note the position in ``progress`` too, the memory of a uint32."""
+        """Also write the current position to ``progress``, the memory of a uint32, from now on."""
         PyBuffer_Release(&self.word)
         self.progress = NULL
         PyObject_GetBuffer(progress, &self.word, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
@@ -312,12 +312,12 @@ cdef class EnvLoop:
         self.progress = <uint32_t *>self.word.buf
 
     def watch(self, notice):
-        """From now on, also notify the environments when somebody sets ``notice``, one byte of memory."""
+        """Use ``notice``, one byte of memory, as the notification flag, so that another process can set it."""
         PyObject_GetBuffer(notice, &self.notice_view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
         self.notice = <unsigned char *>self.notice_view.buf
 
     def notify(self):
-        """Call ``notify`` of every environment before the next reset or step."""
+        """Call ``notify`` of all environments before the next reset or step."""
         self.notice[0] = 1
 
     cdef int notify_all(self) except -1:
@@ -338,12 +338,12 @@ cdef class EnvLoop:
         return <EnvSlot>self.slots[position]
 
     def reset(self, seeds, options=None, positions=None):
-        """Start new episodes. Returns the infos.
+        """Start new episodes. Return the infos.
 
         Args:
-            seeds: One for each environment.
-            options: One for each environment, which are passed on where they are not None.
-            positions: Of the environments that these are for; all by default.
+            seeds: Seeds, one for each environment to reset.
+            options: Options, one for each environment to reset. None is not passed on.
+            positions: Positions of the environments to reset. None for all.
         """
         cdef list infos = []
         cdef EnvSlot slot
@@ -364,14 +364,14 @@ cdef class EnvLoop:
         return infos
 
     cdef inline int note_sources(self, EnvSlot slot, Py_ssize_t position, list infos) except -1:
-        """Note whose the new ones of ``infos`` are."""
+        """Record the sources of the new entries of ``infos``."""
         cdef Py_ssize_t place
         for place in range(PyList_GET_SIZE(self.sources), PyList_GET_SIZE(infos)):
             self.sources.append(2 * position + (place >= slot.reset_infos))
         return 0
 
     def step(self):
-        """Act in every environment with the actions that stand in its rows. Returns the infos."""
+        """Step every environment with the actions in its rows. Return the infos."""
         cdef list infos = []
         cdef Py_ssize_t position
         cdef EnvSlot slot
@@ -393,7 +393,7 @@ cdef class EnvLoop:
         return infos
 
     def step_at(self, Py_ssize_t position):
-        """Act in one environment with the actions that stand in its rows. Returns the infos."""
+        """Step one environment with the actions in its rows. Return the infos."""
         cdef list infos = []
         if not 0 <= position < len(self.slots):
             raise IndexError(f"environment {position} of {len(self.slots)}")
@@ -407,15 +407,15 @@ cdef class EnvLoop:
         return infos
 
     cdef int note_actions(self, error) except -1:
-        """Add to an error of a step the environment that was acting, and its actions."""
+        """Add a note about the environment being stepped, and its actions, to an error."""
         cdef EnvSlot slot = self.slots[self.position]
         error.add_note(f"while stepping environment {slot.spec.index} with actions {slot.buffers['actions'].tolist()}")
         return 0
 
     def show_ended(self, seeds):
-        """Begin where others lost their episodes: the rows show that they are over until the next reset.
+        """Clear all rows to show that episodes were lost, until the next reset.
 
-        With autoreset "next_step" the next step is that reset, with these seeds.
+        With autoreset "next_step", the next step is this reset, with ``seeds``.
         """
         self.lost_seeds = seeds
         self.sources = []
@@ -424,6 +424,6 @@ cdef class EnvLoop:
 
     cdef list step_lost(self):
         if (<EnvSlot>self.slots[0]).autoreset == "next_step":
-            return EnvLoop.reset(self, self.lost_seeds)  # ours, whatever a subclass makes of resets
+            return EnvLoop.reset(self, self.lost_seeds)  # not the override of a subclass
         self.show_ended(self.lost_seeds)
         return []

@@ -1,4 +1,4 @@
-"""Actions since the last reset with seeds, from which a failure can be stepped again."""
+"""Actions since the last seeded reset, with which a failure can be replayed."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from pufferlib.buffers import Array
 __all__ = ["ActionLog"]
 
 LIMIT_BYTES = 64 << 20
-_OVERHEAD_BYTES = 40  # of each batch, for Python
+_OVERHEAD_BYTES = 40  # of the Python objects of each batch
 
 
 class ActionLog:
-    """Keeps the actions of all workers, up to ``LIMIT_BYTES``. What exceeds it is not kept, and the log is empty.
+    """Log of the actions of all workers, up to ``LIMIT_BYTES``. A log that exceeds the limit is cleared.
 
     Args:
         num_workers: Number of workers.
@@ -24,18 +24,18 @@ class ActionLog:
         self.forget(is_complete=False)
 
     def forget(self, is_complete: bool) -> None:
-        """Start anew after a reset. ``is_complete`` if all environments were given seeds."""
+        """Clear the log after a reset. ``is_complete`` if all environments were seeded."""
         self._is_complete, self._size = is_complete, 0
         self._parts: list[bytes] = []
-        self._workers: list[tuple[int, ...]] = []  # of each part; empty where each part has all workers
+        self._workers: list[tuple[int, ...]] = []  # workers of each batch, empty if each batch has all workers
         self._starts = [0] * self._num_workers
 
     def restart(self, worker: int) -> None:
-        """Start anew for one worker, whose environments were made again with seeds."""
+        """Clear the log of one worker, whose environments were rebuilt with seeds."""
         self._starts[worker] = len(self._parts)
 
     def append(self, workers: Sequence[int], actions: Array) -> None:
-        """Keep the actions of a batch, in the order of its workers."""
+        """Add the actions of a batch, in the order of its workers."""
         if not self._is_complete:
             return
         data = actions.tobytes()
@@ -48,7 +48,7 @@ class ActionLog:
             self.forget(is_complete=False)
 
     def actions_of(self, worker: int, rows: slice) -> Array | None:
-        """Return the actions of some rows of a worker, ``(steps, rows, ...)``; None if some are not known."""
+        """Return the actions of some rows of a worker, ``(steps, rows, ...)``, or None if the log is incomplete."""
         if not self._is_complete:
             return None
         found = []

@@ -1,4 +1,4 @@
-"""The arguments of ``make`` and of the backends: each is checked, and what was left open is chosen."""
+"""Argument checks and defaults for ``make`` and the backends."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ Count = int | Literal["auto"] | None
 
 @dataclass(frozen=True)
 class Cores:
-    """On what the workers of a backend run: how many there are, and what they are called."""
+    """Cores that the workers of a backend run on: a function that counts them, and their name for messages."""
 
     count: Callable[[], int]
     name: str
@@ -38,16 +38,16 @@ def vector_spec(
     options: Mapping[str, Any],
     cores: Cores | None,
 ) -> VectorSpec:
-    """Check the arguments of ``make``, and make the spec that a backend runs.
+    """Check the arguments of ``make`` and return the spec that a backend runs.
 
     Args:
-        creators: As for ``make``, like those that follow.
-        env_args: Of the creators.
-        env_kwargs: Of the creators.
-        num_envs: Environments.
-        seed: Of the first reset.
-        options: All other keywords of ``make``.
-        cores: Of the workers; None: there are no workers.
+        creators: Creator of the environments, or a list with one for each. See ``make`` for all arguments.
+        env_args: Positional arguments of the creators.
+        env_kwargs: Keyword arguments of the creators.
+        num_envs: Number of environments.
+        seed: Base seed of the first reset.
+        options: All other keyword arguments of ``make``.
+        cores: Cores of the workers. None for a backend without workers.
 
     Raises:
         APIUsageError: An argument is wrong.
@@ -76,10 +76,10 @@ def _check_int(name: str, value: object, extra: str = "") -> None:
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``options`` in which numbers are ints.
+    """Check ``options`` and return a copy in which numpy integers are ints.
 
     Raises:
-        APIUsageError: One has no such value.
+        APIUsageError: An option has an invalid value.
     """
     options = dict(options)
     for name in ("num_workers", "batch_size"):
@@ -104,7 +104,7 @@ def _is_real(value: object) -> bool:
 
 
 def env_specs(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvSpec, ...]:
-    """One spec per environment, from one creator for all or lists with one entry for each.
+    """Return one spec per environment, from one creator for all or lists with one entry for each.
 
     Raises:
         APIUsageError: An argument is wrong.
@@ -161,10 +161,10 @@ def _check_length(name: str, values: object, num_envs: int) -> None:
 
 
 def _sizes(cores: Cores | None, num_envs: int, options: Mapping[str, Any]) -> tuple[int, int]:
-    """``num_workers`` and ``batch_size``, chosen where they were left open and checked where not."""
+    """Return ``num_workers`` and ``batch_size``. Given values are checked, others are chosen."""
     workers, batch, contiguous = options["num_workers"], options["batch_size"], options["zero_copy"]
     if cores is None:
-        workers, contiguous = num_envs, True  # any batch goes, as long as the batches are alike
+        workers, contiguous = num_envs, True  # without workers, any equal batches are valid
     elif workers not in (None, "auto"):
         _check_workers(cores, workers, num_envs, options["overwork"])
     if batch not in (None, "auto") and batch > num_envs:
@@ -205,7 +205,7 @@ def _check_workers(cores: Cores, workers: int, num_envs: int, overwork: bool) ->
 
 
 def _valid_batches(num_envs: int, envs_per_worker: int, contiguous: bool) -> list[int]:
-    """Batch sizes of whole workers, and of equal blocks if they are to be contiguous; ascending."""
+    """Return the valid batch sizes in ascending order: whole workers, and equal blocks if ``contiguous``."""
     sizes = range(envs_per_worker, num_envs + 1, envs_per_worker)
     return [size for size in sizes if not contiguous or num_envs % size == 0]
 

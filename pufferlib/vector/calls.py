@@ -1,4 +1,4 @@
-"""Calls of environments where they live: methods, attributes, and resets of some of them."""
+"""Calls to environments where they live: methods, attributes, states and partial resets."""
 
 import pickle
 import traceback
@@ -15,17 +15,17 @@ __all__ = ["EnvCall", "Raised", "perform", "sendable"]
 
 
 class EnvCall(NamedTuple):
-    """Request to some of the environments of one runner.
+    """Call to some of the environments of one runner.
 
     Attributes:
-        kind: "call" a method; "get" or "set" an attribute; name its "wrappers"; "reset"; keep "options" for the next
-            reset of all; or "save" or "load" the state.
-        positions: Of the environments among the runner's.
-        name: Of the method or attribute.
-        args: Of the method.
-        kwargs: Of the method.
-        values: One for each position: to be set, options, or states.
-        seeds: One for each position, of a reset.
+        kind: "call" a method, "get" or "set" an attribute, return the "wrappers", "reset", set the "options" of the
+            next full reset, or "save" or "load" the state.
+        positions: Indices of the environments within the runner.
+        name: Name of the method or attribute.
+        args: Positional arguments of the method.
+        kwargs: Keyword arguments of the method.
+        values: Attribute values, options or states, one for each position.
+        seeds: Reset seeds, one for each position.
     """
 
     kind: Literal["call", "get", "set", "wrappers", "reset", "options", "save", "load"]
@@ -38,7 +38,7 @@ class EnvCall(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True if nothing in it can be of a class of the caller's, so that it needs no pickling by value."""
+        """Whether all arguments are of builtin types, so that they need not be pickled by value."""
         return all(type(value) in _PLAIN for value in (*self.args, *self.kwargs.values(), *self.values))
 
 
@@ -46,7 +46,7 @@ _PLAIN = {bool, bytes, float, int, str, type(None)}
 
 
 class Raised:
-    """An exception of an environment, in the place of its result."""
+    """Exception of an environment, returned in place of a result."""
 
     def __init__(self, error: Exception) -> None:
         self._error: Exception | None = error
@@ -54,9 +54,10 @@ class Raised:
         self._traceback = "".join(traceback.format_exception(error)).rstrip()
 
     def __getstate__(self) -> dict[str, Any]:
-        """State with the parts of the exception, whose own pickling calls ``__init__`` with what it never took.
+        """Return the state with the type, arguments and attributes of the exception.
 
-        Without them where they cannot be restored elsewhere.
+        Unpickling an exception directly would call its ``__init__`` with wrong arguments. If the exception cannot be
+        restored from these parts, they are None.
         """
         error = self._error
         parts = None if error is None else (type(error), error.args, vars(error))
@@ -72,7 +73,7 @@ class Raised:
         vars(self).update(state, _error=None if parts is None else _exception(*parts))
 
     def error(self, where: str, env_id: int) -> Exception:
-        """The exception as it was raised, with where that was; WorkerError if it could not be sent."""
+        """Return the exception with a note about its environment, or a WorkerError if it could not be pickled."""
         error = self._error or WorkerError(f"{where}: {self._line}")
         error.add_note(f"In environment {env_id}:\n{self._traceback}")
         return error
@@ -86,9 +87,9 @@ def _exception(kind: type[Exception], args: tuple[Any, ...], attributes: dict[st
 
 
 def perform(runner: EnvRunner, call: EnvCall) -> list[Any]:
-    """Do what ``call`` asks; returns a result for each position, or of a reset the infos.
+    """Perform ``call``. Return a result for each position, or the infos of a reset.
 
-    Exceptions of methods and attributes are results, as ``Raised``; those of a reset are raised.
+    Exceptions of methods and attributes are returned as ``Raised``. Exceptions of a reset are raised.
     """
     if call.kind == "reset":
         return runner.reset(call.seeds, call.values or None, call.positions)
@@ -102,7 +103,7 @@ def perform(runner: EnvRunner, call: EnvCall) -> list[Any]:
 
 
 def _attempt_state(env: Any, call: EnvCall, place: int) -> Any:
-    """Save or load the state of an environment: a native one's, or all that the emulation has of another."""
+    """Save or load the state of an environment, including the state of the emulation."""
     name = f"{call.kind}_state"
     kwargs = call.kwargs if env.emulated else {}
     try:
@@ -118,8 +119,8 @@ def _attempt_state(env: Any, call: EnvCall, place: int) -> Any:
 
 
 def _wrapper_names(env: Any) -> list[str]:
-    """Return the names of the classes of all wrappers, base classes included."""
-    names, part = [], _users_env(env)
+    """Return the class names of all wrappers, including base classes."""
+    names, part = [], _user_env(env)
     while isinstance(part, gymnasium.Wrapper):
         names += [f"{kind.__module__}.{kind.__qualname__}" for kind in type(part).__mro__]
         part = part.env
@@ -127,21 +128,21 @@ def _wrapper_names(env: Any) -> list[str]:
 
 
 def _attempt(env: Any, call: EnvCall, place: int) -> Any:
-    owner = _users_env(env)
+    owner = _user_env(env)
     try:
         if call.kind == "set":
             getattr(owner, "set_wrapper_attr", lambda *args: setattr(owner, *args))(call.name, call.values[place])
             return None
         value = getattr(owner, "get_wrapper_attr", lambda name: getattr(owner, name))(call.name)
         if call.kind == "get" or not (call.args or call.kwargs or callable(value)):
-            return value  # as Gymnasium's own call does
+            return value  # as in Gymnasium's VectorEnv.call
         return value(*call.args, **call.kwargs)
     except Exception as error:
         return Raised(error)
 
 
 def sendable(results: list[Any]) -> list[Any]:
-    """Replace what cannot be pickled in ``results``, each by an error."""
+    """Replace each result that cannot be pickled by an error."""
 
     def one(result: Any) -> Any:
         try:
@@ -155,6 +156,6 @@ def sendable(results: list[Any]) -> list[Any]:
     return [one(result) for result in results]
 
 
-def _users_env(env: Any) -> Any:
-    """The environment that the user wrote: a native one itself, or the one behind the emulation."""
+def _user_env(env: Any) -> Any:
+    """Return the environment that the user wrote: the native one, or the one behind the emulation."""
     return env.env if env.emulated else env

@@ -1,7 +1,7 @@
-"""The environments of one process: built once, each on its rows, and stepped one after the other.
+"""Environments of one process: built once, each on its own rows, and stepped one after the other.
 
-Serial has them in the caller's process, Multiprocessing one runner in each worker; this is the one
-place where environments are built, reset and stepped. The loop itself is compiled (``_env_loop.pyx``).
+This is the only place where environments are built, reset and stepped. Serial uses runners in the calling process, and
+Multiprocessing one runner in each worker. The step loop is compiled (``_env_loop.pyx``).
 """
 
 import inspect
@@ -29,15 +29,15 @@ _HOW_TO_WRAP = (
 
 
 class EnvRunner(EnvLoop):
-    """Environments on neighbouring rows.
+    """Environments on adjacent rows.
 
     Args:
-        specs: The environments to build.
-        autoreset: What follows a finished episode; None takes what suits the environments.
-        memory: Called while an environment is being built, as soon as its spaces are known, with
-            its row_spec and index; returns its rows. So the size of the batch follows from the first
-            environment itself, and none is built only to be asked.
-        progress: ``progress[0]`` is set to the position of the environment that is being built.
+        specs: Specs of the environments to build.
+        autoreset: Autoreset mode. None uses the default of the environments.
+        memory: Function from a RowSpec and an environment index to the rows of this environment. It is called while
+            an environment is built, as soon as its spaces are known. So the size of the batch is known from the first
+            environment, and no extra environment has to be built.
+        progress: Memory whose first element is set to the index of the environment being built.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class EnvRunner(EnvLoop):
         self.next_options: Sequence[dict[str, Any] | None] | None = None
 
     def _check_own(self, made: set[int]) -> None:
-        """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
+        """Raise if the last environment is, or wraps, one of those ``made`` before, which would be stepped twice."""
         env = getattr(self._slots[-1].env, "unwrapped", self._slots[-1].env)
         if id(env) in made:
             raise APIUsageError(
@@ -80,18 +80,18 @@ class EnvRunner(EnvLoop):
         options: Sequence[dict[str, Any] | None] | None = None,
         positions: Sequence[int] | None = None,
     ) -> Infos:
-        """Start new episodes, with ``next_options`` if all are reset and there are any; see ``EnvLoop.reset``."""
+        """Start new episodes. A full reset without options uses ``next_options``. See ``EnvLoop.reset``."""
         if positions is None and options is None:
             options, self.next_options = self.next_options, None
         return super().reset(seeds, options, positions)
 
     @property
     def envs(self) -> list[Any]:
-        """The environments."""
+        """Environments of this runner."""
         return [slot.env for slot in self._slots]
 
     def describe(self) -> EnvDescription:
-        """Describe the first environment, which all others are like."""
+        """Return a description of the first environment. All others are alike."""
         env: Any = self._slots[0].env
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
@@ -108,7 +108,7 @@ class EnvRunner(EnvLoop):
         )
 
     def close(self) -> None:
-        """Close every environment, then raise the first error that came of it."""
+        """Close all environments, then raise the first error."""
         errors = self._close_quietly()
         if errors:
             raise errors[0]
@@ -126,10 +126,10 @@ class EnvRunner(EnvLoop):
 
 
 def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
-    """Autoreset mode of a native environment.
+    """Return the autoreset mode of a native environment.
 
     Raises:
-        APIUsageError: Another mode was asked for.
+        APIUsageError: ``asked`` is a different mode.
     """
     if asked not in (None, env.autoreset):
         raise APIUsageError(
@@ -140,13 +140,13 @@ def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
 
 
 def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
-    """Call the creator of ``spec`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
+    """Call the creator of ``spec`` with ``buf``, and with ``seed`` and ``autoreset`` if it takes them.
 
-    If it takes no ``buf``, the first environment that it makes adopts those arrays.
+    If the creator takes no ``buf``, the arrays are used by the first environment that it creates.
 
     Raises:
-        APIUsageError: What the creator calls takes no ``buf``, the arguments fill it, or something else than a
-            PufferEnv is made.
+        APIUsageError: The class behind the creator takes no ``buf``, the positional arguments already set ``buf``, or
+            the result is not a PufferEnv.
     """
     named, any_keyword, filled = _keywords(spec.creator, len(spec.args))
     if "buf" in filled:
@@ -201,20 +201,20 @@ def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> En
 
 
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
-    """The rows of the environment at ``position`` of those that share ``buffers``."""
+    """Return the rows of the environment at ``position`` in ``buffers``."""
     return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
 
 
 def names_keyword(spec: EnvSpec, name: str) -> bool:
-    """Check whether the creator of ``spec`` has a keyword ``name`` of its own."""
+    """Return whether the creator of ``spec`` names a keyword argument ``name``."""
     return name in _keywords(spec.creator, len(spec.args))[0]
 
 
 def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], bool, set[str]]:
-    """Names that can be passed by keyword, whether any other is accepted too, and names that ``num_args`` fill."""
+    """Return the keyword names, whether other keywords are accepted, and the names filled by ``num_args`` arguments."""
     try:
         parameters = list(inspect.signature(creator).parameters.values())
-    except (TypeError, ValueError):  # written in C: it will say what it does not take
+    except (TypeError, ValueError):  # written in C: it raises its own error for unknown keywords
         return set(), True, set()
     by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     filled = {p.name for p in by_place[:num_args]}
@@ -223,7 +223,7 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
 
 
 def _takes_mode(creator: Callable[..., Any]) -> bool:
-    """Check whether the keyword ``autoreset`` of ``creator`` is ours: its default is a mode, None or missing."""
+    """Return whether keyword ``autoreset`` takes our modes: its default is a mode, None or missing."""
     parameter = inspect.signature(creator).parameters.get("autoreset")
     return parameter is None or parameter.default in (*AUTORESET_MODES, None, parameter.empty)
 

@@ -1,4 +1,4 @@
-"""Failures of workers: the report, the error, and its text: what, where, with what actions, and what to do."""
+"""Failures of workers: reports, errors and their messages."""
 
 import signal
 import traceback
@@ -25,15 +25,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Failed:
-    """Worker to parent: an environment raised; the worker is about to end.
+    """Message from worker to parent: an environment raised, and the worker is about to stop.
 
     Attributes:
-        phase: "build", "reset", "step" or "close", in which it raised.
-        position: Of the environment among the worker's.
-        message: The exception in one line; its text alone unless ``kind`` is WorkerError.
-        traceback: The whole of it, with notes.
-        kind: Class to raise in the parent: WorkerError, or another where it is no failure of the environment: it
-            breaks the contract, or its package is not installed.
+        phase: Phase in which it raised: "build", "reset", "step" or "close".
+        position: Index of the environment within the worker.
+        message: Exception in one line. Without its class name unless ``kind`` is WorkerError.
+        traceback: Full traceback with notes.
+        kind: Class to raise in the parent. WorkerError, or another class if the cause is an API error or a missing
+            package.
     """
 
     phase: str
@@ -44,7 +44,7 @@ class Failed:
 
     @classmethod
     def of(cls, phase: str, position: int, error: BaseException) -> "Failed":
-        """The report about ``error``."""
+        """Return the report for ``error``."""
         kinds = (APIUsageError, BindingMissing) if phase == "build" else ()
         kind = next((kind for kind in kinds if isinstance(error, kind)), WorkerError)
         message = traceback.format_exception_only(error)[0].strip() if kind is WorkerError else str(error)
@@ -52,7 +52,7 @@ class Failed:
 
 
 class WorkerFailed(Exception):  # noqa: N818 - never reaches the caller
-    """A worker failed; ``error`` is what to raise because of it."""
+    """Failure of a worker. ``error`` is the exception to raise for it."""
 
     def __init__(self, worker: int, error: PufferError) -> None:
         super().__init__(worker, error)
@@ -61,16 +61,16 @@ class WorkerFailed(Exception):  # noqa: N818 - never reaches the caller
 
 @dataclass(frozen=True)
 class FailureContext:
-    """Circumstances in which a worker failed.
+    """Circumstances of a worker failure.
 
     Attributes:
-        where: The backend.
-        worker: Its number.
-        phase: "build", "reset", "step" or "close".
-        text: Its environments, their seeds and last actions, in words.
-        envs: Those of them that may have failed, with the seeds of their last resets.
-        actions: Their last ones, one after the other; None before the first reset.
-        starts_with_seed: True if nothing has happened since they were built, or reset with these seeds.
+        where: Name of the backend.
+        worker: Index of the worker.
+        phase: Phase of the failure: "build", "reset", "step" or "close".
+        text: Description of the environments, their seeds and last actions.
+        envs: Specs of the environments that may have failed, with the seeds of their last resets.
+        actions: Last actions of these environments, concatenated. None before the first reset.
+        starts_with_seed: Whether nothing has happened since they were built, or reset with these seeds.
     """
 
     where: str
@@ -83,7 +83,7 @@ class FailureContext:
 
 
 def envs_text(worker: int | None, first: int, seeds: Sequence[int], actions: Array | None) -> str:
-    """Environments of a worker, None without one: from ``first`` on as many as there are seeds; seeds, actions."""
+    """Describe consecutive environments, with the first index ``first``, one for each seed, for a message."""
     many = len(seeds) > 1
     text = f"environments {first} to {first + len(seeds) - 1}" if many else f"environment {first}"
     text += f" ({'' if worker is None else f'worker {worker}, '}seed{'s' * many} {', '.join(map(str, seeds))}"
@@ -93,7 +93,7 @@ def envs_text(worker: int | None, first: int, seeds: Sequence[int], actions: Arr
 
 
 def error_of(report: Failed, place: str, worker: int | None, where: str) -> PufferError:
-    """Error to raise for a failure that a worker of the backend ``where`` reports, or that came without one."""
+    """Return the error for a report. ``where`` is the backend, and ``worker`` is None for this process."""
     if report.kind is WorkerError:
         return WorkerError(f"{where}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
     error = report.kind(report.message)
@@ -104,7 +104,7 @@ def error_of(report: Failed, place: str, worker: int | None, where: str) -> Puff
 def vanished_error(
     context: FailureContext, pid: int | None, exitcode: int | None, advice: str, stack: str
 ) -> WorkerError:
-    """Error to raise for a worker whose process ended without a report; ``advice`` for one short of memory first."""
+    """Return the error for a process that ended without a report. ``advice`` helps if memory ran out."""
     cause = f"exit code {exitcode}" if exitcode is None or exitcode >= 0 else f"signal {_signal_name(-exitcode)}"
     return WorkerError(
         f"{context.where}: worker {context.worker} (process {pid}) ended with {cause}, in {context.phase} of "
@@ -113,22 +113,22 @@ def vanished_error(
 
 
 def late_error(context: FailureContext, timeout_s: float, stack: str | None = None) -> WorkerError:
-    """Error to raise for an environment that takes longer than it may; ``stack`` if the worker was asked for it."""
-    silence = " It did not say where it was." if stack == "" else ""
+    """Return the error for a timeout. ``stack`` is the stack of the worker, empty if it did not reply."""
+    silence = " It did not report its stack." if stack == "" else ""
     return WorkerError(
         f"{context.where}: one {context.phase} of an environment may take timeout_s={timeout_s:g} seconds, got more in "
-        f"{context.text}; raise timeout_s, or pass timeout_s=None to wait for ever. Its worker was ended."
+        f"{context.text}; raise timeout_s, or pass timeout_s=None to wait forever. Its worker was stopped."
         f"{silence}{_paragraph(stack)}"
     )
 
 
 def stalled_error(context: FailureContext, pid: int | None, timeout_s: float) -> WorkerError:
-    """Error to raise for a worker that neither ends nor goes on in the middle of a message."""
+    """Return the error for a worker that stalls in the middle of a message."""
     return WorkerError(
-        f"{context.where}: worker {context.worker} (process {pid}) must go on with a message within "
-        f"timeout_s={timeout_s:g} seconds, got no more of it, in {context.phase} of {context.text}; see whether "
-        "somebody stopped the process (SIGSTOP, a debugger), raise timeout_s, or pass timeout_s=None to wait for "
-        "ever. The worker was ended."
+        f"{context.where}: worker {context.worker} (process {pid}) must continue a message within "
+        f"timeout_s={timeout_s:g} seconds, but sent no more of it, in {context.phase} of {context.text}; check whether "
+        "the process is stopped (SIGSTOP, a debugger), raise timeout_s, or pass timeout_s=None to wait forever. "
+        "The worker was stopped."
     )
 
 

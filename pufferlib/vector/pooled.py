@@ -1,10 +1,10 @@
-"""Vector environments whose environments live in workers: processes of this machine, or actors of a cluster.
+"""Vector environments with environments in workers: processes on this machine, or actors of a cluster.
 
-``PooledVectorEnv`` makes batches of whole workers, and replaces workers that fail. Of the workers it knows two
-interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built, looked after, replaced, closed).
+``PooledVectorEnv`` makes batches from whole workers and replaces workers that fail. It uses workers through two
+interfaces: ``Channel`` sends commands and waits for them, and ``Workers`` builds, monitors, replaces and closes them.
 """
 
-import _signal  # type: ignore[import-not-found]  # the functions of signal, without enums that take microseconds
+import _signal  # type: ignore[import-not-found]  # the signal module converts to enums, which takes microseconds
 import dataclasses
 import signal
 from abc import ABC, abstractmethod
@@ -29,57 +29,57 @@ __all__ = ["Channel", "PooledVectorEnv", "Workers", "uninterrupted"]
 
 
 class Channel(Protocol):
-    """Gives workers commands, waits for them, and knows whose turn it is.
+    """Interface that sends commands to workers, waits for them, and orders them.
 
-    Workers that have a command are *in flight*, the longest-waiting first, until ``choose`` takes them and
-    ``command_chosen`` gives them the next one. So after an interruption ``choose`` can be asked again.
+    Workers with a command are *in flight*, longest-waiting first, until ``choose`` selects them and
+    ``command_chosen`` sends them the next command. So ``choose`` can be repeated after an interruption.
     """
 
     @property
     def in_flight(self) -> list[int]:
-        """Workers that have a command, or were chosen and have no new one."""
+        """Workers that have a command, or were chosen and have no new one yet."""
 
     @property
     def chosen(self) -> list[int]:
-        """Workers that ``choose`` took last, in ascending order."""
+        """Workers selected by the last ``choose``, in ascending order."""
 
     def first_chosen(self) -> int:
-        """Return the lowest worker of those chosen."""
+        """Return the lowest chosen worker."""
 
     def command_all(self, operation: int) -> None:
-        """Give every worker a command; none may be busy."""
+        """Send every worker a command. No worker may be busy."""
 
     def command_chosen(self, operation: int) -> None:
-        """Give those that were chosen a command; they go to the end of the line."""
+        """Send the chosen workers a command. They move to the end of the queue."""
 
     def wait(self, needed: int, in_turn: bool) -> bool:
-        """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
+        """Wait until ``needed`` workers in flight are finished. Return False when it is time to check on them."""
 
     def wait_for(self, workers: list[int]) -> bool:
-        """Wait until these workers are finished; False if it is time to look after them."""
+        """Wait until these workers are finished. Return False when it is time to check on them."""
 
     def choose(self, needed: int) -> bool:
-        """Choose the ``needed`` longest-waiting workers that are finished; tell whether any left a message."""
+        """Choose the ``needed`` finished workers that have waited longest. Return whether any left a message."""
 
     def operation(self, worker: int) -> int:
-        """Return the last command of ``worker``; 0 for none."""
+        """Return the last command of ``worker``, or 0 if it had none."""
 
 
 class Workers(ABC):
-    """Workers of one vector environment, several environments in each.
+    """Workers of one vector environment, each with several environments.
 
     Args:
-        spec: The environments, and how many workers share them.
+        spec: Specs of the environments and the number of workers.
 
     Attributes:
-        buffers: The arrays of all rows. Workers find the actions of a step there, or are sent them.
-        seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
-        channel: Commands and completions.
-        description: Any one of the environments.
-        last_context: Circumstances of the last failure; None so far.
+        buffers: Arrays of all rows. Workers read the actions of a step from them, or receive a copy.
+        seeds: Seed of the next reset of each environment, int64 ``(num_envs,)``. -1 for none.
+        channel: Channel for commands and completions.
+        description: Description of one environment. All are alike.
+        last_context: Circumstances of the last failure, or None.
     """
 
-    WHERE: str  # the backend, in messages
+    WHERE: str  # name of the backend in messages
 
     buffers: Buffers
     seeds: Array
@@ -90,33 +90,33 @@ class Workers(ABC):
     def __init__(self, spec: VectorSpec) -> None:
         self.spec = spec
         self.envs_per_worker = len(spec.envs) // spec.num_workers
-        self.last_seeds = [env.seed for env in spec.envs]  # that each environment was given
+        self.last_seeds = [env.seed for env in spec.envs]  # last seed of each environment
 
     @property
     @abstractmethod
     def pids(self) -> list[int]:
-        """Ids of the workers' processes; empty when they have ended."""
+        """Process ids of the workers. Empty after they have stopped."""
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """True once the workers have ended."""
+        """Whether the workers have stopped."""
 
     @abstractmethod
     def build(self) -> None:
         """Start the workers, and wait until they have built their environments.
 
         Raises:
-            WorkerFailed: One could not.
+            WorkerFailed: A worker could not build its environments.
         """
 
     @abstractmethod
     def find_failures(self) -> Iterator[WorkerFailed]:
-        """Look after the workers in flight: which of them have ended, or take too long."""
+        """Check on the workers in flight. Yield a failure for each that has died or exceeds the time limit."""
 
     @abstractmethod
     def read_reply(self, worker: int) -> None:
-        """Read what the last command of ``worker``, which has finished, left; a second call reads nothing more.
+        """Read the reply of ``worker`` to its last command, which has finished. A second call reads nothing more.
 
         Raises:
             WorkerFailed: The command failed.
@@ -124,64 +124,64 @@ class Workers(ABC):
 
     @abstractmethod
     def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
-        """Take the infos that ``read_reply`` read, and their ``EnvLoop.sources``; of a call, its results.
+        """Return the infos read by ``read_reply``, or the results of a call, and their ``EnvLoop.sources``.
 
-        The outcome of a reset or step stands in the rows from now on.
+        After this, the outcome of a reset or step is in the rows.
         """
 
     @abstractmethod
     def start_call(self, worker: int, call: EnvCall) -> None:
-        """Start ``call`` in ``worker``, which is not busy."""
+        """Start ``call`` in ``worker``, which must not be busy."""
 
     @abstractmethod
     def replace(self, worker: int, shows_ended: bool) -> None:
-        """End ``worker``, and let a new one start new episodes, with ``last_seeds``.
+        """Stop ``worker`` and start a new one, which starts new episodes with ``last_seeds``.
 
         Args:
-            worker: Which one.
-            shows_ended: Whether its rows first show the ends of episodes that were cut off.
+            worker: Index of the worker.
+            shows_ended: Whether the rows first show the ends of truncated episodes.
 
         Raises:
-            WorkerFailed: The new one failed too.
+            WorkerFailed: The new worker failed too.
         """
 
     @abstractmethod
     def close(self, waits: bool = True) -> list[PufferError]:
-        """Let every worker close its environments and end, by force if it must be.
+        """Close the environments and stop all workers, by force if necessary.
 
         Args:
-            waits: Whether they are given time for that.
+            waits: Whether to wait for workers to stop by themselves.
 
         Returns:
             Errors of the environments.
         """
 
     def envs_of(self, worker: int) -> slice:
-        """Places of the worker's environments among all."""
+        """Return the indices of the worker's environments."""
         num_envs, num_workers = len(self.spec.envs), self.spec.num_workers
         return slice(worker * num_envs // num_workers, (worker + 1) * num_envs // num_workers)
 
     def specs_of(self, worker: int) -> tuple[EnvSpec, ...]:
-        """Specs of the worker's environments, with the seeds that they were given last."""
+        """Return the specs of the worker's environments, with their last seeds."""
         mine = self.envs_of(worker)
         specs = zip(self.spec.envs[mine], self.last_seeds[mine], strict=True)
         return tuple(dataclasses.replace(spec, seed=seed) for spec, seed in specs)
 
     def reset(self, seeds: Sequence[int | None]) -> None:
-        """Start a reset in every worker, with one seed per environment; none may be busy."""
+        """Start a reset in every worker, with one seed per environment. No worker may be busy."""
         self.seeds[:] = [-1 if seed is None else seed for seed in seeds]
         self.last_seeds = [old if new is None else new for old, new in zip(self.last_seeds, seeds, strict=True)]
         self.channel.command_all(RESET)
 
     @abstractmethod
     def notify(self) -> None:
-        """Let every worker notify its environments before they go on."""
+        """Request that every worker notifies its environments before their next step or reset."""
 
     def note_description(self, worker: int, description: EnvDescription) -> None:
-        """Take the description that ``worker`` gives of its environments.
+        """Record the description of the environments of ``worker``.
 
         Raises:
-            APIUsageError: Their episodes end in another way than those of worker 0.
+            APIUsageError: Their autoreset mode differs from worker 0.
         """
         if worker == 0:
             self.description = description
@@ -193,7 +193,7 @@ class Workers(ABC):
             )
 
     def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
-        """Circumstances in which ``worker`` failed: in its environment at ``position``, None for any of them."""
+        """Return the circumstances of a failure in the environment at ``position``, or in any of them for None."""
         first = self.envs_of(worker).start + (position or 0)
         last = first if position is not None else self.envs_of(worker).stop - 1
         actions = None
@@ -210,17 +210,16 @@ class Workers(ABC):
 class PooledVectorEnv(VectorEnv):
     """Environments in workers, several in each.
 
-    A batch is whole workers. With ``zero_copy=True`` batches are neighbouring rows and come in
-    order, so that the same actions give the same data in every run; nothing is copied. With
-    ``zero_copy=False`` a batch is whoever is first; its rows are copied together, unless one worker
-    makes a whole batch.
+    A batch consists of whole workers. With ``zero_copy=True``, batches are adjacent rows in a fixed order, without
+    copies. The same actions then give the same data in every run. With ``zero_copy=False``, a batch holds the workers
+    that finish first. Their rows are copied together, unless one worker makes a whole batch.
 
-    ``driver_env`` describes the environments; they live in the workers only.
+    ``driver_env`` is a description, because the environments only live in the workers.
     """
 
     @abstractmethod
     def _make_workers(self, spec: VectorSpec) -> Workers:
-        """Make the workers, which are not started yet."""
+        """Create the workers without starting them."""
 
     def _start(self, spec: VectorSpec) -> None:
         self._workers = workers = self._make_workers(spec)
@@ -235,32 +234,32 @@ class PooledVectorEnv(VectorEnv):
         self._channel = workers.channel
         self._log = ActionLog(spec.num_workers)
         self._sources: list[InfoSource] = []
-        self._pending_calls: list[int] = []  # workers that were called
+        self._pending_calls: list[int] = []  # workers with a call that was not answered yet
         self._open(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
         num_workers, self._takes_turns = spec.num_workers, spec.zero_copy
         self._workers_per_batch = spec.batch_size * num_workers // self.num_envs
         self._rows_per_worker = self.num_agents // num_workers
-        # A batch that starts with worker w, if its workers are neighbours.
+        # Batches of adjacent workers, by their first worker.
         starts = [w * self._rows_per_worker for w in range(num_workers - self._workers_per_batch + 1)]
         self._blocks = [Batch.block(workers.buffers, start, start + self.agents_per_batch) for start in starts]
         self._copies = 1 < self._workers_per_batch < num_workers and not self._takes_turns
         if self._copies:
             self._copy = allocate(self.single_observation_space, self.single_action_space, self.agents_per_batch)
-            # The arrays of all rows and those of the copy, with one entry per worker.
+            # The arrays of all rows and of the copy, with one entry per worker.
             self._by_worker = {name: _by_worker(array, num_workers) for name, array in workers.buffers.items()}
             self._parts = {name: _by_worker(array, self._workers_per_batch) for name, array in self._copy.items()}
 
     @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers, each on its own machine; empty when they have ended."""
+        """Process ids of the workers, each on its own machine. Empty after they have stopped."""
         return self._workers.pids
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         if self._pending_calls:
             self._call_results()
-        self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
+        self._next(len(self._channel.in_flight), False)  # discard results of running steps
         if options is not None:
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
         if self._restarts is not None:
@@ -283,7 +282,7 @@ class PooledVectorEnv(VectorEnv):
         return self._last, infos
 
     def _next(self, needed: int, in_turn: bool) -> Infos:
-        """Wait until ``needed`` workers are finished, and choose them; returns their infos."""
+        """Wait until ``needed`` workers are finished, choose them, and return their infos."""
         try:
             infos: Infos | None = None
             self._sources = []
@@ -293,7 +292,7 @@ class PooledVectorEnv(VectorEnv):
                 infos = self._collect() if self._channel.choose(needed) else []
             return infos
         except BaseException as error:
-            if self._next_call == "close" and isinstance(error, Exception):  # a signal handler or thread closed us
+            if self._next_call == "close" and isinstance(error, Exception):  # closed by a signal handler or thread
                 raise self._out_of_turn("recv") from None
             if self._workers.is_closed and self._next_call != "close":
                 self._next_call = "make"
@@ -305,9 +304,9 @@ class PooledVectorEnv(VectorEnv):
                 self._handle_failure(failure)
 
     def _collect(self) -> Infos | None:
-        """Infos of the chosen workers; None: one has failed and was replaced, which is to be waited for."""
+        """Return the infos of the chosen workers, or None if one failed and its replacement must be waited for."""
         infos: Infos = []
-        with uninterrupted():  # or we would wait again for what we have read
+        with uninterrupted():  # otherwise replies that were already read would be waited for again
             for worker in self._channel.chosen:
                 try:
                     self._workers.read_reply(worker)
@@ -343,21 +342,21 @@ class PooledVectorEnv(VectorEnv):
         return {env for worker in channel.chosen for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        if self._pending_calls:  # somebody did not wait for the end
+        if self._pending_calls:  # an earlier call was interrupted
             self._call_results()
         if any(call.kind not in ("get", "save") and call.name != "render" for call in calls.values()):
-            self._log.forget(is_complete=False)  # of what it changes nothing is known
+            self._log.forget(is_complete=False)  # the call may change the state in an unknown way
         try:
-            with uninterrupted():  # once, all of them
+            with uninterrupted():  # send all calls exactly once
                 self._pending_calls = list(calls)
                 for worker, call in calls.items():
                     self._workers.start_call(worker, call)
         except WorkerFailed as failure:
-            self._end_after(failure)
+            self._stop_after(failure)
         return self._call_results()
 
     def _call_results(self) -> dict[int, list[Any]]:
-        """Wait for the workers that were called; returns their results."""
+        """Wait for the workers with pending calls, and return their results."""
         self._sources = []
         try:
             while self._pending_calls and not self._channel.wait_for(self._pending_calls):
@@ -371,10 +370,10 @@ class PooledVectorEnv(VectorEnv):
                 self._pending_calls = []
             return results
         except WorkerFailed as failure:
-            self._end_after(failure)
+            self._stop_after(failure)
 
-    def _end_after(self, failure: WorkerFailed) -> NoReturn:
-        """End all workers, and raise what one failed of."""
+    def _stop_after(self, failure: WorkerFailed) -> NoReturn:
+        """Stop all workers, and raise the error of ``failure``."""
         self._workers.close()
         self._next_call = "make"
         raise failure.error from None
@@ -396,7 +395,7 @@ class PooledVectorEnv(VectorEnv):
         return self._last
 
     def _handle_failure(self, failure: WorkerFailed) -> None:
-        """Replace a worker that failed, or end all and raise what it failed of."""
+        """Replace a failed worker, or stop all workers and raise its error."""
         try:
             while self._restarts is not None and not isinstance(failure.error, APIUsageError):
                 if self._workers.is_closed:
@@ -412,8 +411,8 @@ class PooledVectorEnv(VectorEnv):
             raise
 
     def _logged(self, env: int) -> Array | None:
-        """Actions of an environment since its last reset with a seed; None if some are not known."""
-        worker = next(w for w in range(self._workers.spec.num_workers) if env in _numbers(self._workers.envs_of(w)))
+        """Return the actions of an environment since its last seeded reset, or None if some are not known."""
+        worker = next(w for w in range(self._workers.spec.num_workers) if env in _indices(self._workers.envs_of(w)))
         agents = self._workers.description.num_agents
         start = (env - self._workers.envs_of(worker).start) * agents
         return self._log.actions_of(worker, slice(start, start + agents))
@@ -430,10 +429,10 @@ class PooledVectorEnv(VectorEnv):
         self._workers.notify()
 
     def _gather(self) -> Batch:
-        """Copy the rows of the chosen workers together."""
+        """Copy the rows of the chosen workers to one array."""
         chosen = np.array(self._channel.chosen)
         for name, parts in self._parts.items():
-            self._by_worker[name].take(chosen, 0, parts, "clip")  # "raise" would copy twice
+            self._by_worker[name].take(chosen, 0, parts, "clip")  # mode "raise" would copy twice
         first_ids = chosen[:, None] * self._rows_per_worker
         return Batch(self._copy, (first_ids + np.arange(self._rows_per_worker)).ravel())
 
@@ -443,7 +442,7 @@ class PooledVectorEnv(VectorEnv):
             raise errors[0]
 
 
-def _numbers(part: slice) -> range:
+def _indices(part: slice) -> range:
     return range(part.start, part.stop)
 
 
@@ -453,19 +452,19 @@ def _by_worker(array: Array, num_workers: int) -> Array:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
-    came: list[tuple[int, Any]] = []
+    """Delay Ctrl-C until the end of a block that must not be interrupted, such as reading a message."""
+    received: list[tuple[int, Any]] = []
     before = _signal.getsignal(signal.SIGINT)
-    is_put_off = callable(before)
-    if is_put_off:
+    is_delayed = callable(before)
+    if is_delayed:
         try:
-            _signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-        except ValueError:  # in another thread than the main one, which hears nothing of it
-            is_put_off = False
+            _signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+        except ValueError:  # not the main thread, which alone gets signals
+            is_delayed = False
     try:
         yield
     finally:
-        if is_put_off:
+        if is_delayed:
             _signal.signal(signal.SIGINT, before)
-        if came:
-            before(*came[0])
+        if received:
+            before(*received[0])

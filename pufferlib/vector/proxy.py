@@ -1,4 +1,4 @@
-"""Proxy of a vector environment: an object around one that is taken for it."""
+"""Proxy of a vector environment."""
 
 from typing import Any, Self
 
@@ -6,26 +6,26 @@ __all__ = ["VectorProxy"]
 
 
 class VectorProxy:
-    """An object that is like the vector environment inside, but for what a subclass defines.
+    """Object that forwards everything that a subclass does not define to a vector environment.
 
     Args:
-        vecenv: Of any backend, native, or a proxy itself.
+        vecenv: Vector environment of any backend, native, or another proxy.
 
     Attributes:
-        vecenv: The vector environment inside.
+        vecenv: Vector environment inside.
     """
 
     def __init__(self, vecenv: Any) -> None:
         self.vecenv = vecenv
 
     def __getattr__(self, name: str) -> Any:
-        if name == "vecenv":  # while it is copied there is none yet
+        if name == "vecenv":  # not set yet while the object is copied
             raise AttributeError(name)
         return getattr(self.vecenv, name)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """Class of the vector environment, so that ``isinstance`` takes this for what it is around."""
+        """Class of the vector environment, so that ``isinstance`` treats the proxy as an instance of it."""
         kind: type = self.vecenv.__class__
         return kind
 
@@ -36,5 +36,5 @@ class VectorProxy:
         self.close()
 
     def close(self) -> None:
-        """Close every environment."""
+        """Close all environments."""
         self.vecenv.close()

@@ -1,7 +1,7 @@
-"""``on_crash="restart"``: how often each worker has failed, and which episodes were lost with it.
+"""Replacement of failed workers and environments with ``on_crash="restart"``.
 
-``Restarts`` keeps that for all workers of a vector environment. ``RestartingRunner`` does without processes what a
-worker process or actor gets done to it: an environment that raises is built anew, alone.
+``Restarts`` counts the failures of all workers of a vector environment and the episodes lost with them.
+``RestartingRunner`` replaces a failed environment in the calling process, for ``Serial``.
 """
 
 import dataclasses
@@ -21,47 +21,46 @@ from pufferlib.vector.specs import RESTART, Autoreset, EnvSpec
 
 __all__ = ["RestartingRunner", "Restarts"]
 
-MAX_FAILURES = 3  # of one worker, without a step in between
+MAX_FAILURES = 3  # of one worker, without a finished step in between
 
 
 class Restarts:
-    """The restarts of one vector environment.
+    """Restarts of the workers of one vector environment.
 
-    The replacement's environments get new seeds, or a fault that depends on the seed would come
-    again: after the k-th restart of its worker an environment whose last seed was s goes on with
-    ``env_seed(s, k)``.
+    Environments of the replacement get new seeds, because a fault that depends on the seed would occur again. After the
+    k-th restart of its worker, an environment whose last seed was s gets ``env_seed(s, k)``.
 
     Args:
-        buffers: The arrays of all rows.
-        num_workers: Workers that share them.
-        autoreset: With "same_step" new episodes take the place of lost ones at once; with "next_step" the next
-            step begins them; with "disabled" nothing follows until reset.
+        buffers: Arrays of all rows.
+        num_workers: Number of workers.
+        autoreset: Autoreset mode. With "same_step", new episodes replace the lost ones immediately. With "next_step",
+            the next step starts them. With "disabled", they start with the next reset.
     """
 
     def __init__(self, buffers: Buffers, num_workers: int, autoreset: Autoreset) -> None:
         self._buffers = buffers
         self._autoreset = autoreset
-        self._seen = np.zeros_like(buffers["observations"])
+        self._seen = np.zeros_like(buffers["observations"])  # last observations returned to the caller
         self._rows = len(self._seen) // num_workers
         self._counts = [0] * num_workers
-        self._failures: dict[int, int] = {}  # of workers that have finished no step since
-        self._resets: dict[int, int] = {}  # of those: commands that they must finish before the next step counts
-        self._errors: dict[int, str] = {}  # of the failures that the caller has not been told of
-        self._lost: set[int] = set()  # those of them that cost episodes
-        self._marked: set[int] = set()  # whose rows say that episodes were cut off
+        self._failures: dict[int, int] = {}  # failures since the last finished step, by worker
+        self._resets: dict[int, int] = {}  # commands to finish before a step counts, by worker in _failures
+        self._errors: dict[int, str] = {}  # failures that were not reported to the caller yet
+        self._lost: set[int] = set()  # workers in _errors that lost episodes
+        self._marked: set[int] = set()  # workers whose rows are marked as truncated
 
     def keep_observations(self, workers: Sequence[int]) -> None:
-        """Keep the observations of ``workers``, which the caller has seen, before their next step."""
+        """Keep the observations of ``workers`` before their next step. The caller has seen them."""
         self.count_finished(workers)
         for worker in workers:
             rows = self._rows_of(worker)
             self._seen[rows] = self._buffers["observations"][rows]
-            if worker in self._marked:  # an environment that never truncates would leave it so
+            if worker in self._marked:  # an environment that never truncates would not clear the flag
                 self._buffers["truncations"][rows] = False
                 self._marked.discard(worker)
 
     def count_finished(self, workers: Sequence[int]) -> None:
-        """Note that ``workers`` have finished their last command, before they are given another."""
+        """Record that ``workers`` have finished their last command. Called before they get another."""
         for worker in self._failures.keys() & set(workers) if self._failures else ():
             if self._resets[worker]:
                 self._resets[worker] -= 1
@@ -69,10 +68,10 @@ class Restarts:
                 del self._failures[worker], self._resets[worker]
 
     def record_failure(self, worker: int, error: PufferError, in_step: bool) -> None:
-        """Count a failure of ``worker``, which cost episodes if it came ``in_step``.
+        """Count a failure of ``worker``. If it occurred ``in_step``, episodes were lost.
 
         Raises:
-            WorkerError: It failed too often without a step in between.
+            WorkerError: The worker failed ``MAX_FAILURES`` times without a finished step in between.
         """
         self._failures[worker] = self._failures.get(worker, 0) + 1
         if self._failures[worker] == MAX_FAILURES:
@@ -84,24 +83,24 @@ class Restarts:
         self._errors[worker] = str(error).partition("\n")[0]
         if in_step:
             self._lost.add(worker)
-        # The replacement's first reset is no step, nor is the step that waits for it.
+        # Neither the first reset of the replacement nor the step that waits for it counts as a step.
         self._resets[worker] = 1 + (self._autoreset == "next_step" and worker in self._lost)
 
     @property
     def total(self) -> int:
-        """Restarts so far, of all workers."""
+        """Number of restarts of all workers."""
         return sum(self._counts)
 
     def next_seeds(self, worker: int, seeds: Sequence[int]) -> list[int]:
-        """Seeds of the environments of the replacement of ``worker``, which were given ``seeds`` last."""
+        """Return seeds for the replacement of ``worker``, whose environments had ``seeds``."""
         return [env_seed(seed, self._counts[worker]) for seed in seeds]
 
     def awaits_reset(self, worker: int) -> bool:
-        """Tell whether the replacement of ``worker`` first shows the ends of episodes that were cut off."""
+        """Return whether the rows of a replacement first show the truncated episodes, until its first reset."""
         return worker in self._lost and self._autoreset != "same_step"
 
     def report(self, worker: int) -> Infos:
-        """Tell of the last restart of ``worker``, whose replacement has finished, in its rows and as infos."""
+        """Report the last restart of ``worker`` in its rows and as an info. The replacement must have finished."""
         if worker not in self._errors:
             return []
         if worker in self._lost:
@@ -117,7 +116,7 @@ class Restarts:
         return [{"worker_restarts": self.total, "worker_error": self._errors.pop(worker)}]
 
     def last_actions(self, worker: int) -> Array:
-        """Actions that the environments of ``worker`` were given last."""
+        """Return the last actions sent to the environments of ``worker``."""
         return self._buffers["actions"][self._rows_of(worker)]
 
     def _rows_of(self, worker: int) -> slice:
@@ -125,15 +124,15 @@ class Restarts:
 
 
 class RestartingRunner(EnvRunner):
-    """One environment, which goes on after a failure as the only one of a worker would.
+    """Runner of one environment that is replaced after a failure, like the only environment of a worker.
 
     Args:
-        spec: The environment to build.
-        autoreset: What follows a finished episode; None takes what suits the environment.
-        memory: As for ``EnvRunner``; gives the same rows for every environment that is built here.
+        spec: Spec of the environment to build.
+        autoreset: Autoreset mode. None uses the default of the environment.
+        memory: Function that returns the rows, as for ``EnvRunner``. It must return the same rows for replacements.
 
     Attributes:
-        restarts: Of all environments of the batch; to be set before the first reset.
+        restarts: Restarts of all environments of the batch. Must be set before the first reset.
     """
 
     restarts: Restarts
@@ -149,7 +148,7 @@ class RestartingRunner(EnvRunner):
         options: Sequence[dict[str, Any] | None] | None = None,
         positions: Sequence[int] | None = None,
     ) -> Infos:
-        """Start a new episode; ``seeds`` has one entry."""
+        """Start a new episode. ``seeds`` has one entry."""
         self.restarts.count_finished([self._spec.index])
         (seed,) = seeds
         if seed is not None:
@@ -157,12 +156,12 @@ class RestartingRunner(EnvRunner):
         return self._attempt("reset", lambda: EnvRunner.reset(self, seeds, options, positions))
 
     def step(self) -> Infos:
-        """Act with the actions that stand in the rows."""
+        """Take one step with the actions in the rows."""
         self.restarts.keep_observations([self._spec.index])
         return self._attempt("step", lambda: EnvRunner.step(self))
 
     def _attempt(self, command: str, act: Callable[[], Infos]) -> Infos:
-        """Act; where that fails, begin a new episode in another environment like this one."""
+        """Run ``act``. If it fails, replace the environment and start a new episode."""
         self._phase = command
         while True:
             try:
@@ -191,7 +190,7 @@ class RestartingRunner(EnvRunner):
             infos = self.restarts.report(index)
         else:
             infos = EnvRunner.reset(self, [seed]) + self.restarts.report(index)
-        self.sources.append(RESTART)  # of what was reported
+        self.sources.append(RESTART)  # source of the reported info
         return infos
 
     def _context(self) -> FailureContext:

@@ -1,4 +1,4 @@
-"""The backend without processes: every environment in turn, in the caller's process."""
+"""``Serial`` backend: environments stepped one after the other in the calling process."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -18,12 +18,12 @@ __all__ = ["Serial"]
 
 
 class Serial(VectorEnv):
-    """Environments stepped one after the other: to debug, and for those too fast to be sent elsewhere.
+    """Environments stepped one after the other, without workers. Useful for debugging and for very fast environments.
 
-    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+    The arguments are the ones of ``pufferlib.vector.make``, without ``backend``.
 
-    With ``batch_size < num_envs`` the batches take turns, in order. ``envs`` lists the environments;
-    the first is ``driver_env``.
+    With ``batch_size < num_envs``, batches alternate in a fixed order. ``envs`` lists the environments, and
+    ``driver_env`` is the first of them.
     """
 
     _cores = None
@@ -34,7 +34,7 @@ class Serial(VectorEnv):
         self._num_envs = len(spec.envs)
         self._runners: list[EnvRunner] = []
         self._restarts_envs = spec.on_crash == "restart"
-        build = self._build_apart if self._restarts_envs else self._build
+        build = self._build_separately if self._restarts_envs else self._build
         if spec.hide_output:
             hide_output_of(self, "_reset", "_send", "_perform", "_close")
         try:
@@ -52,18 +52,18 @@ class Serial(VectorEnv):
 
     @property
     def envs(self) -> list[Any]:
-        """The environments, in the order of their rows."""
+        """Environments, in the order of their rows."""
         return [env for runner in self._runners for env in runner.envs]
 
     def _build(self, spec: VectorSpec) -> None:
-        """Give the environments of each batch one runner."""
+        """Create one runner for the environments of each batch."""
         autoreset = spec.autoreset
         for start in range(0, self._num_envs, spec.batch_size):
             self._runners.append(EnvRunner(spec.envs[start : start + spec.batch_size], autoreset, self._memory))
             autoreset = self._runners[0].autoreset
 
-    def _build_apart(self, spec: VectorSpec) -> None:
-        """Give each environment a runner of its own, which can be replaced by itself."""
+    def _build_separately(self, spec: VectorSpec) -> None:
+        """Create one runner for each environment, so that it can be replaced alone."""
         runners: list[RestartingRunner] = []
         for env in spec.envs:
             runners.append(RestartingRunner(env, runners[0].autoreset if runners else spec.autoreset, self._memory))
@@ -96,7 +96,7 @@ class Serial(VectorEnv):
         self._turn = (turn + 1) % len(self._batches)
 
     def _act(self, turn: int, act: Callable[[EnvRunner], Infos]) -> Infos:
-        """Let the environments of one batch act; a failure after which nothing is restarted ends them all."""
+        """Run ``act`` for the environments of one batch. Close all environments if a failure cannot be restarted."""
         if not self._restarts_envs:
             return act(self._runners[turn])
         size = len(self._runners) // len(self._batches)

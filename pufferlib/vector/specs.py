@@ -1,4 +1,4 @@
-"""Specs that ``make`` gives a backend, commands to its workers, and what environments report about themselves."""
+"""Data passed between ``make``, the backends and their workers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
 RESET, STEP = 1, 2
 PHASES = {RESET: "reset", STEP: "step"}
 
-RESTART = -1  # source of an info about a restart, among those of ``EnvLoop.sources``
+RESTART = -1  # code in ``EnvLoop.sources`` for an info about a restart
 
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """One environment to build: ``creator(*args, buf=..., **kwargs)``, and ``seed=seed`` if it takes one."""
+    """One environment to build with ``creator(*args, buf=..., **kwargs)``, and with ``seed`` if it takes one."""
 
     index: int
     creator: Callable[..., Any]
@@ -53,18 +53,19 @@ class EnvSpec:
 
 @dataclass(frozen=True)
 class VectorSpec:
-    """The checked arguments of ``make``.
+    """Checked arguments of ``make``.
 
     Attributes:
-        envs: The environments, in the order of their rows.
-        batch_size: Environments that one ``recv`` returns.
-        num_workers: Processes; it divides the number of environments, and a batch is whole workers.
-        zero_copy: Whether a batch is a contiguous block of rows, or whoever is first, copied.
-        autoreset: What follows a finished episode; None leaves it to the kind of environment.
-        seed: Seed of the first reset that gives none.
-        timeout_s: Longest that building, resetting or stepping one environment may take; None: for ever.
-        on_crash: Whether a worker (``Serial``: an environment) that fails is replaced, or its failure raised.
-        hide_output: Whether nothing of what the environments print is to be seen.
+        envs: Specs of the environments, in the order of their rows.
+        batch_size: Number of environments per ``recv``.
+        num_workers: Number of workers. It divides the number of environments, and batches consist of whole workers.
+        zero_copy: If True, a batch is a contiguous block of rows. If False, it is copied from the first workers to
+            finish.
+        autoreset: Autoreset mode. None uses the default of the environment.
+        seed: Base seed of the first reset, if that is called without a seed.
+        timeout_s: Time limit in seconds for building, resetting or stepping one environment. None disables it.
+        on_crash: "restart" to replace a worker (``Serial``: an environment) that fails, or "raise".
+        hide_output: Whether to discard the output of the environments.
     """
 
     envs: tuple[EnvSpec, ...]
@@ -82,8 +83,8 @@ class InfoSource(NamedTuple):
     """Source of an info.
 
     Attributes:
-        env_id: Environment, among all; of a restart the first one of the worker that was replaced.
-        kind: "step" or "reset"; "restart" tells of a worker or environment that was replaced.
+        env_id: Index of the environment. For a restart, the first environment of the replaced worker.
+        kind: "step", "reset", or "restart" if a worker or environment was replaced.
     """
 
     env_id: int
@@ -91,7 +92,7 @@ class InfoSource(NamedTuple):
 
 
 def info_sources(codes: Sequence[int], first: int) -> list[InfoSource]:
-    """Sources of which ``EnvLoop.sources`` has the ``codes``, in a runner whose first environment is ``first``."""
+    """Convert codes of ``EnvLoop.sources`` from a runner whose first environment is ``first``."""
     return [
         InfoSource(first, "restart")
         if code == RESTART
@@ -102,7 +103,7 @@ def info_sources(codes: Sequence[int], first: int) -> list[InfoSource]:
 
 @dataclass(frozen=True)
 class RowSpec:
-    """Spaces and number of agents of one environment: its rows in a batch, on which all of a batch must agree."""
+    """Spaces and number of agents of one environment. All environments of a batch must have the same."""
 
     observation_space: Box
     action_space: Space
@@ -110,15 +111,15 @@ class RowSpec:
 
     @classmethod
     def of(cls, env: HasBuffers) -> "RowSpec":
-        """The spec of an environment whose spaces and number of agents are set."""
+        """Return the spec of an environment whose spaces and number of agents are set."""
         return cls(compact_box(env.single_observation_space), env.single_action_space, int(env.num_agents))
 
     def arrays(self, num_envs: int) -> ArraySpecs:
-        """Shape and dtype of every array of ``num_envs`` such environments."""
+        """Return shape and dtype of every array for ``num_envs`` such environments."""
         return array_specs(self.observation_space, self.action_space, self.num_agents * num_envs)
 
     def check_same(self, other: "RowSpec", index: int) -> None:
-        """Raise unless ``other``, of environment ``index``, can share arrays with this one."""
+        """Raise unless ``other``, the spec of environment ``index``, can share arrays with this one."""
         for name in ("observation_space", "action_space", "num_agents"):
             expected, got = getattr(self, name), getattr(other, name)
             if not same_space(expected, got):
@@ -130,18 +131,18 @@ class RowSpec:
 
 @dataclass(frozen=True)
 class EnvDescription:
-    """An environment that lives in a worker, as seen from outside: all that a policy needs to know.
+    """Description of an environment that lives in a worker, with everything that a policy needs.
 
     Attributes:
-        single_observation_space: Of one agent, as it stands in the batch.
-        single_action_space: Of one agent, as it stands in the batch.
-        num_agents: Rows of one environment.
-        emulated: False for a native environment, else how its spaces were flattened.
-        action_mask: Which elements of an observation say what is legal; see ``PufferEnv``.
-        obs_dtype: dtype of one agent's observation before it was flattened.
-        autoreset: What follows a finished episode.
-        metadata: All that the environment says of itself, ``render_fps`` above all.
-        render_mode: What ``render`` gives; None for nothing.
+        single_observation_space: Observation space of one agent in the batch.
+        single_action_space: Action space of one agent in the batch.
+        num_agents: Number of agents of one environment.
+        emulated: Description of how emulation flattened the spaces, or False for native environments.
+        action_mask: Elements of an observation that hold the action mask. See ``PufferEnv``.
+        obs_dtype: Dtype of one agent's observation before it is flattened.
+        autoreset: Autoreset mode.
+        metadata: Metadata of the environment, such as ``render_fps``.
+        render_mode: Render mode of the environment, or None.
     """
 
     single_observation_space: Box
@@ -156,18 +157,18 @@ class EnvDescription:
 
     @property
     def observation_space(self) -> Space:
-        """Space of the observations of all agents of one environment."""
+        """Joint observation space of all agents of one environment."""
         return joint_space(self.single_observation_space, self.num_agents)
 
     @property
     def action_space(self) -> Space:
-        """Space of the actions of all agents of one environment."""
+        """Joint action space of all agents of one environment."""
         return joint_space(self.single_action_space, self.num_agents)
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Worker to parent: the environments are built."""
+    """Message from worker to parent: the environments are built."""
 
     row_spec: RowSpec
     description: EnvDescription

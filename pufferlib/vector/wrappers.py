@@ -1,4 +1,4 @@
-"""Wrappers of whole batches under their first name; their home is ``pufferlib.wrappers.vector``."""
+"""Former location of ``pufferlib.wrappers.vector``."""
 
 from pufferlib.wrappers.vector import *  # noqa: F403
 from pufferlib.wrappers.vector import __all__ as __all__

@@ -228,7 +228,7 @@ def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_tol
     with vector.make(creator, backend="Serial") as vecenv:
         vecenv.reset()
         with pytest.raises(
-            APIUsageError, match=r"OwnStep: step must return what stands in its rows, .* where self.\w+ has"
+            APIUsageError, match=r"OwnStep: step must return the values in its rows, .* where self.\w+ has"
         ):
             vecenv.step([0, 0, 0])
 

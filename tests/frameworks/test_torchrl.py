@@ -185,7 +185,7 @@ def test_the_mask_in_the_observation_is_the_action_mask(backend):
 
 def test_a_field_called_action_mask_that_is_none_is_refused():
     space = Dict({"action_mask": Box(0, 1, (5,))})
-    with pytest.raises(APIUsageError, match="none of which TorchRL has for something else, got 'action_mask'"):
+    with pytest.raises(APIUsageError, match="string keys that TorchRL does not use itself, got 'action_mask'"):
         to_torchrl(emulated(functools.partial(FunctionEnv, space)))
 
 
@@ -203,7 +203,7 @@ def test_what_torchrl_would_get_wrong_is_refused():
     with pytest.raises(APIUsageError, match=r"arrays or Dicts of them, got Tuple\(.* as near.pair; a tensordict has"):
         to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"pair": Tuple([Discrete(2)])})}))))
     for key in ("done", "shape"):
-        with pytest.raises(APIUsageError, match=f"none of which TorchRL has for something else, got '{key}'"):
+        with pytest.raises(APIUsageError, match=f"string keys that TorchRL does not use itself, got '{key}'"):
             to_torchrl(emulated(functools.partial(FunctionEnv, Dict({key: Discrete(2)}))))
     with pytest.raises(APIUsageError, match="got 'dtype' in near"):
         to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"dtype": Discrete(2)})}))))
@@ -227,7 +227,7 @@ def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused()
     env = to_torchrl(ScriptedPufferEnv(num_agents=2))
     data = env.reset()
     data["_reset"] = torch.tensor([[False], [True]])
-    with pytest.raises(APIUsageError, match=r"resets all its agents at once, got rows \[1\] whose episodes go on"):
+    with pytest.raises(APIUsageError, match=r"resets all its agents at once, got rows \[1\] with unfinished episodes"):
         env.reset(data)
     env.close()
     env = to_torchrl(pufferlib.make("rware", num_envs=1))

@@ -258,7 +258,7 @@ def test_only_environments_of_the_last_batch_are_called_and_reset():
     ) as vecenv:
         vecenv.reset()
         assert vecenv.get_attr("task", env_ids=[0, 1]) == [3, 3]
-        with pytest.raises(APIUsageError, match=r"those of the last batch are, got \[2, 3\]"):
+        with pytest.raises(APIUsageError, match=r"those of the last batch, got \[2, 3\]"):
             vecenv.get_attr("task")
         assert vecenv.reset([4, 5], env_ids=[0, 1])[0].tolist() == [[0, 3], [0, 3]]
         vecenv.send([0, 0])

@@ -100,7 +100,7 @@ def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_tol
 
     vecenv = make(step)
     vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"Shaped: step must return what stands in its rows, .* where self.\w+ has"):
+    with pytest.raises(APIUsageError, match=r"Shaped: step must return the values in its rows, .* where self.\w+ has"):
         vecenv.step([0])
     vecenv = make(step_in_rows)
     vecenv.reset()

@@ -571,7 +571,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
         stop_in_the_middle_of_a_message(vecenv)
         *_, infos, _, _ = vecenv.recv()
         (text,) = [info["worker_error"] for info in infos if "worker_error" in info]
-        assert "must go on with a message within timeout_s=120 seconds" in text
+        assert "must continue a message within timeout_s=120 seconds" in text
         assert len(vecenv.step([0, 0])[4]) == 2
 
 

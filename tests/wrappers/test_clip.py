@@ -46,7 +46,7 @@ def test_actions_are_clipped_to_their_box():
 
 def test_bad_input_is_refused():
     with make() as vecenv:
-        with pytest.raises(APIUsageError, match="expected a Box of reals as action space, got Discrete"):
+        with pytest.raises(APIUsageError, match="expected a Box of floats as action space, got Discrete"):
             ClipAction(vecenv)
         with pytest.raises(APIUsageError, match=r"low must be at most high, got low=1.0, high=-1"):
             ClipReward(vecenv, 1.0, -1)

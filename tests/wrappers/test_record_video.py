@@ -92,7 +92,7 @@ def test_what_cannot_be_filmed_is_refused(tmp_path):
     ):
         RecordVideo(vecenv, tmp_path)
     env = TargetEnv()
-    with pytest.raises(APIUsageError, match="a native environment must draw itself, got TargetEnv without render"):
+    with pytest.raises(APIUsageError, match="a native environment must have a render method, got TargetEnv without"):
         RecordVideo(env, tmp_path)
     with make(DRAWN) as vecenv:
         for options, message in (

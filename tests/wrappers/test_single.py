@@ -219,7 +219,7 @@ def test_clip_action():
     env.step(np.array([-5, 5]))
     np.testing.assert_array_equal(env.unwrapped.actions[-1], [-1, 2])
     assert env.unwrapped.actions[-1].dtype == np.float32
-    with pytest.raises(APIUsageError, match=r"expected a Box of reals.*got Discrete\(2\)"):
+    with pytest.raises(APIUsageError, match=r"expected a Box of floats.*got Discrete\(2\)"):
         ClipAction(FunctionEnv())
 
 

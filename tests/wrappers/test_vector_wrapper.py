@@ -81,7 +81,8 @@ def test_a_state_that_does_not_fit_is_refused():
         with pytest.raises(APIUsageError, match=r"3\.FrameStack\.frames must be 4, got 3; wrap the"):
             vecenv.load_state_dict(state)
         with pytest.raises(
-            APIUsageError, match=r"must be of 0\.EpisodeStatistics, .*, got that of 0\.ClipReward, which differs in 0\."
+            APIUsageError,
+            match=r"must be of 0\.EpisodeStatistics, .*, got a state of 0\.ClipReward, which differs in 0\.",
         ):
             vecenv.load_state_dict(clipped.state_dict())
         with pytest.raises(
