@@ -333,7 +333,7 @@ def test_a_cluster_whose_cpus_are_taken(monkeypatch):
             make(num_envs=4, num_workers=4, timeout_s=1)
     text = str(caught.value)
     assert "the cluster must have room for 4 workers, a CPU for each, within 3 seconds, got room for " in text
-    assert " free of 6 CPUs on 3 nodes; take fewer workers, or add nodes" in text
+    assert " free of 6 CPUs on 3 nodes; use fewer workers, or add nodes" in text
 
 
 def test_recv_can_be_called_again_after_ctrl_c(monkeypatch):

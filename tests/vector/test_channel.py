@@ -39,7 +39,7 @@ def test_commands_go_out_and_completions_come_back(memory):
 
 
 def test_a_wait_that_could_never_end_is_refused(memory):
-    with pytest.raises(RuntimeError, match="1 workers are waited for, and 0 are in flight"):
+    with pytest.raises(RuntimeError, match="cannot wait for 1 workers, only 0 are in flight"):
         WorkerChannel(memory, 2, False, 0.1).wait(1, True)
 
 

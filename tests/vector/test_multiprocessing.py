@@ -220,9 +220,7 @@ def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
 def test_infos_that_cannot_be_pickled_are_reported(make):
     vecenv = faulty(on_step=lambda: [{"odd": make()}])
     vecenv.reset()
-    with pytest.raises(
-        WorkerError, match=r"(?s)infos must be things that can be pickled, got \[{'odd': .*, in step of environment 1 "
-    ):
+    with pytest.raises(WorkerError, match=r"(?s)infos must be picklable, got \[{'odd': .*, in step of environment 1 "):
         vecenv.step([0, 0])
 
 
@@ -627,7 +625,7 @@ def test_too_few_files_are_told_with_the_limit(monkeypatch):
         with contextlib.suppress(OSError):  # until every number is taken
             while True:
                 held.append(os.dup(0))
-        with pytest.raises(WorkerError, match=rf"worker 0 needs some more open files .*, {limit}; raise that limit"):
+        with pytest.raises(WorkerError, match=rf"worker 0 needs more open files .*, {limit}; raise that limit"):
             pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -601,7 +601,7 @@ def test_a_module_that_ends_the_process_server_is_an_error(tmp_path):
         """,
         cwd=tmp_path,
     )
-    assert "ended before it made one; see what it wrote to stderr" in lines[0]
+    assert "ended before it started one; see its output on stderr" in lines[0]
 
 
 def test_what_is_no_text_in_the_search_path_does_no_harm(tmp_path):

@@ -1,8 +1,8 @@
-"""The backend with worker processes, from the caller down.
+"""Backend with worker processes.
 
-``workers``: the ``VectorEnv`` and its workers, whose processes start and end in ``process`` (with ``preload``).
-``worker``: the program of each of them. Parent and worker share the arrays (``shared_memory``) and signals
-(``_channel.pyx``).
+``workers`` defines the ``VectorEnv`` and manages its workers. ``process`` starts and stops the processes (with
+``preload``). ``worker`` is the program of a worker process. Parent and workers share the arrays (``shared_memory``) and
+signals (``_channel.pyx``).
 """
 
 from pufferlib.vector.multiprocessing.workers import Multiprocessing

@@ -1,4 +1,4 @@
-"""Signals between a parent and its worker processes, which wait for one another without the GIL."""
+"""Signals between a parent and its worker processes. Both wait without holding the GIL."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -12,16 +12,16 @@ from pufferlib.native.puffer_channel cimport (
 )
 
 cdef enum:
-    COMMANDS_PER_LOOK = 64  # rarely enough to cost nothing, often enough to move a worker at once
+    COMMANDS_PER_LOOK = 64  # rare enough to cost nothing, frequent enough to move a worker quickly
 
 
 def channel_bytes(int num_workers):
-    """Bytes of shared memory, a multiple of the cache line, that the signals of so many workers take."""
+    """Return the bytes of shared memory needed for the signals, a multiple of the cache line."""
     return sizeof(PufferChannel) + num_workers * sizeof(PufferSlot)
 
 
 def progress_at(int worker):
-    """Offset in bytes, from the start of the shared memory, of the number that says where ``worker`` is."""
+    """Return the offset in bytes of the progress of ``worker`` in the shared memory."""
     cdef PufferChannel *channel = NULL
     return <Py_ssize_t>&channel.slots[worker].progress
 
@@ -30,7 +30,7 @@ cdef PufferChannel *find_channel(const unsigned char[::1] memory, int num_worker
     if memory.shape[0] < <Py_ssize_t>(sizeof(PufferChannel) + num_workers * sizeof(PufferSlot)):
         raise ValueError(f"{num_workers} workers need {channel_bytes(num_workers)} bytes, got {memory.shape[0]}")
     if <size_t>&memory[0] % PUFFER_CACHE_LINE:
-        raise ValueError("the memory of signals must begin at a cache line")
+        raise ValueError("the memory of signals must start at a cache line")
     return <PufferChannel *>&memory[0]
 
 
@@ -41,7 +41,7 @@ cdef inline uint32_t next_command(uint32_t last, uint32_t operation) noexcept no
 cdef PufferWait wait_for_idle(
     PufferChannel *channel, const int32_t *workers, int32_t count, int32_t needed, PufferWaitPolicy *policy,
     int64_t timeout_ns) noexcept nogil:
-    """Wait until at least ``needed`` of ``workers`` have finished, ``timeout_ns`` at most."""
+    """Wait until at least ``needed`` of ``workers`` have finished, or until ``timeout_ns`` has passed."""
     cdef int64_t now, deadline = 0
     cdef uint32_t last
     cdef int32_t i, idle
@@ -62,23 +62,23 @@ cdef PufferWait wait_for_idle(
 
 
 cdef class WorkerChannel:
-    """The parent's end: gives commands, waits for workers, and knows whose turn it is.
+    """Parent's end of the channel, which sends commands, waits for workers and orders them.
 
-    Workers that have a command are *in flight*, the longest-waiting first, until ``choose`` takes them
-    and ``command`` gives them the next one. So after an interruption ``choose`` can be asked again.
+    Workers with a command are *in flight*, longest-waiting first, until ``choose`` selects them and
+    ``command_chosen`` sends them the next command. So ``choose`` can be repeated after an interruption.
 
     Args:
-        memory: Shared and zeroed, ``channel_bytes`` of it.
-        num_workers: Workers of the channel.
-        fits: Whether each of them and the parent has a core of its own.
-        check_s: How often ``wait`` comes back so that somebody looks after the workers.
+        memory: Shared memory of ``channel_bytes``, zeroed.
+        num_workers: Number of workers of the channel.
+        fits: Whether each worker and the parent has its own core.
+        check_s: Interval in seconds at which ``wait`` returns, so that the caller can check on the workers.
     """
 
     cdef const unsigned char[::1] _memory
     cdef PufferChannel *_channel
     cdef PufferWaitPolicy _wait_policy
     cdef int32_t _num_workers, _num_in_flight, _num_chosen
-    cdef int32_t *_in_flight  # one entry per worker, as in those that follow
+    cdef int32_t *_in_flight  # arrays with one entry per worker
     cdef int32_t *_chosen
     cdef int32_t *_waited_for
     cdef int64_t *_waited_ns
@@ -111,16 +111,16 @@ cdef class WorkerChannel:
 
     @property
     def in_flight(self):
-        """The workers that have a command, or were chosen and have no new one."""
+        """Workers that have a command, or were chosen and have no new one yet."""
         return [self._in_flight[i] for i in range(self._num_in_flight)]
 
     @property
     def chosen(self):
-        """The workers that ``choose`` took last, in ascending order."""
+        """Workers selected by the last ``choose``, in ascending order."""
         return [self._chosen[i] for i in range(self._num_chosen)]
 
     def command_all(self, uint32_t operation):
-        """Give every worker a command; none may be busy."""
+        """Send every worker a command. No worker may be busy."""
         for worker in range(self._num_workers):
             self._in_flight[worker] = worker
         self._num_chosen = 0
@@ -128,7 +128,7 @@ cdef class WorkerChannel:
         self._command(self._in_flight, self._num_workers, operation)
 
     def command_chosen(self, uint32_t operation):
-        """Give those that were chosen a command; they go to the end of the line."""
+        """Send the chosen workers a command. They move to the end of the queue."""
         cdef int32_t kept = 0, i, k
         for i in range(self._num_in_flight):
             for k in range(self._num_chosen):
@@ -143,39 +143,39 @@ cdef class WorkerChannel:
         self._num_chosen = 0
 
     def command_one(self, int32_t worker, uint32_t operation):
-        """Give one worker, which is not busy, another command; its place in the line stays what it is."""
+        """Send one worker a command. It must not be busy, and its position in the queue does not change."""
         self._command(&worker, 1, operation)
 
     cdef void _command(self, const int32_t *workers, int32_t count, uint32_t operation) noexcept:
-        """Give workers a command, and now and then tell them where the parent is, so that they leave its core."""
+        """Send a command, and at intervals publish the parent's core, so that workers leave it."""
         cdef int32_t i
         cdef PufferSignal *command
         for i in range(count):
             command = &self._channel.slots[workers[i]].command
             puffer_signal_write(command, next_command(puffer_signal_read(command), operation))
-        for i in range(count):  # only now that all are told
+        for i in range(count):  # only after all commands are written
             puffer_signal_wake(&self._channel.slots[workers[i]].command)
         self._num_commands += 1
         if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
             puffer_channel_publish_core(self._channel)
 
     def wait(self, int32_t needed, bint in_turn):
-        """Wait until ``needed`` of the workers in flight are finished, or it is time to look after them.
+        """Wait until ``needed`` of the workers in flight are finished, or it is time to check on them.
 
         Args:
-            needed: How many.
-            in_turn: Whether it must be those that have waited longest.
+            needed: Number of workers.
+            in_turn: Whether only the workers that have waited longest count.
 
         Returns:
-            Whether they are finished. If not, look after the workers and wait again.
+            Whether they are finished. If False, check on the workers and wait again.
         """
         if needed > self._num_in_flight:
-            raise RuntimeError(f"{needed} workers are waited for, and {self._num_in_flight} are in flight")
+            raise RuntimeError(f"cannot wait for {needed} workers, only {self._num_in_flight} are in flight")
         puffer_expect_contention(&self._wait_policy, needed < self._num_in_flight)
         return self._wait(self._in_flight, needed if in_turn else self._num_in_flight, needed)
 
     def wait_for(self, workers):
-        """Wait until these workers are finished; False if it is time to look after them."""
+        """Wait until these workers are finished. Return False when it is time to check on them."""
         cdef int32_t count = 0
         for worker in workers:
             self._slot(worker)
@@ -199,7 +199,7 @@ cdef class WorkerChannel:
         return False
 
     def choose(self, int32_t needed):
-        """Choose the ``needed`` longest-waiting workers that are finished; whether any has something to say."""
+        """Choose the ``needed`` finished workers that have waited longest. Return whether any left a message."""
         cdef int32_t count = 0, i, worker, place
         cdef uint32_t outcomes = 0
         for i in range(self._num_in_flight):
@@ -219,17 +219,17 @@ cdef class WorkerChannel:
         return outcomes != 0
 
     def first_chosen(self):
-        """The lowest worker of those chosen."""
+        """Return the lowest chosen worker."""
         return self._chosen[0]
 
     def find_late(self, int64_t timeout_ns):
-        """Look at all workers, as ``wait`` asked for.
+        """Find a worker that exceeds the time limit. Call this whenever ``wait`` returns False.
 
-        Only time in which somebody could have looked counts, so that a parent that was stopped for a
-        while blames nobody.
+        Time is counted only up to twice the check interval per call. So workers are not blamed if the parent was
+        suspended for a while.
 
         Returns:
-            A worker that has been in the same environment longer than ``timeout_ns``, or -1.
+            Worker that has been in the same environment for longer than ``timeout_ns``, or -1.
         """
         cdef int64_t now = puffer_now_ns()
         cdef int64_t passed = min(now - self._last_check, 2 * self._check_ns)
@@ -250,23 +250,23 @@ cdef class WorkerChannel:
         return late
 
     def operation(self, int32_t worker):
-        """Operation that the worker was told to do last; 0 for nothing."""
+        """Return the last operation sent to the worker, or 0 if there was none."""
         return puffer_signal_read(&self._slot(worker).command) & PUFFER_OPERATION_MASK
 
     def progress(self, int32_t worker):
-        """Position of the environment that the worker is in."""
+        """Return the position of the environment that the worker is in."""
         return puffer_slot_read(&self._slot(worker).progress)
 
     def outcome(self, int32_t worker):
-        """Outcome that the worker reported of its last command."""
+        """Return the outcome of the worker's last command."""
         return puffer_slot_read(&self._slot(worker).outcome)
 
     def acknowledge(self, int32_t worker):
-        """Forget what the worker had to say."""
+        """Clear the outcome of the worker."""
         self._slot(worker).outcome = 0
 
     def replace(self, int32_t worker):
-        """Make the slot of a worker whose process has ended ready for the next; the last command of the old one."""
+        """Clear the slot of a stopped worker for its replacement. Return the last command of the old worker."""
         puffer_slot_clear(self._slot(worker))
         return puffer_signal_read(&self._slot(worker).command)
 
@@ -277,14 +277,14 @@ cdef class WorkerChannel:
 
 
 cdef class WorkerEnd:
-    """A worker's end: waits for commands and reports what came of them.
+    """Worker's end of the channel, which waits for commands and reports their outcomes.
 
     Args:
-        memory: That of the ``WorkerChannel``.
-        num_workers: Workers of the channel.
-        worker: Which of them this is.
-        fits: Whether each of them and the parent has a core of its own.
-        last: The last command that was for somebody before it.
+        memory: Shared memory of the ``WorkerChannel``.
+        num_workers: Number of workers of the channel.
+        worker: Index of this worker.
+        fits: Whether each worker and the parent has its own core.
+        last: Last command that was meant for a previous worker.
     """
 
     cdef const unsigned char[::1] _memory
@@ -303,7 +303,7 @@ cdef class WorkerEnd:
         self._last = last
 
     def wait(self, double timeout_s):
-        """Wait for a command; returns its operation, or 0 if none has come within ``timeout_s``."""
+        """Wait for a command. Return its operation, or 0 if there was none within ``timeout_s``."""
         cdef PufferSignal *signal = &self._channel.slots[self._worker].command
         cdef int64_t deadline = puffer_now_ns() + <int64_t>(timeout_s * 1e9)
         cdef PufferWait outcome
@@ -321,13 +321,13 @@ cdef class WorkerEnd:
                 return 0
 
     def leave_shared_core(self):
-        """Leave the core if the parent or another worker is there and one is free; whether that was done."""
+        """Move to a free core if the parent or another worker runs on this one. Return whether it moved."""
         return puffer_channel_leave_core(self._channel, self._worker, self._num_workers)
 
     def finish(self, uint32_t outcome):
-        """The command is finished; ``outcome`` says whether a message is to follow, 0 for none."""
+        """Report that the command is finished. ``outcome`` is nonzero if a message follows."""
         cdef PufferSlot *slot = &self._channel.slots[self._worker]
         with nogil:
             puffer_slot_write(&slot.outcome, outcome)
-            puffer_slot_write(&slot.completed, self._last)  # everything written before is seen by the parent
+            puffer_slot_write(&slot.completed, self._last)  # makes all previous writes visible to the parent
             puffer_signal_add(&self._channel.finished)

@@ -1,12 +1,12 @@
-"""Modules that the server loads from which workers are forked; never import it elsewhere.
+"""Modules loaded by the server that forks workers. Do not import this module elsewhere.
 
-The server begins with Ctrl-C blocked, so that a Ctrl-C while it loads this does not end it; here one
-that has come is forgotten. From here on multiprocessing takes care of that.
+The server starts with Ctrl-C blocked, so that a Ctrl-C during these imports does not stop it. A Ctrl-C that arrived
+meanwhile is discarded here. After that, multiprocessing handles Ctrl-C.
 """
 
 import signal
 
-from pufferlib import emulation  # or each worker would load it for itself: 2 MiB and 20 ms
+from pufferlib import emulation  # otherwise each worker would load it: 2 MiB and 20 ms
 from pufferlib.vector.multiprocessing import worker
 
 __all__ = ["emulation", "worker"]

@@ -1,7 +1,7 @@
-"""Start worker processes, and end them.
+"""Start and stop of worker processes.
 
-They start from a small server that has numpy and gymnasium loaded, never from the caller's memory. They end when they
-are asked to, or else by force.
+Workers are forked from a small server that has numpy and gymnasium loaded, never from the caller's process. They stop
+when asked to, or by force.
 """
 
 import contextlib
@@ -47,53 +47,53 @@ __all__ = [
 ]
 
 PRELOAD = "pufferlib.vector.multiprocessing.preload"
-STACK_S = 5.0  # time for a stuck worker to tell its stack
-PART_S = 0.1  # between the parts of one text
+STACK_S = 5.0  # time for a stuck worker to write its stack
+PART_S = 0.1  # longest pause between parts of one stack
 FORCE_S = 1.0
-KILL_S = 10.0  # a large process on a busy machine takes seconds to be gone
-CLOSE_S = 5.0  # time for all environments to close, before their workers are ended by force
-LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes; Linux allows 107 in a socket's address
-SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
+KILL_S = 10.0  # killing a large process takes seconds on a busy machine
+CLOSE_S = 5.0  # time for all environments to close, before workers are stopped by force
+LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes: Linux allows 107 in a socket's address
+SERVER_S = 60.0  # time for the server to load its modules, on a busy machine
 
 _lock = threading.Lock()
 
 
 class Process(Protocol):
-    """Process as multiprocessing shows it to the parent, however it was started."""
+    """Interface of a process object as in multiprocessing."""
 
     @property
     def pid(self) -> int | None:
-        """Its number."""
+        """Process id."""
 
     @property
     def sentinel(self) -> int:
-        """File that can be read once it has ended."""
+        """File that becomes readable when the process has ended."""
 
     @property
     def exitcode(self) -> int | None:
-        """Exit code; that of a signal is negative. None while it runs."""
+        """Exit code, negative for a signal. None while the process runs."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, ``timeout`` seconds at most."""
+        """Wait until the process has ended, up to ``timeout`` seconds."""
 
     def terminate(self) -> None:
-        """Send it SIGTERM."""
+        """Send SIGTERM."""
 
     def kill(self) -> None:
-        """Send it SIGKILL."""
+        """Send SIGKILL."""
 
     def close(self) -> None:
-        """Let go of the files that belong to it."""
+        """Release the files of the process."""
 
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """A worker process, seen from its parent.
+    """Worker process, as seen from its parent.
 
     Attributes:
-        process: The process itself.
-        conn: Carries messages both ways.
-        stacks: Brings the worker's Python stack as text when it crashes or is asked for it.
+        process: Process object.
+        conn: Connection for messages in both directions.
+        stacks: Connection from which the worker's Python stack can be read after a crash or ``ask_stack``.
     """
 
     process: Process
@@ -101,39 +101,39 @@ class WorkerProcess:
     stacks: Connection
 
     @functools.cached_property
-    def _signs(self) -> "select.poll":
-        signs = select.poll()
+    def _poller(self) -> "select.poll":
+        poller = select.poll()
         for file in (self.conn.fileno(), self.process.sentinel):
-            signs.register(file, select.POLLIN)
-        return signs
+            poller.register(file, select.POLLIN)
+        return poller
 
     def wait(self, limit_s: float | None) -> list[int]:
-        """Wait for a message, or the end of the process, ``limit_s`` at most; None is for ever.
+        """Wait for a message or the end of the process, up to ``limit_s`` seconds. None waits forever.
 
         Returns:
-            Files of which something can be read: that of ``conn``, the sentinel.
+            Files that are readable, of ``conn`` and of the sentinel.
         """
-        return [file for file, _ in self._signs.poll(None if limit_s is None else math.ceil(1e3 * limit_s))]
+        return [file for file, _ in self._poller.poll(None if limit_s is None else math.ceil(1e3 * limit_s))]
 
     def set_timeout(self, limit_s: float | None) -> None:
-        """From now on, a message that does not go on for so long raises ``BlockingIOError``; None: wait for ever."""
-        # Times are pairs of long integers here; all zeros mean for ever.
+        """Raise ``BlockingIOError`` from now on if a message stalls for ``limit_s`` seconds. None waits forever."""
+        # The option takes a pair of long integers. All zeros disable the timeout.
         seconds, part = divmod(max(0.001, limit_s), 1.0) if limit_s is not None else (0, 0)
         time_value = struct.pack("@ll", int(seconds), int(part * 1e6))
         with socket.socket(fileno=os.dup(self.conn.fileno())) as pipe:
-            pipe.setblocking(True)  # whatever socket.setdefaulttimeout says
+            pipe.setblocking(True)  # regardless of socket.setdefaulttimeout
             pipe.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_value)
             pipe.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_value)
 
     def ask_stack(self) -> str:
-        """Ask the worker for its Python stack of this moment; empty if it does not answer."""
+        """Request the worker's current Python stack. Return an empty string if it does not reply."""
         assert self.process.pid is not None
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, worker.STACK_SIGNAL)
         return self.read_stack(STACK_S)
 
     def read_stack(self, limit_s: float = 0.0) -> str:
-        """The text that the worker has left, or leaves within ``limit_s``."""
+        """Return the stack that the worker has written, or writes within ``limit_s``."""
         text = b""
         while connection.wait([self.stacks], limit_s):
             part = os.read(self.stacks.fileno(), 1 << 16)
@@ -143,7 +143,7 @@ class WorkerProcess:
         return text.decode(errors="replace").strip()
 
     def end(self, deadline: float) -> None:
-        """Wait for the process until ``deadline``, then end it by force, and let go of it."""
+        """Wait for the process until ``deadline``, then stop it by force, and release its files."""
         self.process.join(max(0.0, deadline - time.monotonic()))
         for force, limit_s in ((self.process.terminate, FORCE_S), (self.process.kill, KILL_S)):
             if self.process.exitcode is None:
@@ -156,12 +156,12 @@ class WorkerProcess:
 
 
 def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
-    """A new worker process, which waits for its ``Setup`` at the other end of the connection.
+    """Start a worker process that waits for its ``Setup`` at the other end of the connection.
 
     Raises:
-        APIUsageError: This process is a daemonic one, which may have no children.
-        WorkerError: The server did not make one in ``timeout_s``, or ``SERVER_S`` if that is longer; or this process
-            has as many files open as it may.
+        APIUsageError: This process is daemonic and may not have children.
+        WorkerError: The server started none within ``timeout_s``, or ``SERVER_S`` if that is longer. Also raised if
+            this process has reached its limit of open files.
     """
     if multiprocessing.current_process().daemon:
         raise APIUsageError(
@@ -190,16 +190,16 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
 
 
 class _Process(ForkServerProcess):
-    """A process that does not run the caller's script, as multiprocessing would in every worker.
+    """Process that does not run the caller's script, unlike other processes of multiprocessing.
 
-    That would load whatever the script imports (torch: seconds and 140 MiB in each worker), and start
-    workers of workers where it has no ``if __name__ == "__main__"``. Creators that the script defines
-    are sent by value instead.
+    Running the script would load everything that it imports into every worker (torch takes seconds and 140 MiB), and
+    start workers of workers if it has no ``if __name__ == "__main__"``. Creators defined in the script are pickled by
+    value instead.
     """
 
-    # Environments that start processes of their own do so by the caller's start method, as without workers. Those of
-    # a server could not import what the script defines.
-    _start_method = None  # type: ignore[assignment]  # multiprocessing then sets no other
+    # Environments that start processes use the caller's start method, as they would without workers. Processes of a
+    # server could not import what the script defines.
+    _start_method = None  # type: ignore[assignment]  # multiprocessing then keeps the default
 
     @staticmethod
     def _Popen(process_obj: Any) -> "_Popen":  # noqa: N802
@@ -207,7 +207,7 @@ class _Process(ForkServerProcess):
 
 
 class _Popen(popen_forkserver.Popen):
-    """Starts a process as its base does, with everything but the script in what it is prepared with."""
+    """Start of a process as in the base class, with preparation data that leaves out the caller's script."""
 
     def _launch(self, process_obj: Any) -> None:
         prepared = spawn.get_preparation_data(process_obj.name)
@@ -218,14 +218,14 @@ class _Popen(popen_forkserver.Popen):
                 reduction.dump(message, data)
         finally:
             set_spawning_popen(None)
-        self._hand_over(data.getbuffer())
+        self._send_to_server(data.getbuffer())
         self.pid = forkserver.read_signed(self.sentinel)
 
-    def _hand_over(self, data: memoryview) -> None:
-        """Ask the server for a process and send it ``data``, completely even if Ctrl-C arrives meanwhile.
+    def _send_to_server(self, data: memoryview) -> None:
+        """Request a process from the server and send it all of ``data``, even if Ctrl-C arrives meanwhile.
 
-        A process that gets only a part prints a traceback. Python raises KeyboardInterrupt in the main thread alone,
-        so another thread does this. It never waits for the server to load modules.
+        A process that gets only a part of it would print a traceback. Python raises KeyboardInterrupt only in the main
+        thread, so another thread sends the data. It never waits for the server to load modules.
         """
         errors: list[BaseException] = []
         done = threading.Event()
@@ -233,7 +233,7 @@ class _Popen(popen_forkserver.Popen):
         def send() -> None:
             try:
                 self.sentinel, pipe = forkserver.connect_to_new_process(self._fds)  # type: ignore[attr-defined]
-                lifeline = os.dup(pipe)  # the worker takes us for gone when this is closed
+                lifeline = os.dup(pipe)  # when this is closed, the worker assumes that its parent is gone
                 self.finalizer = util.Finalize(self, util.close_fds, (lifeline, self.sentinel))  # type: ignore[attr-defined]
                 with open(pipe, "wb") as file:
                     file.write(data)
@@ -246,20 +246,20 @@ class _Popen(popen_forkserver.Popen):
             threading.Thread(target=send, daemon=True).start()
             done.wait()
         finally:
-            done.wait(timeout=5)  # again after Ctrl-C, since the caller closes what is being sent
+            done.wait(timeout=5)  # wait again after Ctrl-C, because the caller closes the files being sent
         if errors:
             raise errors[0]
 
 
 @contextmanager
 def explain_file_limit(index: int) -> Iterator[None]:
-    """Say what to do where the limit on open files is too low for worker ``index``: every one takes some.
+    """Raise a helpful error if the limit on open files is too low for worker ``index``.
 
     Raises:
-        WorkerError: There was none left.
+        WorkerError: No file was left.
     """
     try:
-        for end in os.pipe():  # what fails for the lack of a file need not say so
+        for end in os.pipe():  # probe, because code that runs out of files may raise a different error
             os.close(end)
         yield
     except OSError as error:
@@ -267,31 +267,31 @@ def explain_file_limit(index: int) -> Iterator[None]:
             raise
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         raise WorkerError(
-            f"vector.make: worker {index} needs some more open files than this process may have, {limit}; "
-            f"raise that limit (ulimit -n {max(4096, 2 * limit)}), or take fewer workers"
+            f"vector.make: worker {index} needs more open files than this process may have, {limit}; "
+            f"raise that limit (ulimit -n {max(4096, 2 * limit)}), or use fewer workers"
         ) from error
 
 
 def _start_server() -> None:
-    """Start the process that all workers are forked from, unless it runs.
+    """Start the process that all workers are forked from, unless it is running.
 
-    What others asked it to load is kept, all but the caller's script. It begins with Ctrl-C blocked,
-    since multiprocessing lets it ignore Ctrl-C only after everything is loaded.
+    Modules that others asked it to preload are kept, except for the caller's script. It starts with Ctrl-C blocked,
+    because multiprocessing makes it ignore Ctrl-C only after everything is loaded.
     """
     _shorten_temp_dir()
     server: Any = forkserver._forkserver
     asked = [name for name in server._preload_modules if name not in ("__main__", PRELOAD)]
     server.set_forkserver_preload([*asked, PRELOAD])
     with children_have_safe_paths():
-        resource_tracker.ensure_running()  # else the server starts it, and unblocks the signal
+        resource_tracker.ensure_running()  # otherwise the server would start it and unblock the signal
     before, path = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]), sys.path
-    if not all(isinstance(entry, str) for entry in path):  # imports skip them, the server would end of them
+    if not all(isinstance(entry, str) for entry in path):  # imports skip them, but the server would crash
         sys.path = [entry for entry in path if isinstance(entry, str)]
     try:
         with children_have_safe_paths():
             try:
                 server.ensure_running()
-            except ChildProcessError:  # it belongs to the process that this one was forked from
+            except ChildProcessError:  # the server belongs to the process that this one was forked from
                 forget_server()
                 server.ensure_running()
     finally:
@@ -300,9 +300,10 @@ def _start_server() -> None:
 
 
 def _shorten_temp_dir() -> None:
-    """Let multiprocessing keep its sockets in /tmp if ``TMPDIR`` is too long for the address of one.
+    """Make multiprocessing keep its sockets in /tmp if ``TMPDIR`` is too long for a socket address.
 
-    An address without a file would have no such limit, but also no owner: anybody on the machine could connect.
+    An abstract address, which has no file, has no such limit. But it has no owner either, so anyone on the machine
+    could connect.
     """
     folder = util.get_temp_dir()
     if len(os.fsencode(folder)) <= LONGEST_TEMP_DIR:
@@ -314,15 +315,15 @@ def _shorten_temp_dir() -> None:
             f"vector.make: the folder for temporary files must have a name of at most {LONGEST_TEMP_DIR} bytes, "
             f"got {folder}, and /tmp cannot be used instead ({error}); set TMPDIR to a shorter one"
         ) from error
-    util.Finalize(None, shutil.rmtree, (short, True), exitpriority=-100)  # after whoever uses it
+    util.Finalize(None, shutil.rmtree, (short, True), exitpriority=-100)  # after everything that uses it
     multiprocessing.current_process()._config["tempdir"] = short  # type: ignore[attr-defined]
 
 
 @contextmanager
 def _server_deadline(timeout_s: float | None) -> Iterator[None]:
-    """End the server when it does not answer, as when a module that somebody asked it to load never ends.
+    """Kill the server if it does not reply in time, as when a preloaded module never finishes loading.
 
-    It loads modules once for all workers, however little time these are given.
+    The deadline is at least ``SERVER_S``, because the server loads modules once for all workers.
     """
     server: Any = forkserver._forkserver
     pid, expired = server._forkserver_pid, threading.Event()
@@ -341,8 +342,8 @@ def _server_deadline(timeout_s: float | None) -> Iterator[None]:
     except (EOFError, OSError) as error:
         if not expired.is_set() and isinstance(error, EOFError | ConnectionError):
             raise WorkerError(
-                f"vector.make: the process that workers are forked from (process {pid}) ended before it made one; "
-                "see what it wrote to stderr, and whether the machine ran out of memory"
+                f"vector.make: the process that workers are forked from (process {pid}) ended before it started one; "
+                "see its output on stderr, and check whether the machine ran out of memory"
             ) from error
         if not expired.is_set():
             raise
@@ -351,15 +352,15 @@ def _server_deadline(timeout_s: float | None) -> Iterator[None]:
         modules = ", ".join(name for name in server._preload_modules if name != PRELOAD)
         raise WorkerError(
             f"vector.make: the process that workers are forked from must answer within {limit_s:g} seconds "
-            f"(timeout_s, or {SERVER_S:g} if that is longer), got nothing; it was ended. It was asked to load "
-            f"{modules or 'nothing of yours'} (multiprocessing.set_forkserver_preload): do not load what never ends"
+            f"(timeout_s, or {SERVER_S:g} if that is longer), got nothing; it was killed. It was asked to load "
+            f"{modules or 'nothing of yours'} (multiprocessing.set_forkserver_preload): do not load modules that block"
         ) from error
     finally:
         timer.cancel()
 
 
 def forget_server() -> None:
-    """Start another server next time: after ``os.fork`` it is the parent's, and it may have been ended."""
+    """Start a new server next time. After ``os.fork`` the old one belongs to the parent, or it may have ended."""
     server: Any = forkserver._forkserver
     if server._forkserver_pid is not None:
         os.close(server._forkserver_alive_fd)
@@ -368,13 +369,13 @@ def forget_server() -> None:
 
 @dataclass
 class WorkerResources:
-    """Everything that must be let go of, even when the ``WorkerProcesses`` that have it is forgotten.
+    """Resources to release even if the owning ``WorkerProcesses`` is never closed.
 
     Attributes:
-        workers: The processes.
-        channel: Tells them to end, by ``command_one``; None before there is any.
-        memory: Shared with them.
-        waits: Whether they are given time to close their environments.
+        workers: Worker processes.
+        channel: Channel whose ``command_one`` asks a worker to close. None before it exists.
+        memory: Memory shared with the workers.
+        waits: Whether to wait for workers to close their environments.
     """
 
     workers: list[WorkerProcess] = field(default_factory=list)
@@ -384,7 +385,7 @@ class WorkerResources:
 
 
 def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
-    """Let the workers close their environments and end; what they report of it."""
+    """Ask all workers to close their environments and stop. Return their failure reports by worker index."""
     deadline = time.monotonic() + (CLOSE_S if resources.waits else 0.0)
     reports = []
     try:
@@ -394,7 +395,7 @@ def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
             _close_our_end(handle)
         for index, handle in enumerate(resources.workers):
             reports += [(index, report) for report in _final_messages(handle, deadline)]
-    except BaseException:  # Ctrl-C: not another second
+    except BaseException:  # Ctrl-C: stop immediately
         for handle in resources.workers:
             handle.process.kill()
         raise
@@ -408,7 +409,7 @@ def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
 
 
 def _close_our_end(handle: WorkerProcess) -> None:
-    # OSError: the worker has ended already.
+    # OSError: the worker has already ended.
     with (
         socket.fromfd(handle.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as pipe,
         contextlib.suppress(OSError),
@@ -417,7 +418,7 @@ def _close_our_end(handle: WorkerProcess) -> None:
 
 
 def _final_messages(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
-    """Failures among the messages that are still to come; the others are dropped."""
+    """Yield the failures among the remaining messages. Other messages are dropped."""
     while handle.conn.fileno() in handle.wait(max(0.0, deadline - time.monotonic())):
         handle.set_timeout(max(0.0, deadline - time.monotonic()))
         try:
@@ -425,7 +426,7 @@ def _final_messages(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
         except (EOFError, ConnectionError, BlockingIOError):
             return
         message = None
-        with contextlib.suppress(Exception):  # infos that cannot be restored, of which nobody will hear
+        with contextlib.suppress(Exception):  # infos that cannot be unpickled are not needed anymore
             message = pickle.loads(data)
         if isinstance(message, Failed) and message.phase == "close":
             yield message

@@ -1,4 +1,4 @@
-"""Anonymous memory that a parent and its workers share: the arrays of the batch and their signals.
+"""Anonymous memory shared by a parent and its workers, for the arrays of the batch and for signals.
 
 It has no name in the file system, does not count against the size of /dev/shm, and disappears with
 the last process that maps it.
@@ -17,16 +17,16 @@ from pufferlib.vector.specs import RowSpec
 
 __all__ = ["Mailbox", "SharedBatch"]
 
-MAIL_BYTES = 4096  # of a worker's mailbox, its first word included: infos of dozens of episodes
+MAIL_BYTES = 4096  # size of a worker's mailbox including its first word, enough for infos of dozens of episodes
 
 
 class Mailbox:
-    """Place for one short message, to a worker or from it; longer ones go through the pipe, at ten times the cost.
+    """Shared memory for one short message to or from a worker. Longer messages use the pipe at ten times the cost.
 
-    A command, or the end of one, tells the other side to look.
+    The receiver checks the mailbox after a command, or after the end of a command.
 
     Args:
-        memory: uint8, shared; zeroed it is empty.
+        memory: Shared memory, uint8. Empty if zeroed.
     """
 
     def __init__(self, memory: Array) -> None:
@@ -34,7 +34,7 @@ class Mailbox:
         self._size, self._room = view[:4].cast("I"), view[4:]
 
     def put(self, message: bytes) -> bool:
-        """Leave ``message``; False if it is too long."""
+        """Store ``message``. Return False if it is too long."""
         size = len(message)
         if size > len(self._room):
             return False
@@ -43,28 +43,29 @@ class Mailbox:
         return True
 
     def take(self) -> "memoryview | None":
-        """Take the message, whose memory is that of the next one; None if there is none."""
+        """Return the message and clear the mailbox, or None. The next message overwrites the returned memory."""
         size, self._size[0] = self._size[0], 0
         return self._room[:size] if size else None
 
 
 class SharedBatch:
-    """One block of shared memory, laid out for a batch.
+    """Block of shared memory for a batch.
 
     Args:
-        row_spec: What one environment needs.
-        num_envs: Environments in the batch.
-        num_workers: Processes that share it.
-        more: Shape and dtype of arrays that are no environment's, by name.
-        fd: File of a block that another process made; None makes one, which only this user may open.
+        row_spec: Spaces and number of agents of one environment.
+        num_envs: Number of environments in the batch.
+        num_workers: Number of worker processes.
+        more: Shape and dtype of additional arrays, by name.
+        fd: File descriptor of an existing block. None creates a new one, which only this user may open.
 
     Attributes:
-        buffers: The arrays of all rows.
-        seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
-        notify: bool ``(num_workers,)``: whether its environments are to be notified before they go on.
-        mailboxes: One for each worker.
-        more: The arrays that are no environment's.
-        memory: The whole block; it begins with the signals of the workers.
+        buffers: Arrays of all rows.
+        seeds: Seed of the next reset of each environment, int64 ``(num_envs,)``. -1 for none.
+        notify: Whether to notify the environments of each worker before their next step or reset, bool
+            ``(num_workers,)``.
+        mailboxes: Mailboxes, one for each worker.
+        more: Additional arrays.
+        memory: Whole block, starting with the signals of the workers.
     """
 
     def __init__(
@@ -102,20 +103,20 @@ class SharedBatch:
             self.buffers["masks"][:] = True
 
     def send(self, conn: Connection, pid: int) -> None:
-        """Hand the memory to the process ``pid`` at the other end of ``conn``."""
+        """Send the memory to the process ``pid`` at the other end of ``conn``."""
         reduction.send_handle(conn, self._fd, pid)
 
     @classmethod
     def receive(
         cls, conn: Connection, row_spec: RowSpec, num_envs: int, num_workers: int, more: ArraySpecs
     ) -> "SharedBatch":
-        """Map the memory that ``send`` hands over."""
+        """Map the memory that ``send`` sends."""
         batch = cls(row_spec, num_envs, num_workers, more, reduction.recv_handle(conn))
         batch.close_fd()
         return batch
 
     def close_fd(self) -> None:
-        """Close the file; the memory stays mapped while anything refers to it."""
+        """Close the file. The memory stays mapped while anything refers to it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,7 +1,7 @@
-"""Worker process: builds its environments, then obeys the commands of the parent.
+"""Worker process, which builds its environments and then executes the commands of the parent.
 
-Parent and worker tell each other through a pipe what is here a message; everything else goes through shared memory.
-Imports no torch, so that a worker takes a few MiB and starts in milliseconds.
+Messages between parent and worker go through a pipe. Everything else goes through shared memory.
+This module does not import torch, so that a worker takes a few MiB and starts in milliseconds.
 """
 
 import contextlib
@@ -52,21 +52,21 @@ __all__ = [
     "serve_parent",
 ]
 
-CLOSE, CALL = 3, 4  # commands, beside RESET and STEP
-REPLY, FAILURE = 1, 2  # outcomes of a command: a reply is in the mailbox or follows through the pipe, a failure follows
+CLOSE, CALL = 3, 4  # commands, in addition to RESET and STEP
+REPLY, FAILURE = 1, 2  # outcomes of a command: reply in the mailbox or the pipe, failure in the pipe
 
-STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
-CHECK_S = 1.0  # how often an idle worker looks whether its parent still lives
+STACK_SIGNAL = signal.SIGUSR1  # requests the stack of a worker at any time
+CHECK_S = 1.0  # interval at which an idle worker checks whether its parent is alive
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Surroundings of a worker's environments: those of the parent, of this moment.
+    """Import path, environment variables and working directory for a worker, by default of this process.
 
     Attributes:
-        sys_path: The folders that modules are imported from; None for those of the worker's own interpreter.
+        sys_path: Import path. None keeps the path of the worker's own interpreter.
         environ: Environment variables.
-        folder: The working directory.
+        folder: Working directory.
     """
 
     sys_path: list[str] | None = field(default_factory=lambda: list(sys.path))
@@ -76,16 +76,16 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Setup:
-    """Parent to worker: the environments to build.
+    """Message from parent to worker: the environments to build.
 
     Attributes:
         envs: ``tuple[EnvSpec, ...]``, pickled by cloudpickle.
-        row_spec: Rows of one environment; None for the worker that is to find it out.
-        last_command: The last one that was not for this process; 0 unless it replaces another.
-        fits: Whether each worker and the parent has a core of its own.
-        hide_output: Whether nothing that is written to standard output and error is to be seen.
-        server: Class of what serves the parent with the environments; None for ``Worker``.
-        options: Of another class.
+        row_spec: Spaces and number of agents of one environment. None for the worker that determines them.
+        last_command: Last command that was meant for a previous worker. 0 unless this worker replaces another.
+        fits: Whether each worker and the parent has its own core.
+        hide_output: Whether to discard everything written to stdout and stderr.
+        server: Subclass of ``Worker`` to use, or None for ``Worker``.
+        options: Options of the subclass.
     """
 
     worker: int
@@ -104,17 +104,17 @@ class Setup:
 
 @dataclass(frozen=True)
 class NeedMemory:
-    """Worker to parent: the rows of my first environment; answered with the shared memory."""
+    """Message from worker to parent: the spec of the first environment. The reply is the shared memory."""
 
     row_spec: RowSpec
 
 
 class Reply(NamedTuple):
-    """Worker to parent: the infos of the last command, or the results of a call.
+    """Message from worker to parent: the infos of the last command, or the results of a call.
 
     Attributes:
-        content: The infos or results.
-        sources: Of the infos, as ``EnvLoop.sources`` has them.
+        content: Infos or results.
+        sources: Sources of the infos, as in ``EnvLoop.sources``.
     """
 
     content: list[Any]
@@ -122,7 +122,7 @@ class Reply(NamedTuple):
 
 
 def main(conn: Connection, stacks: Connection) -> None:
-    """Serve the parent of this process of multiprocessing; see ``serve_parent``."""
+    """Run a worker as a child process of multiprocessing. See ``serve_parent``."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     assert parent.pid is not None
@@ -130,15 +130,15 @@ def main(conn: Connection, stacks: Connection) -> None:
 
 
 def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None:
-    """Serve the parent until it says so, or is gone.
+    """Run a worker until the parent closes it or is gone.
 
     Args:
-        conn: The parent is at the other end, and closes it when the worker is to end.
-        stacks: Takes the Python stack as text when the process crashes or is asked for it.
-        parent: Ends this process when it is gone.
+        conn: Connection to the parent, which closes its end to stop the worker.
+        stacks: Connection to which the Python stack is written after a crash or on request.
+        parent: Parent process. When it is gone, this process ends.
     """
-    gc.freeze()  # else the first collection would copy every page that is shared with the process server
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    gc.freeze()  # otherwise the first collection would copy every page shared with the process server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     leave_signals_to_parent()
     os.set_blocking(stacks.fileno(), False)
     faulthandler.enable(stacks.fileno())
@@ -151,15 +151,16 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
         if worker.build() and worker.serve(parent):
             worker.close()
     except (EOFError, ConnectionError):
-        pass  # the parent is gone, and nobody is left to tell
+        pass  # the parent is gone
     finally:
         conn.close()
 
 
 def leave_signals_to_parent() -> None:
-    """Ignore SIGTERM and SIGHUP: batch systems and terminals send them to all processes, and the parent may still save.
+    """Ignore SIGTERM and SIGHUP in this process, so that the parent can still save.
 
-    A handler, since programs that an environment starts would inherit SIG_IGN; processes that it forks end as ever.
+    Batch systems and terminals send these signals to all processes. A handler is used, because programs started by an
+    environment would inherit SIG_IGN. Forked processes still end on these signals.
     """
     own = os.getpid()
 
@@ -169,51 +170,50 @@ def leave_signals_to_parent() -> None:
             os.kill(os.getpid(), number)
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup leaves it to all of its processes
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # nohup sets SIG_IGN for all of its processes
             signal.signal(ending, ignore)
 
 
 class Parent:
-    """The process that this one ends with, even in the middle of a step.
+    """Parent process. When it ends, this process ends too, even in the middle of a step.
 
-    Only the parent holds the other end of its sentinel, a pipe; when it is gone the pipe raises
-    SIGIO, which ends a process. (PR_SET_PDEATHSIG would watch the process server instead, which
-    lives as long as its workers.) A copy of the parent, made by ``os.fork``, holds that end too, so
-    an idle worker also looks at the parent itself.
+    Only the parent holds the other end of its sentinel, a pipe. When the parent is gone, the pipe raises SIGIO, which
+    ends this process. (PR_SET_PDEATHSIG would watch the process server instead, which lives as long as its workers.) A
+    copy of the parent made by ``os.fork`` also holds this end, so an idle worker checks the parent directly too.
 
     Args:
-        pid: Its process.
-        sentinel: Our end of the pipe.
+        pid: Process id of the parent.
+        sentinel: File descriptor of our end of the pipe.
     """
 
     def __init__(self, pid: int, sentinel: int) -> None:
         self._sentinel = sentinel
-        self._signs = select.poll()
-        self._signs.register(sentinel, select.POLLIN)
-        with contextlib.suppress(OSError):  # an old kernel, or a sandbox that forbids it
-            self._signs.register(os.pidfd_open(pid), select.POLLIN)
+        self._poller = select.poll()
+        self._poller.register(sentinel, select.POLLIN)
+        with contextlib.suppress(OSError):  # not supported by old kernels, or forbidden by a sandbox
+            self._poller.register(os.pidfd_open(pid), select.POLLIN)
 
     def watch(self, conn: Connection) -> None:
-        """Take it for gone, too, when it has closed its end of ``conn``, whatever is still to be read there."""
-        self._signs.register(conn.fileno(), select.POLLRDHUP)
+        """Also treat the parent as gone when it closes its end of ``conn``, even with unread data."""
+        self._poller.register(conn.fileno(), select.POLLRDHUP)
 
     def end_with_it(self) -> None:
-        """From now on, end this process as soon as the parent is gone."""
+        """End this process as soon as the parent is gone, from now on."""
         fcntl.fcntl(self._sentinel, fcntl.F_SETOWN, os.getpid())
         flags = fcntl.fcntl(self._sentinel, fcntl.F_GETFL)
         fcntl.fcntl(self._sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
 
     def is_gone(self) -> bool:
-        """Check whether it has ended, or has closed its end of the pipe."""
-        return bool(self._signs.poll(0))
+        """Return whether the parent has ended, or has closed its end of the pipe."""
+        return bool(self._poller.poll(0))
 
 
 class Worker:
-    """One worker's environments, and its end of what it shares with the parent.
+    """Environments of one worker, and the worker's end of the channel.
 
     Args:
-        conn: The parent is at the other end.
-        setup: The environments to build.
+        conn: Connection to the parent.
+        setup: Setup message with the environments to build.
     """
 
     def __init__(self, conn: Connection, setup: Setup) -> None:
@@ -225,7 +225,7 @@ class Worker:
         self._is_new = setup.last_command != 0
 
     def build(self) -> bool:
-        """Make the environments; False if that failed and was reported."""
+        """Build the environments. Return False if that failed and was reported."""
         setup, surroundings = self._setup, self._setup.surroundings
         os.environ.clear()
         os.environ.update(surroundings.environ)
@@ -239,7 +239,7 @@ class Worker:
                 hide_output_for_good()
             os.chdir(surroundings.folder)
             specs: tuple[EnvSpec, ...] = pickle.loads(setup.envs)
-            # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.
+            # All workers are forked from a server with the same numpy state, so they would draw the same numbers.
             np.random.seed(specs[0].seed)
             random.seed(specs[0].seed)
             self._runner = EnvRunner(specs, setup.autoreset, self._rows, progress)
@@ -270,19 +270,19 @@ class Worker:
         self._memory = SharedBatch.receive(self._conn, row_spec, setup.num_envs, setup.num_workers, more)
 
     def _more_arrays(self, row_spec: RowSpec) -> ArraySpecs:
-        """Shape and dtype of what is in the shared memory beside the batch."""
+        """Return shape and dtype of additional arrays in the shared memory."""
         return {}
 
     def _describe(self, runner: EnvRunner) -> EnvDescription:
         return runner.describe()
 
     def _progress(self) -> "memoryview[int]":
-        """Word of the shared memory that tells the parent which environment this worker is in."""
+        """Return the word of shared memory that holds the position of the current environment."""
         assert self._memory is not None
         return memoryview(self._memory.memory)[progress_at(self._setup.worker) :][:4].cast("I")
 
     def serve(self, parent: Parent) -> bool:
-        """Obey commands until the parent ends them; False if an environment failed and that was reported."""
+        """Execute commands until the parent closes the worker. Return False if a command failed."""
         assert self._memory is not None
         assert self._runner is not None
         setup, runner, mailbox = self._setup, self._runner, self._memory.mailboxes[self._setup.worker]
@@ -297,8 +297,8 @@ class Worker:
                 return True
             try:
                 is_first, self._is_new = self._is_new, False
-                content = runner.step() if operation == STEP and not is_first else self._obey(operation)
-                # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
+                content = runner.step() if operation == STEP and not is_first else self._execute(operation)
+                # Pickle now, because it may fail. The parent expects a reply from a worker that replaces another.
                 message = reply_message(operation, content, runner.sources) if content or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES.get(operation, "call"), self._progress()[0], error)
@@ -318,8 +318,8 @@ class Worker:
         except BaseException as error:
             self._conn.send(Failed.of("close", 0, error))
 
-    def _obey(self, operation: int) -> list[Any]:
-        """Call, start new episodes, or show first that those of the worker before this one have ended."""
+    def _execute(self, operation: int) -> list[Any]:
+        """Perform a call or a reset, or with STEP show that the episodes of the previous worker were lost."""
         assert self._runner is not None
         assert self._memory is not None
         if operation == CALL:
@@ -335,10 +335,10 @@ class Worker:
 
 
 def reply_message(operation: int, content: list[Any], sources: list[int]) -> bytes:
-    """The message that brings ``content``: a ``Reply`` as a plain tuple, which is pickled in a fifth of the time.
+    """Return the message for ``content``, a ``Reply`` as a plain tuple, which pickles five times as fast.
 
     Raises:
-        APIUsageError: It cannot be pickled.
+        APIUsageError: An info cannot be pickled.
     """
     try:
         return pickled((content, sources))
@@ -346,6 +346,6 @@ def reply_message(operation: int, content: list[Any], sources: list[int]) -> byt
         if operation == CALL:
             return pickled((sendable(content), sources))
         raise APIUsageError(
-            f"infos must be things that can be pickled, got {content!r:.200} from this worker's environments "
+            f"infos must be picklable, got {content!r:.200} from this worker's environments "
             f"({error}); give numbers, strings and arrays, or use backend=Serial"
         ) from error

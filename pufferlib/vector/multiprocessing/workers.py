@@ -1,4 +1,4 @@
-"""Worker processes behind shared memory, and the backend that has its environments in them."""
+"""``Multiprocessing`` backend, and the worker processes behind it."""
 
 import multiprocessing.process
 import os
@@ -39,16 +39,16 @@ from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSp
 
 __all__ = ["Multiprocessing", "WorkerProcesses", "abandon_in_forks"]
 
-CHECK_S = 0.1  # how often somebody looks whether the workers still live
-DEATH_S = 1.0  # for the system to tell how a process ended
-_FOR_EVER_NS = 1 << 62
+CHECK_S = 0.1  # interval at which workers are checked
+DEATH_S = 1.0  # time for the system to report an exit code
+_NO_TIMEOUT_NS = 1 << 62
 
 
 class WorkerProcesses(Workers):
-    """Processes, pipes and shared memory; commands out, outcomes and failures back.
+    """Worker processes connected by pipes and shared memory.
 
     Args:
-        spec: The environments, and how many processes share them.
+        spec: Specs of the environments and the number of processes.
     """
 
     WHERE = "vector.Multiprocessing"
@@ -60,31 +60,31 @@ class WorkerProcesses(Workers):
         super().__init__(spec)
         self._fits = spec.num_workers < usable_cpus()
         self._check_s = CHECK_S if spec.timeout_s is None else min(CHECK_S, spec.timeout_s)
-        self._timeout_ns = _FOR_EVER_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
+        self._timeout_ns = _NO_TIMEOUT_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
         self._replies: dict[int, Reply] = {}
         self._called = ""
         self._is_built = False
         self._resources = WorkerResources()
-        # At exit this runs before multiprocessing waits for processes that wait for us.
+        # At exit this must run before multiprocessing joins processes that wait for us.
         self._end = util.Finalize(self, shut_down, args=(self._resources,), exitpriority=10)
 
     @property
     def pids(self) -> list[int]:
-        """Ids of the workers' processes; empty when they have ended."""
+        """Process ids of the workers. Empty after they have stopped."""
         return [handle.process.pid or 0 for handle in self.processes]
 
     @property
     def processes(self) -> list[WorkerProcess]:
-        """Worker processes; empty when they have ended."""
+        """Worker processes. Empty after they have stopped."""
         return self._resources.workers
 
     @property
     def is_closed(self) -> bool:
-        """True once the workers have ended."""
+        """Whether the workers have stopped."""
         return not self._end.still_active()
 
     def build(self) -> None:
-        """Let the first environment tell the size of the batch, then hand the memory to all workers."""
+        """Determine the size of the batch from the first environment, then send the shared memory to all workers."""
         spec, workers = self.spec, range(self.spec.num_workers)
         with explain_file_limit(0):
             envs = [self._pickle(self.specs_of(worker)) for worker in workers]
@@ -112,14 +112,14 @@ class WorkerProcesses(Workers):
             self._memory.close_fd()
 
     def _more_arrays(self, row_spec: RowSpec) -> ArraySpecs:
-        """Shape and dtype of what is in the shared memory beside the batch."""
+        """Return shape and dtype of additional arrays in the shared memory."""
         return {}
 
     def _make_channel(self) -> Any:
         return WorkerChannel(self._memory.memory, self.spec.num_workers, self._fits, self._check_s)
 
     def _options(self) -> Any:
-        """Options of the class that serves in the workers."""
+        """Return the options of the ``Worker`` subclass."""
         return None
 
     def _start_worker(self, worker: int) -> WorkerProcess:
@@ -146,7 +146,7 @@ class WorkerProcesses(Workers):
             server=self.SERVER,
             options=self._options(),
         )
-        self._send(worker, self._pickle(setup))  # the space in it may be of a class of the caller's script
+        self._send(worker, self._pickle(setup))  # the space in it may be of a class defined in the caller's script
 
     def _send_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
@@ -165,7 +165,7 @@ class WorkerProcesses(Workers):
             self._drain(worker)
 
     def find_failures(self) -> Iterator[WorkerFailed]:
-        """Look after the workers in flight: which of them have ended, or take too long."""
+        """Check on the workers in flight. Yield a failure for each that has died or exceeds the time limit."""
         if self.is_closed:
             raise APIUsageError(
                 f"{self.WHERE}: the environments were closed meanwhile, by a signal handler or another thread; make "
@@ -184,13 +184,13 @@ class WorkerProcesses(Workers):
                 yield failure
 
     def replace(self, worker: int, shows_ended: bool) -> None:
-        """End ``worker``, build its environments in a new process, and start new episodes there."""
+        """Stop ``worker``, build its environments in a new process, and start new episodes."""
         handle = self.processes[worker]
         handle.process.kill()
         handle.end(time.monotonic() + 1.0)
         self._replies.pop(worker, None)
         last_command = self.channel.replace(worker)
-        self._memory.mailboxes[worker].take()  # what the old one has not read
+        self._memory.mailboxes[worker].take()  # discard a message that the old worker did not read
         envs = self._pickle(self.specs_of(worker))
         self.processes[worker] = self._start_worker(worker)
         self._set_up(worker, envs, self._row_spec, last_command)
@@ -198,32 +198,32 @@ class WorkerProcesses(Workers):
         self.channel.command_one(worker, STEP if shows_ended else RESET)
 
     def start_call(self, worker: int, call: EnvCall) -> None:
-        """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
+        """Start ``call`` in ``worker``, which must not be busy. ``take_infos`` returns the results."""
         self._called = call.name or call.kind
         data = pickled(tuple(call)) if call.is_plain else self._pickle(tuple(call))
         is_left = self._memory.mailboxes[worker].put(data)
         self.channel.command_one(worker, CALL)
-        if not is_left:  # only now, since a pipe takes more than its buffer when somebody reads
+        if not is_left:  # after the command, because a long message blocks the pipe until it is read
             self._send(worker, data)
 
     def notify(self) -> None:
-        """Let every worker notify its environments before they go on."""
+        """Request that every worker notifies its environments before their next step or reset."""
         self._memory.notify[:] = True
 
     def abandon(self) -> None:
-        """Forget the workers: this process is a copy of the one that they belong to."""
+        """Release the workers without stopping them, in a forked copy of the process that owns them."""
         for handle in self.processes:
             multiprocessing.process._children.discard(handle.process)  # type: ignore[attr-defined]
         self._end.cancel()
 
     def close(self, waits: bool = True) -> list[PufferError]:
-        """Let every worker close its environments and end, by force if it must be; returns their errors."""
+        """Close the environments and stop all workers, by force if necessary. Return errors of the environments."""
         self._resources.waits = waits
         reports = self._end() if self._end.still_active() else None
         return [error_of(report, f"worker {worker}", worker, self.WHERE) for worker, report in reports or ()]
 
     def read_reply(self, worker: int) -> None:
-        """Read the message about the last command of ``worker``, if one is to come."""
+        """Read the message about the last command of ``worker``, if there is one."""
         while (outcome := self.channel.outcome(worker)) and worker not in self._replies:
             left = self._memory.mailboxes[worker].take() if outcome == REPLY else None
             message = self._read_with_deadline(worker) if left is None else self._unpickled(worker, left)
@@ -231,13 +231,13 @@ class WorkerProcesses(Workers):
                 self._replies[worker] = Reply(*message)
 
     def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
-        """Take the infos that ``read_reply`` read, and their sources; or the results of a call."""
+        """Return the infos read by ``read_reply`` and their sources, or the results of a call."""
         self.channel.acknowledge(worker)
         reply = self._replies.pop(worker, None)
         return (reply.content, reply.sources) if reply else ([], [])
 
     def _drain(self, worker: int) -> NoReturn:
-        """Read what a worker that has ended may have left to say."""
+        """Read remaining messages of a worker that has ended, up to its failure."""
         while True:
             self._read(worker, self.processes[worker].wait(None))
 
@@ -245,18 +245,19 @@ class WorkerProcesses(Workers):
         """Read the next message of ``worker``.
 
         Args:
-            worker: Which one.
-            ready: Files of which something can be read.
+            worker: Index of the worker.
+            ready: Readable files, as returned by ``WorkerProcess.wait``.
 
         Raises:
-            WorkerFailed: It reports a failure, or has ended without a word, or in the middle of one for too long.
+            WorkerFailed: The worker reports a failure, has ended without a report, or stalls in the middle of a
+                message.
         """
         handle = self.processes[worker]
         try:
             if handle.conn.fileno() not in ready:
                 raise EOFError
             message = self._unpickled(worker, handle.conn.recv_bytes())
-        except BlockingIOError:  # a worker that was stopped in the middle of it
+        except BlockingIOError:  # stalled in the middle of a message
             self._raise_stalled(worker)
         except (EOFError, ConnectionError):
             message = None
@@ -270,7 +271,7 @@ class WorkerProcesses(Workers):
         raise WorkerFailed(worker, vanished_error(context, pid, exitcode, self.ADVICE, handle.read_stack()))
 
     def _unpickled(self, worker: int, data: "bytes | memoryview") -> Any:
-        """Restore a message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
+        """Unpickle a message of ``worker``. Raise WorkerFailed if that fails."""
         try:
             return pickle.loads(data)
         except Exception as error:
@@ -284,7 +285,7 @@ class WorkerProcesses(Workers):
             ) from error
 
     def _read_with_deadline(self, worker: int) -> Any:
-        """Read the next message of ``worker``, which is building its environments."""
+        """Read the next message of ``worker`` while it builds its environments."""
         handle, waited_s, seen = self.processes[worker], 0.0, -1
         while not (ready := handle.wait(self._check_s)):
             waited_s += self._check_s
@@ -295,7 +296,7 @@ class WorkerProcesses(Workers):
         return self._read(worker, ready)
 
     def _raise_late(self, worker: int) -> NoReturn:
-        """End a worker that takes too long."""
+        """Kill a worker that exceeds the time limit, and raise its failure."""
         assert self.spec.timeout_s is not None
         handle = self.processes[worker]
         error = late_error(self._context(worker), self.spec.timeout_s, handle.ask_stack())
@@ -303,7 +304,7 @@ class WorkerProcesses(Workers):
         raise WorkerFailed(worker, error)
 
     def _raise_stalled(self, worker: int) -> NoReturn:
-        """End a worker that does not go on in the middle of a message."""
+        """Kill a worker that stalls in the middle of a message, and raise its failure."""
         assert self.spec.timeout_s is not None
         process = self.processes[worker].process
         error = stalled_error(self._context(worker), process.pid, self.spec.timeout_s)
@@ -311,7 +312,7 @@ class WorkerProcesses(Workers):
         raise WorkerFailed(worker, error)
 
     def _context(self, worker: int, position: int | None = None) -> FailureContext:
-        """Circumstances of ``worker``, in the environment at ``position`` or the one where it is."""
+        """Return the circumstances of a failure in the environment at ``position``, or in the current one for None."""
         phase = "build"
         if hasattr(self, "channel"):
             operation = self.channel.operation(worker)
@@ -321,26 +322,25 @@ class WorkerProcesses(Workers):
 
 
 class Abandons(Protocol):
-    """Owner of workers that can leave them alone."""
+    """Owner of workers that can release them after a fork."""
 
     def _abandon(self) -> None:
-        """Leave the workers alone: this process is a copy of the one that they belong to."""
+        """Release the workers without stopping them, in a forked copy of the process that owns them."""
 
 
 _alive: "weakref.WeakSet[Abandons]" = weakref.WeakSet()
 
 
 class Multiprocessing(PooledVectorEnv):
-    """Environments in worker processes, several in each, behind shared memory.
+    """Environments in worker processes, several in each, with arrays in shared memory.
 
-    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+    The arguments are the ones of ``pufferlib.vector.make``, without ``backend``.
 
-    A batch is whole workers. With ``zero_copy=True`` batches are neighbouring rows and come in
-    order, so that the same actions give the same data in every run; nothing is copied. With
-    ``zero_copy=False`` a batch is whoever is first; its rows are copied together, unless one worker
-    makes a whole batch.
+    A batch consists of whole workers. With ``zero_copy=True``, batches are adjacent rows in a fixed order, without
+    copies. The same actions then give the same data in every run. With ``zero_copy=False``, a batch holds the workers
+    that finish first. Their rows are copied together, unless one worker makes a whole batch.
 
-    ``driver_env`` describes the environments; they live in the workers only.
+    ``driver_env`` is a description, because the environments only live in the workers.
     """
 
     _workers: WorkerProcesses
@@ -353,14 +353,14 @@ class Multiprocessing(PooledVectorEnv):
         abandon_in_forks(self)
 
     def _abandon(self) -> None:
-        """Leave the workers alone: this process is a copy of the one that they belong to."""
+        """Release the workers without stopping them, in a forked copy of the process that owns them."""
         self._workers.abandon()
         if self._next_call != "close":
             self._next_call = "leave"
 
 
 def abandon_in_forks(owner: Abandons) -> None:
-    """Make sure that a copy of this process, made by ``os.fork``, leaves the workers of ``owner`` alone."""
+    """Make copies of this process, created by ``os.fork``, release the workers of ``owner`` without stopping them."""
     global _notices_forks
     _alive.add(owner)
     if not _notices_forks:

@@ -1,7 +1,7 @@
-"""The backend on a Ray cluster, from the caller down.
+"""Backend on a Ray cluster.
 
-``workers``: the ``VectorEnv`` and its actors. ``actor``: the program of each of them. ``cluster``: the connection to
-Ray, which is imported only there.
+``workers`` defines the ``VectorEnv`` and manages its actors. ``actor`` is the program of an actor. ``cluster`` connects
+to Ray, and is the only module that imports it.
 """
 
 from pufferlib.vector.ray.workers import Ray

@@ -1,6 +1,6 @@
-"""Actor of Ray: an ``EnvRunner``, whose arrays are shipped as one.
+"""Actor of Ray with an ``EnvRunner`` whose arrays are sent as one block.
 
-Imports neither torch nor ray, so that an actor takes few MiB beyond what Ray itself takes.
+This module imports neither torch nor ray, so that an actor takes only a few MiB more than Ray itself.
 """
 
 import os
@@ -28,31 +28,31 @@ Bytes = npt.NDArray[np.uint8]
 
 _T = TypeVar("_T")
 
-_variables: set[str] = set()  # names of those of this process that some actor may have
-# In the order of the block. Last observations come last: they are shipped only when an episode has ended.
+_variables: set[str] = set()  # names of environment variables of this process that actors may have
+# In the order of the block. Final observations come last, because they are sent only if an episode has ended.
 _SHIPPED = ("rewards", "terminals", "truncations", "masks", "observations", "final_observations")
 
 
 def shipped_layout(row_spec: RowSpec, num_envs: int) -> BufferLayout:
-    """Block of memory that an actor of ``num_envs`` environments ships after each reset or step."""
+    """Return the layout of the memory block that an actor sends after each reset or step."""
     specs = row_spec.arrays(num_envs)
     return BufferLayout({name: specs[name] for name in _SHIPPED})
 
 
-# Of a reset or step: the block, and the pickled infos with their sources if there are any. Of a call: its results.
+# For a reset or step: the block, and the pickled infos with their sources if there are any. For a call: its results.
 Outcome = tuple[Bytes | None, bytes]
 
 
 def actor_class() -> type[Any]:
-    """The class of the actors, to be started by ``ray.remote``; ``call("step", ...)`` is ``EnvActor.step(...)``.
+    """Return the class of the actors, for ``ray.remote``. Its ``call("step", ...)`` calls ``EnvActor.step(...)``.
 
-    Actors have this process's ``sys.path``, environment variables and folder of now, as worker processes
-    do. Another machine keeps its own variables and is given the others, and stays where it is if it has
-    no such folder. Ray's variables (``RAY_...``) are Ray's.
+    Actors get this process's current ``sys.path``, environment variables and working directory, like worker processes.
+    On another machine, existing variables are kept, and the directory changes only if it exists there. Ray's own
+    variables (``RAY_...``) are left to Ray.
 
-    Being local to a function it is sent by value, and so runs before the actor imports pufferlib. For
-    Ray puts the caller's folder before everything else on an actor's path, also where the caller looks
-    there last or not at all (``PYTHONSAFEPATH``), because it has sources of what is installed.
+    The class is local to this function, so it is pickled by value and its code runs before the actor imports pufferlib.
+    This matters because Ray puts the caller's directory first on an actor's path, even if the caller has it last or not
+    at all (``PYTHONSAFEPATH``). It may contain sources of the installed package.
     """
     folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -87,42 +87,41 @@ def actor_class() -> type[Any]:
 
 
 class EnvActor:
-    """Builds environments, resets and steps them; a failure is returned as a ``Failed``, never raised."""
+    """Actor that builds, resets and steps environments. Failures are returned as ``Failed``, never raised."""
 
     def __init__(self) -> None:
         self._runner: EnvRunner | None = None
-        self._progress = memoryview(bytearray(4)).cast("I")  # the position of the environment that is worked on
+        self._progress = memoryview(bytearray(4)).cast("I")  # position of the current environment
 
     def place(self) -> tuple[str, int]:
-        """Name of the machine and id of the process of this actor; an answer means that it has found room."""
+        """Return host name and process id. A reply means that the cluster has placed the actor."""
         return socket.gethostname(), os.getpid()
 
     def build(self, setup: bytes) -> bytes | Failed:
-        """Make the environments; returns a ``Ready``, pickled.
+        """Build the environments and return a pickled ``Ready``.
 
         Args:
-            setup: Pickled by value: ``tuple[EnvSpec, ...]``; what follows a finished episode, None for what suits the
-                environments; what all environments must agree on, None in the actor that is to find it out; whether
-                nothing that is written to standard output and error is to be seen.
+            setup: Tuple pickled by value: environment specs ``tuple[EnvSpec, ...]``, autoreset mode or None, RowSpec or
+                None for the actor that determines it, and whether to discard output on stdout and stderr.
         """
         return self._try("build", lambda: pickled(self._build(*pickle.loads(setup))))
 
     def reset(self, seeds: npt.NDArray[np.int64]) -> Outcome | Failed:
-        """Start new episodes, with one seed per environment; -1 for none."""
+        """Start new episodes, with one seed per environment. -1 for none."""
         return self._try("reset", lambda: self._reset(seeds))
 
     def step(self, actions: Array) -> Outcome | Failed:
-        """Act in every environment: ``actions`` has the rows of all of them."""
+        """Step every environment. ``actions`` holds the rows of all of them."""
         return self._try("step", lambda: self._step(actions))
 
     def resume(self, setup: bytes, seeds: npt.NDArray[np.int64], last_observations: Array | None) -> Outcome | Failed:
-        """Take the place of an actor that was lost: ``build``, then ``reset``.
+        """Replace an actor that was lost: ``build``, then ``reset``.
 
         Args:
-            setup: As for ``build``.
-            seeds: As for ``reset``.
-            last_observations: Of the episodes that were lost, if they are to be shown first; then the next step
-                is the reset, or with autoreset "disabled" nothing follows.
+            setup: Setup as for ``build``.
+            seeds: Seeds as for ``reset``.
+            last_observations: Last observations of the lost episodes, to be shown first. The next step is then the
+                reset, or with autoreset "disabled" nothing happens until a reset.
         """
         ready = self.build(setup)
         if isinstance(ready, Failed):
@@ -133,11 +132,11 @@ class EnvActor:
         return self._try("step", lambda: self._show_ended(seeds))
 
     def call(self, call: bytes) -> Outcome | Failed:
-        """Perform a call of some environments, an ``EnvCall`` that was pickled by value."""
+        """Perform an ``EnvCall`` that was pickled by value."""
         return self._try("call", lambda: self._perform(pickle.loads(call)))
 
     def notify(self) -> None:
-        """Notify the environments before they are stepped or reset next."""
+        """Notify the environments before their next step or reset."""
         assert self._runner is not None
         self._runner.notify()
 

@@ -1,4 +1,4 @@
-"""Choice of the Ray cluster: the one that is connected, the user's, or a small one on this machine."""
+"""Connection to a Ray cluster: the one already connected, the user's, or a small one on this machine."""
 
 import importlib
 import logging
@@ -15,24 +15,23 @@ __all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room"]
 WHERE = "vector.Ray"
 ADDRESS = "RAY_ADDRESS"
 ANSWER_S = 10.0
-# Batches pass through the object store and are gone in milliseconds.
+# Upper limit of the object store, which only holds batches for milliseconds.
 STORE_BYTES = 1 << 30
-LEAST_STORE_BYTES = 80 << 20  # Ray takes no less
-# Linux allows 107 bytes in the address of a socket.
+LEAST_STORE_BYTES = 80 << 20  # minimum that Ray accepts
+# Linux allows 107 bytes in a socket's address.
 LONGEST_TEMP_DIR = 107 - len("/ray/session_2026-11-22_12-34-56_123456_1234567/sockets/plasma_store")
 
-_started: list[str] = []  # addresses of clusters that this process has started
+_started: list[str] = []  # addresses of clusters started by this process
 
 
 def connect() -> Any:
-    """The module ``ray``, connected to a cluster.
+    """Return the module ``ray``, connected to a cluster.
 
-    A cluster that somebody else has started is never shut down; the one that is started here ends
-    with this process.
+    A cluster started by this process ends with it. A cluster started by others is never shut down.
 
     Raises:
         BindingMissing: Ray is not installed.
-        APIUsageError: No cluster answers at the address that the user gave.
+        APIUsageError: No cluster replies at the address that the user gave.
     """
     try:
         ray: Any = importlib.import_module("ray")
@@ -44,8 +43,8 @@ def connect() -> Any:
         if address:
             _join(ray, address, quiet)
         else:
-            # It listens on every interface, so Ray demands its token, unless RAY_AUTH_MODE says otherwise: without,
-            # anybody who reaches its ports could run code here.
+            # Ray listens on all interfaces and demands its token unless RAY_AUTH_MODE disables that. Without a token,
+            # anyone who can reach its ports could run code here.
             ray.init(
                 "local",
                 _temp_dir=_temp_dir(),
@@ -61,7 +60,7 @@ def connect() -> Any:
 def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     try:
-        if colon:  # Ray itself would try for many minutes
+        if colon:  # check the port first, because Ray itself would retry for many minutes
             socket.create_connection((host.strip("[]"), int(port)), ANSWER_S).close()
         ray.init(address, **options)
     except (OSError, RuntimeError, ValueError) as error:
@@ -72,7 +71,7 @@ def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
 
 
 def _store_bytes() -> int:
-    """Half of the free shared memory, so that Ray need not keep its objects in a file; 1 GiB at most."""
+    """Return half of the free shared memory, at most 1 GiB. Then Ray need not keep its objects in a file."""
     try:
         shm = os.statvfs("/dev/shm")
     except OSError:
@@ -81,7 +80,7 @@ def _store_bytes() -> int:
 
 
 def _temp_dir() -> str | None:
-    """Folder for Ray's sockets; None for its own choice, unless that has too long a name for them."""
+    """Return the folder for Ray's sockets, or None for Ray's default unless its name is too long."""
     folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR", "")
     return None if len(os.fsencode(folder)) <= LONGEST_TEMP_DIR else "/tmp/ray"
 
@@ -92,17 +91,17 @@ def _address(ray: Any) -> str:
 
 
 def cpus_per_worker(ray: Any) -> int:
-    """CPUs that each worker reserves: none in a cluster that nobody else uses."""
+    """Return the number of CPUs that each worker reserves: 0 in a cluster started by this process, else 1."""
     return 0 if _address(ray) in _started else 1
 
 
 def cluster_cpus() -> int:
-    """CPUs of the cluster, used or not; at least 1."""
+    """Return the number of CPUs of the cluster, used or not, at least 1."""
     return max(1, int(connect().cluster_resources().get("CPU", 0)))
 
 
 def describe_room(ray: Any) -> str:
-    """Number of CPUs of the cluster, in words."""
+    """Describe the CPUs of the cluster, for messages."""
     nodes = sum(node["Alive"] for node in ray.nodes())
     total, free = (resources.get("CPU", 0) for resources in (ray.cluster_resources(), ray.available_resources()))
     return f"{free:g} free of {total:g} CPUs on {nodes} node{'s'[: nodes != 1]}"

@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster, and the backend that has its environments in them."""
+"""``Ray`` backend, and the actors behind it."""
 
 import math
 import pickle
@@ -23,14 +23,14 @@ from pufferlib.vector.specs import PHASES, RESET, Ready, RowSpec, VectorSpec
 
 __all__ = ["ActorChannel", "ActorWorkers", "Ray"]
 
-CHECK_S = 1.0  # how often a waiter looks after the actors that it does not wait for
-ROOM_S = 60.0  # least time for the cluster to find room: processes must start, a lost node be noticed
-CLOSE_S = 5.0  # time for all environments to close, before their actors are ended by force
+CHECK_S = 1.0  # interval at which all actors are checked
+ROOM_S = 60.0  # least time for the cluster to place actors: processes must start, a lost node must be noticed
+CLOSE_S = 5.0  # time for all environments to close, before actors are stopped by force
 
 
 @dataclass(frozen=True)
 class _Call:
-    """The last call of an actor."""
+    """Last call of an actor."""
 
     phase: str
     ref: Any  # ray.ObjectRef
@@ -38,18 +38,18 @@ class _Call:
 
 
 class ActorChannel:
-    """Commands to actors, as calls of them; their outcomes, as the results.
+    """Channel whose commands are calls of actors, and whose outcomes are their results.
 
     Args:
-        ray: The module.
-        num_workers: Actors.
-        start: Calls an actor, given its number and an operation, by way of ``note_call``.
+        ray: Module ``ray``.
+        num_workers: Number of actors.
+        start: Function of a worker index and an operation that calls the actor and then ``note_call``.
 
     Attributes:
-        calls: The last call of each actor.
-        results: Of calls that are finished.
-        chosen: The workers that ``choose`` took last, in ascending order.
-        last_check: When somebody last looked after all actors, of ``time.monotonic``.
+        calls: Last call of each actor.
+        results: Results of finished calls.
+        chosen: Workers selected by the last ``choose``, in ascending order.
+        last_check: Time of the last check on all actors, in ``time.monotonic`` seconds.
     """
 
     def __init__(self, ray: Any, num_workers: int, start: Callable[[int, int], object]) -> None:
@@ -63,33 +63,33 @@ class ActorChannel:
         self.last_check = time.monotonic()
 
     def first_chosen(self) -> int:
-        """Return the lowest worker of those chosen."""
+        """Return the lowest chosen worker."""
         return self.chosen[0]
 
     def command_all(self, operation: int) -> None:
-        """Give every worker a command; none may be busy."""
+        """Send every worker a command. No worker may be busy."""
         self.in_flight, self.chosen = list(self._workers), []
         for worker in self.in_flight:
             self._start(worker, operation)
 
     def command_chosen(self, operation: int) -> None:
-        """Give those that were chosen a command; they go to the end of the line."""
+        """Send the chosen workers a command. They move to the end of the queue."""
         self.in_flight = [worker for worker in self.in_flight if worker not in self.chosen] + self.chosen
         for worker in self.chosen:
             self._start(worker, operation)
         self.chosen = []
 
     def note_call(self, worker: int, call: _Call) -> None:
-        """Wait from now on for this ``call`` of ``worker``."""
+        """Record ``call`` as the one to wait for from ``worker``."""
         self.results.pop(worker, None)
         self.calls[worker] = call
 
     def wait(self, needed: int, in_turn: bool) -> bool:
-        """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
+        """Wait until ``needed`` workers in flight are finished. Return False when it is time to check on them."""
         return self._wait(self.in_flight[:needed] if in_turn else self.in_flight, needed)
 
     def wait_for(self, workers: Sequence[int]) -> bool:
-        """Wait until these workers are finished; False if it is time to look after them."""
+        """Wait until these workers are finished. Return False when it is time to check on them."""
         return self._wait(workers, len(workers))
 
     def _wait(self, workers: Sequence[int], needed: int) -> bool:
@@ -101,26 +101,26 @@ class ActorChannel:
         return len(finished) == needed
 
     def choose(self, needed: int) -> bool:
-        """Choose the workers that were waited for, and fetch their results, which always say something."""
+        """Choose the finished workers of the last wait and fetch their results. Return True: all have a result."""
         self.chosen = sorted(self._finished[:needed])
         self.fetch(self.chosen)
         return True
 
     def fetch(self, workers: Sequence[int]) -> None:
-        """Fetch the results of ``workers``, which are finished."""
+        """Fetch the results of ``workers``, which must be finished."""
         new = [worker for worker in workers if worker not in self.results]
         self.results.update(zip(new, get_all(self._ray, [self.calls[worker].ref for worker in new]), strict=True))
 
     def operation(self, worker: int) -> int:
-        """Return the last command of ``worker``; 0 for none."""
+        """Return the last command of ``worker``, or 0 if it had none."""
         return next((number for number, phase in PHASES.items() if phase == self.calls[worker].phase), 0)
 
 
 class ActorWorkers(Workers):
-    """Actors of a Ray cluster; actions out, outcomes and failures back.
+    """Actors of a Ray cluster.
 
     Args:
-        spec: The environments, and how many actors share them.
+        spec: Specs of the environments and the number of actors.
     """
 
     WHERE = "vector.Ray"
@@ -129,7 +129,7 @@ class ActorWorkers(Workers):
         super().__init__(spec)
         self._ray = connect()
         self._actors: list[Any] = []
-        self._places: dict[int, Any] = {}  # what each actor says of where it is: an answer once it has found room
+        self._places: dict[int, Any] = {}  # result refs of EnvActor.place, ready once the cluster has placed the actor
         self._timeout_s = math.inf if spec.timeout_s is None else spec.timeout_s
         self._room_s = max(ROOM_S, self._timeout_s)
         self._is_closed = False
@@ -138,17 +138,17 @@ class ActorWorkers(Workers):
 
     @property
     def pids(self) -> list[int]:
-        """Ids of the actors' processes, each on its own machine; empty when they have ended."""
+        """Process ids of the actors, each on its own machine. Empty after they have stopped."""
         places = [] if self._is_closed else [self._place(worker) for worker in self._places]
         return [place[1] for place in places if place]
 
     @property
     def is_closed(self) -> bool:
-        """True once the actors have ended."""
+        """Whether the actors have stopped."""
         return self._is_closed
 
     def build(self) -> None:
-        """Start every actor, wait until the cluster has found room for it, and build the environments there."""
+        """Start all actors, wait until the cluster has placed them, and build the environments."""
         options = {"num_cpus": cpus_per_worker(self._ray), "scheduling_strategy": "SPREAD"}
         self._kind = self._ray.remote(actor_class()).options(**options)
         workers = range(self.spec.num_workers)
@@ -157,7 +157,7 @@ class ActorWorkers(Workers):
             self._places[worker] = self._call(worker, "place")
         self._results(workers)
         self._row_spec: RowSpec | None = None
-        for some in (workers[:1], workers[1:]):  # the first tells what the others must agree on
+        for some in (workers[:1], workers[1:]):  # the first determines the row spec of all
             for worker in some:
                 self._call(worker, "build", self._setup(worker))
             for worker, data in zip(some, self._results(some), strict=True):
@@ -174,7 +174,7 @@ class ActorWorkers(Workers):
         self._rows = [env_rows(self.buffers, agents, worker) for worker in range(num_workers)]
 
     def _results(self, workers: Sequence[int]) -> list[Any]:
-        """Wait for the results of all ``workers``."""
+        """Wait for the results of ``workers`` and return them."""
         while not self.channel.wait_for(workers):
             for failure in self.find_failures():
                 raise failure
@@ -192,7 +192,7 @@ class ActorWorkers(Workers):
         self._call(worker, PHASES[operation], sent)
 
     def _call(self, worker: int, phase: str, *args: Any) -> Any:
-        """Start ``phase`` in the actor of ``worker``; returns what stands for its result."""
+        """Call method ``phase`` of an actor and return the reference of its result."""
         limit_s = 0.0 if phase == "place" else self._timeout_s * self.envs_per_worker
         limit_s += self._room_s if phase in ("place", "resume") else 0.0
         ref = self._actors[worker].call.remote(phase, *args)
@@ -200,21 +200,21 @@ class ActorWorkers(Workers):
         return ref
 
     def find_failures(self) -> Iterator[WorkerFailed]:
-        """Look after the actors: which of them have been at work for longer than they may."""
+        """Check on the actors. Yield a failure for each that exceeds the time limit."""
         self.channel.last_check = now = time.monotonic()
         expired = {call.ref: worker for worker, call in self.channel.calls.items() if now > call.deadline}
         for ref in self._unfinished(list(expired)):
-            yield WorkerFailed(expired[ref], self._too_late(expired[ref]))
+            yield WorkerFailed(expired[ref], self._timeout_error(expired[ref]))
 
     def read_reply(self, worker: int) -> None:
-        """Look at the result of ``worker``; WorkerFailed if it is a failure, or there is none."""
+        """Check the result of ``worker``. Raise WorkerFailed if it is a failure or the actor was lost."""
         self.channel.fetch([worker])
         result = self.channel.results[worker]
         if isinstance(result, Exception | Failed):
             raise WorkerFailed(worker, self._error(worker, result))
 
     def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
-        """Write the outcome of ``worker`` into its rows, and restore the infos and their sources."""
+        """Write the outcome of ``worker`` to its rows, and return the infos and their sources."""
         memory, infos = self.channel.results[worker]
         if memory is not None:
             for name, array in self._layout.arrays(memory.data).items():
@@ -223,16 +223,16 @@ class ActorWorkers(Workers):
         return restored
 
     def start_call(self, worker: int, call: EnvCall) -> None:
-        """Start ``call`` in ``worker``, which is not busy."""
+        """Start ``call`` in ``worker``, which must not be busy."""
         self._call(worker, "call", pickle_by_value(call))
 
     def notify(self) -> None:
-        """Let every actor notify its environments before they go on; calls of an actor keep their order."""
+        """Request that every actor notifies its environments. An actor executes its calls in order."""
         for actor in self._actors:
             actor.call.remote("notify")
 
     def replace(self, worker: int, shows_ended: bool) -> None:
-        """End the actor of ``worker``, and let a new one build its environments and start new episodes."""
+        """Kill the actor of ``worker``. A new one builds its environments and starts new episodes."""
         self._ray.kill(self._actors[worker])
         self._actors[worker] = self._kind.remote()
         self._places[worker] = self._actors[worker].call.remote("place")
@@ -240,8 +240,8 @@ class ActorWorkers(Workers):
         self._call(worker, "resume", self._setup(worker), self.seeds[self.envs_of(worker)], last_observations)
 
     def close(self, waits: bool = True) -> list[PufferError]:
-        """Let every actor close its environments and end, by force if it must be; returns their errors."""
-        if self._is_closed or not self._ray.is_initialized():  # or somebody has shut Ray down
+        """Close the environments and stop all actors, by force if necessary. Return errors of the environments."""
+        if self._is_closed or not self._ray.is_initialized():  # Ray may have been shut down by other code
             return []
         self._is_closed = True
         there = [worker for worker in self._places if self._place(worker)]
@@ -257,14 +257,14 @@ class ActorWorkers(Workers):
         return self._ray.wait(refs, num_returns=len(refs), timeout=0)[1] if refs else []
 
     def _place(self, worker: int) -> tuple[str, int] | None:
-        """Machine and process of the actor of ``worker``; None if it has found no room."""
+        """Return host name and process id of an actor, or None if the cluster has not placed it."""
         if self._unfinished([self._places[worker]]):
             return None
         place = get_all(self._ray, [self._places[worker]])[0]
         return place if isinstance(place, tuple) else None
 
     def _error(self, worker: int, problem: Failed | Exception) -> PufferError:
-        """Error to raise for a failure that an actor reports, or for an actor that is gone."""
+        """Return the error for a failure that an actor reports, or for an actor that was lost."""
         if isinstance(problem, Failed):
             is_last = problem.phase == "close"
             text = f"worker {worker}" if is_last else self._context(worker, problem.position).text
@@ -278,32 +278,32 @@ class ActorWorkers(Workers):
             f"process.\n\n{type(problem).__name__}: {problem}"
         )
 
-    def _too_late(self, worker: int) -> PufferError:
-        """Error to raise for an actor that has found no room, or does not come to an end."""
+    def _timeout_error(self, worker: int) -> PufferError:
+        """Return the error for an actor that was not placed in time, or exceeds the time limit."""
         context = self._context(worker)
         if context.phase == "place":
             unplaced = len(self._unfinished(list(self._places.values())))
             return APIUsageError(
                 f"{self.WHERE}: the cluster must have room for {len(self._actors)} workers, a CPU for each, within "
                 f"{self._room_s:g} seconds, got room for {len(self._actors) - unplaced} and "
-                f"{describe_room(self._ray)}; take fewer workers, or add nodes"
+                f"{describe_room(self._ray)}; use fewer workers, or add nodes"
             )
         if context.phase == "resume":
             return WorkerError(
-                f"{self.WHERE}: a new actor must find room and start the episodes of {context.text} in "
-                f"{self._room_s:g} + {self._timeout_s * self.envs_per_worker:g} seconds, got more, and "
+                f"{self.WHERE}: a new actor must be placed and start the episodes of {context.text} within "
+                f"{self._room_s:g} + {self._timeout_s * self.envs_per_worker:g} seconds, but took longer, with "
                 f"{describe_room(self._ray)}; add nodes, or raise timeout_s"
             )
         return late_error(context, self._timeout_s)
 
     def _context(self, worker: int, position: int | None = None) -> FailureContext:
-        """Circumstances of ``worker``, in the environment at ``position`` or in any of its environments."""
+        """Return the circumstances of a failure in the environment at ``position``, or in any of them for None."""
         phase = self.channel.calls[worker].phase
         return self.context(worker, phase, position, phase == "step")
 
 
 def get_all(ray: Any, refs: list[Any]) -> list[Any]:
-    """Results, or for each that does not exist the reason."""
+    """Return the results of all references, or the error of each that failed."""
     try:
         return ray.get(refs)  # type: ignore[no-any-return]
     except ray.exceptions.RayError as error:
@@ -311,15 +311,15 @@ def get_all(ray: Any, refs: list[Any]) -> list[Any]:
 
 
 class Ray(PooledVectorEnv):
-    """Environments in actors of a Ray cluster, several in each, on one machine or many.
+    """Environments in actors of a Ray cluster, several in each, on one or more machines.
 
-    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+    The arguments are the ones of ``pufferlib.vector.make``, without ``backend``.
 
-    Each step ships one array of actions to an actor and one block of results back. Batches are what
-    they are with ``Multiprocessing``: neighbouring rows in order with ``zero_copy=True``, so that the
-    same actions give the same data in every run, or else whoever is first.
+    Each step sends one array of actions to an actor and receives one block of results. Batches are the same as with
+    ``Multiprocessing``. With ``zero_copy=True``, they are adjacent rows in a fixed order, so the same actions give the
+    same data in every run. With ``zero_copy=False``, a batch holds the actors that finish first.
 
-    ``driver_env`` describes the environments; they live in the actors only.
+    ``driver_env`` is a description, because the environments only live in the actors.
 
     Raises:
         BindingMissing: Ray is not installed.
