@@ -1,7 +1,7 @@
-"""Emulation of environments of Gymnasium, PettingZoo and dm_env: any spaces as flat arrays, without loss.
+"""Emulation of Gymnasium, PettingZoo and dm_env environments with any spaces as environments with flat arrays.
 
-Whatever its spaces, an emulated environment has one flat Box of observations and one Discrete,
-MultiDiscrete or Box of actions. ``flat.view(env.obs_dtype)`` gives the fields back in numpy,
+An emulated environment has one flat Box of observations, and one Discrete, MultiDiscrete or Box of actions. The
+conversion is lossless. ``flat.view(env.obs_dtype)`` restores the fields of an observation in numpy, and
 ``pufferlib.pytorch.nativize_tensor`` in torch.
 """
 
@@ -12,7 +12,7 @@ from pufferlib.emulation.layout import Layout, Leaf, Limits, action_layout, obse
 from pufferlib.emulation.legacy_api import GymToGymnasium, PettingZooTruncatedWrapper
 from pufferlib.emulation.pettingzoo_env import PettingZooPufferEnv
 
-GymPufferEnv = GymnasiumPufferEnv  # its name in PufferLib 0.4; environments of gym are converted
+GymPufferEnv = GymnasiumPufferEnv  # name in PufferLib 0.4, which also converts environments of gym
 
 __all__ = [
     "Binding",

@@ -1,4 +1,4 @@
-"""Copies of an array whose memory is used again as soon as the caller has let go of them."""
+"""Copies of an array whose memory is reused when the caller has released them."""
 
 from cpython.object cimport PyObject
 from libc.string cimport memcpy
@@ -13,16 +13,16 @@ cdef extern from "Python.h":
 cdef bint heads_are_readable = heads_match_numpy()
 
 cdef enum:
-    RING_SIZE = 3  # a loop holds up to two: the last observation, while it asks for the next one
+    RING_SIZE = 3  # a training loop holds up to two: the last observation, and the next one
 
 
 cdef class ArrayRing:
-    """Copies of one array, which callers may keep.
+    """Ring of copies of one array, which callers may keep.
 
-    Views and buffers of a copy hold it too. A caller who keeps every copy gets a new array each time.
+    A copy is also kept alive by its views and buffers. A caller that keeps every copy gets a new array each time.
 
     Args:
-        source: C-contiguous array. Its memory stays where it is.
+        source: C-contiguous array, whose memory must not move.
     """
 
     def __init__(self, source):
@@ -32,7 +32,7 @@ cdef class ArrayRing:
         self.dtype, self.flags = <PyObject *>head.dtype, head.flags
 
     cdef object copy(self):
-        """Return a copy of the source that nobody else holds."""
+        """Return a copy of the source that is not referenced elsewhere."""
         cdef PyObject *array
         cdef Py_ssize_t turn, count = PyList_GET_SIZE(self.arrays)
         for turn in range(count):
@@ -49,7 +49,7 @@ cdef class ArrayRing:
         return fresh
 
     cdef bint is_free(self, PyObject *array) noexcept:
-        """Tell if nobody else holds an array, and nobody has changed more than its numbers."""
+        """Return whether an array is not referenced elsewhere and still has its dtype, flags and shape."""
         cdef const ArrayHead *head = <const ArrayHead *>array
         cdef const ArrayHead *like = <const ArrayHead *><PyObject *>self.source
         cdef int axis

@@ -1,22 +1,22 @@
 from cpython.object cimport PyObject
 
 cdef enum:
-    MAX_NDIM = 64  # of numpy 2
-    ALWAYS_LOOKED_AT = 4096  # bytes: a leaf of reals up to this size is searched for NaN in every step
+    MAX_NDIM = 64  # limit of numpy 2
+    ALWAYS_CHECKED_BYTES = 4096  # bytes: float leaves up to this size are checked for NaN in every step
 
 
 cdef struct LeafSlot:
     Py_ssize_t offset
     Py_ssize_t nbytes
     Py_ssize_t count
-    PyObject *key  # borrowed from its path; NULL unless that is one key
+    PyObject *key  # borrowed from its path, NULL unless the path is one key
     int ndim
     Py_ssize_t shape[MAX_NDIM]
     PyObject *scalar_type  # borrowed from the leaf's dtype
-    bint is_array  # its values are plain arrays: those of the right type are copied as they are
-    bint is_integer  # its values are plain integers
-    bint is_long  # and kept in 64 bits
-    int real_bytes  # of one element that is real, otherwise 0
+    bint is_array  # whether values are plain arrays, which are copied directly if the dtype is right
+    bint is_integer  # whether values are plain integers
+    bint is_long  # whether these are stored as int64
+    int real_bytes  # itemsize if the dtype is floating point, else 0
 
 
 cdef class Packer:
@@ -25,12 +25,12 @@ cdef class Packer:
     cdef LeafSlot *_slots
     cdef Py_ssize_t _num_leaves
     cdef Py_ssize_t _row_bytes
-    cdef bint _is_one_leaf  # of at most ALWAYS_LOOKED_AT bytes, and the whole sample
+    cdef bint _is_one_leaf  # whether the sample is one leaf of at most ALWAYS_CHECKED_BYTES bytes
     cdef object _batch
     cdef Py_buffer _view
 
     cdef _bind(self, batch)
-    cdef int write(self, char *start, sample, bint look_everywhere) except -1
-    cdef int write_leaves(self, char *start, sample, bint look_everywhere) except -1
-    cdef int write_leaf(self, Py_ssize_t position, char *target, value, bint look) except -1
+    cdef int write(self, char *start, sample, bint check_all) except -1
+    cdef int write_leaves(self, char *start, sample, bint check_all) except -1
+    cdef int write_leaf(self, Py_ssize_t position, char *target, value, bint check_nan) except -1
     cdef object find(self, Py_ssize_t position, sample)

@@ -1,4 +1,4 @@
-"""Nested values to flat rows, walking a table of leaves (emulation/layout.py)."""
+"""Conversion of nested values to flat rows, by a table of leaves (emulation/layout.py)."""
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.dict cimport PyDict_GetItemWithError
@@ -29,13 +29,13 @@ cdef object float64_type = np.float64
 
 
 cdef class Packer:
-    """Copies nested samples into the rows of a batch of flat ones.
+    """Copier of nested samples to rows of a batch.
 
-    Arrays of the right dtype and shape are copied at once; anything else goes through
-    ``Leaf.convert``, which converts it or says what is wrong. No value can write outside its row.
+    Arrays with the right dtype and shape are copied directly. Other values go through ``Leaf.convert``, which converts
+    them or raises. No value can write outside its row.
 
     Args:
-        layout: The ``Layout`` of the samples.
+        layout: ``Layout`` of the samples.
     """
 
     def __cinit__(self, layout):
@@ -48,7 +48,7 @@ cdef class Packer:
             raise MemoryError()
         for position, leaf in enumerate(self._leaves):
             fill_slot(&self._slots[position], leaf)
-        self._is_one_leaf = self._paths == ((),) and self._row_bytes <= ALWAYS_LOOKED_AT
+        self._is_one_leaf = self._paths == ((),) and self._row_bytes <= ALWAYS_CHECKED_BYTES
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
@@ -69,11 +69,11 @@ cdef class Packer:
         self._batch = batch
 
     def pack(self, batch, Py_ssize_t row, sample):
-        """Write ``sample`` into ``batch[row]``, a C-contiguous array of flat rows.
+        """Write ``sample`` to ``batch[row]``, in a C-contiguous array of flat rows.
 
         Raises:
-            APIUsageError: A leaf is missing, does not fit or holds NaN, and the row may be partly
-                written; or the rows are not of the layout's size.
+            APIUsageError: The rows do not have the layout's size, or a leaf is missing, does not fit or holds NaN. In
+                the second case the row may be partly written.
         """
         if batch is not self._batch:
             self._bind(batch)
@@ -81,39 +81,39 @@ cdef class Packer:
             raise IndexError(f"pack: row {row} of a batch of {self._view.shape[0]}")
         self.write(<char *>self._view.buf + row * self._row_bytes, sample, True)
 
-    cdef int write(self, char *start, sample, bint look_everywhere) except -1:
-        """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
-        if self._is_one_leaf and copy_sound(self._slots, start, <PyObject *>sample, True):
+    cdef int write(self, char *start, sample, bint check_all) except -1:
+        """Write ``sample`` to the row at ``start``. If ``check_all``, also check large leaves for NaN."""
+        if self._is_one_leaf and copy_exact(self._slots, start, <PyObject *>sample, True):
             return 0
-        return self.write_leaves(start, sample, look_everywhere)
+        return self.write_leaves(start, sample, check_all)
 
-    cdef int write_leaves(self, char *start, sample, bint look_everywhere) except -1:
+    cdef int write_leaves(self, char *start, sample, bint check_all) except -1:
         cdef Py_ssize_t position
         cdef LeafSlot *slot
         cdef PyObject *value
-        cdef bint look
+        cdef bint check_nan
         cdef bint is_dict = type(sample) is dict
         for position in range(self._num_leaves):
             slot = &self._slots[position]
-            look = slot.real_bytes and (look_everywhere or slot.nbytes <= ALWAYS_LOOKED_AT)
-            if is_dict and slot.key is not NULL:  # by far the most common; nothing here runs Python, so borrowing is safe
+            check_nan = slot.real_bytes and (check_all or slot.nbytes <= ALWAYS_CHECKED_BYTES)
+            if is_dict and slot.key is not NULL:  # the most common case, where borrowing is safe because no Python runs
                 value = PyDict_GetItemWithError(sample, <object>slot.key)
-                if value is not NULL and copy_sound(slot, start + slot.offset, value, look):
+                if value is not NULL and copy_exact(slot, start + slot.offset, value, check_nan):
                     continue
-            self.write_leaf(position, start + slot.offset, self.find(position, sample), look)
+            self.write_leaf(position, start + slot.offset, self.find(position, sample), check_nan)
         return 0
 
-    cdef int write_leaf(self, Py_ssize_t position, char *target, value, bint look) except -1:
-        """Write any value that a leaf takes."""
+    cdef int write_leaf(self, Py_ssize_t position, char *target, value, bint check_nan) except -1:
+        """Write any value that a leaf accepts."""
         slot = &self._slots[position]
         if not copy_plain(slot, target, value):
             copy_converted(slot, target, self._leaves[position].convert(value))
-        if look and holds_nan(target, slot.real_bytes, slot.count):
+        if check_nan and holds_nan(target, slot.real_bytes, slot.count):
             raise self._leaves[position].error("numbers", "nan")
         return 0
 
     cdef object find(self, Py_ssize_t position, sample):
-        """The value of a leaf inside ``sample``."""
+        """Return the value of a leaf inside ``sample``."""
         cdef PyObject *found
         value = sample
         for key in self._paths[position]:
@@ -152,14 +152,14 @@ cdef object missing_leaf(leaf, key, value):
 
 
 cdef inline bint copy_plain(const LeafSlot *slot, char *target, value) except -1:
-    """Copy a value as it is, or narrowed; False when it needs more than that."""
+    """Copy a value unchanged or narrowed. Return False if it needs another conversion."""
     if type(value) is ndarray:
         return heads_are_readable and slot.is_array and copy_array(slot, target, value)
     return slot.is_integer and copy_integer(slot, target, value)
 
 
-cdef inline bint copy_sound(const LeafSlot *slot, char *target, PyObject *value, bint look) noexcept:
-    """Copy a value that is just as it should be; False when it is not: for most observations this is all."""
+cdef inline bint copy_exact(const LeafSlot *slot, char *target, PyObject *value, bint check_nan) noexcept:
+    """Copy a value of the exact dtype and shape, the fast path. Return False for any other value."""
     if not heads_are_readable:
         return False
     if <PyObject *>value.ob_type != <PyObject *>ndarray:
@@ -171,11 +171,11 @@ cdef inline bint copy_sound(const LeafSlot *slot, char *target, PyObject *value,
     if not slot.is_array or head.dtype.scalar_type != slot.scalar_type or not has_shape(head, slot) or not is_native(head.dtype):
         return False
     memcpy(target, head.data, slot.nbytes)
-    return not look or not holds_nan(target, slot.real_bytes, slot.count)
+    return not check_nan or not holds_nan(target, slot.real_bytes, slot.count)
 
 
 cdef inline bint has_shape(const ArrayHead *head, const LeafSlot *slot) noexcept:
-    """Tell if an array is contiguous and of the shape of a leaf."""
+    """Return whether an array is contiguous and has the shape of a leaf."""
     cdef int axis
     if head.ndim != slot.ndim or head.flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS:
         return False
@@ -186,7 +186,7 @@ cdef inline bint has_shape(const ArrayHead *head, const LeafSlot *slot) noexcept
 
 
 cdef inline bint copy_array(const LeafSlot *slot, char *target, value):
-    """Copy an array that needs at most to be narrowed; False when it needs more than that."""
+    """Copy an array unchanged or narrowed. Return False if it needs another conversion."""
     head = <const ArrayHead *><PyObject *>value
     if not has_shape(head, slot) or not is_native(head.dtype):
         return False
@@ -210,7 +210,7 @@ cdef bint narrow_integers(const int64_t *source, int32_t *target, Py_ssize_t cou
 
 
 cdef bint narrow_reals(const double *source, float *target, Py_ssize_t count) noexcept nogil:
-    """False when a number is too large; numpy has its own way with those."""
+    """Return False if a number is too large, which numpy then handles."""
     cdef Py_ssize_t i
     cdef int too_large = 0
     for i in range(count):
@@ -220,7 +220,7 @@ cdef bint narrow_reals(const double *source, float *target, Py_ssize_t count) no
 
 
 cdef bint copy_integer(const LeafSlot *slot, char *target, value) except -1:
-    """Copy a Python or numpy integer; False when it is none, or too large."""
+    """Copy a Python or numpy integer. Return False if it is not an integer, or too large."""
     cdef int overflow = 0
     cdef int64_t number
     if type(value) is int64_type and heads_are_readable:
@@ -244,7 +244,7 @@ cdef bint copy_integer(const LeafSlot *slot, char *target, value) except -1:
 
 
 cdef copy_converted(const LeafSlot *slot, char *target, array):
-    """Copy what ``Leaf.convert`` returned: contiguous, of the right shape and dtype."""
+    """Copy the result of ``Leaf.convert``, which is contiguous and has the right shape and dtype."""
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS)
     memcpy(target, view.buf, min(view.len, slot.nbytes))

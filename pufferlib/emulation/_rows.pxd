@@ -10,7 +10,7 @@ cdef enum:
 cdef class Rows:
     cdef Py_buffer views[NUM_ARRAYS]
     cdef Py_ssize_t num_rows
-    cdef Py_ssize_t row_bytes  # of an observation
+    cdef Py_ssize_t row_bytes  # bytes of one observation
 
     cdef int bind_all(self, dict arrays) except -1
     cdef int bind(self, str name, array) except -1
@@ -30,12 +30,12 @@ cdef class EmulatedRows(Rows):
     cdef Packer packer
     cdef object decoder
     cdef ActionReader reader
-    cdef list action_rows  # None if their type is as it should be, and they are read in place
-    cdef int64_t low, high  # of a Discrete action; low > high for any other
-    cdef bint is_shared  # the rows belong to a batch, whose owner looks at them there
-    cdef bint checked  # the first observation
-    cdef bint replaced  # step or done
-    cdef bint is_over  # reset must come next
+    cdef list action_rows  # views of the actions by row, or None if actions can be read in place
+    cdef int64_t low, high  # bounds of a Discrete action, or low > high for any other action
+    cdef bint is_shared  # whether the rows belong to a batch, whose owner reads them there
+    cdef bint checked  # whether the first observation was checked
+    cdef bint replaced  # whether step or done were set on the instance
+    cdef bint is_over  # whether reset must be called next
 
     cdef bound(self, str name, array)
     cdef object act_on_rows(self)

@@ -1,5 +1,5 @@
 # cython: auto_pickle=False
-"""Rows that emulated environments write into, and what every step of theirs does there."""
+"""Rows that emulated environments write into, and operations on them in every step."""
 
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
@@ -22,7 +22,7 @@ from pufferlib.errors import APIUsageError
 cdef bint heads_are_readable = heads_match_numpy()
 cdef object ndarray = np.ndarray
 cdef object int64_type = np.int64
-cdef object numpy_true = np.True_  # there is one, and one of the other
+cdef object numpy_true = np.True_  # True_ and False_ are singletons
 cdef object numpy_false = np.False_
 
 cdef dict places = {
@@ -38,9 +38,9 @@ cdef tuple formats = (None, None, None, "f", "?", "?", "?")
 
 
 cdef class Rows:
-    """The arrays that one environment writes into, found by their addresses.
+    """Arrays that one environment writes into, accessed by address.
 
-    An array is held until another one takes its place.
+    Each array is kept alive until another one replaces it.
     """
 
     def __dealloc__(self):
@@ -48,7 +48,7 @@ cdef class Rows:
             PyBuffer_Release(&self.views[place])
 
     cdef int bind_all(self, dict arrays) except -1:
-        """Adopt the arrays of one environment, which say how many rows it has."""
+        """Bind the arrays of one environment, which define the number of rows."""
         self.num_rows = len(arrays["masks"])
         self.row_bytes = arrays["observations"].nbytes // self.num_rows
         for name in places:
@@ -83,18 +83,18 @@ cdef class Rows:
         return 0
 
     cdef void clear_outcome(self) noexcept:
-        """Show reward 0 and no ends."""
+        """Set rewards to 0 and end flags to False."""
         memset(self.at(REWARDS), 0, self.num_rows * sizeof(float))
         memset(self.at(TERMINALS), 0, self.num_rows)
         memset(self.at(TRUNCATIONS), 0, self.num_rows)
 
     cdef void show_ended(self) noexcept:
-        """Show that nobody acts any more; the last observations stay."""
+        """Mark all agents as absent. The last observations stay."""
         self.clear_outcome()
         memset(self.at(MASKS), 0, self.num_rows)
 
     cdef bint copy_final_observations(self) noexcept:
-        """Keep the last observation of whoever ended, who is absent from now on; False if nobody has."""
+        """Copy the final observations of agents that ended and mark them as absent. Return whether any ended."""
         cdef bint any_ended = False
         cdef Py_ssize_t row, start
         cdef const char *terminals = self.at(TERMINALS)
@@ -110,17 +110,17 @@ cdef class Rows:
 
 
 cdef class EmulatedRows(Rows):
-    """Base of emulated environments: what they do in C.
+    """Base class of emulated environments with their compiled parts.
 
-    ``env``, the arrays, and whether ``step`` or ``done`` were replaced are noted as they are set, so
-    that a step need not look them up.
+    ``env``, the arrays, and whether ``step`` or ``done`` were replaced are recorded when they are set, so
+    that steps need not look them up.
     """
 
     def __cinit__(self):
         self.is_over = True
 
     def _prepare(self, layout, actions, decoder, Py_ssize_t num_rows, bint is_shared):
-        """Tell the layouts of observations and actions, and whose the rows are, once, before the arrays are set."""
+        """Set the layouts of observations and actions and the number of rows. Call once, before the arrays are set."""
         self.layout = layout
         self.packer = Packer(layout)
         self.decoder, self.reader = decoder, decoder.reader
@@ -142,25 +142,25 @@ cdef class EmulatedRows(Rows):
         PyObject_GenericSetAttr(self, name, value)
 
     cdef bound(self, str name, array):
-        """Called when an array was bound."""
+        """Handle a newly bound array."""
         if name == "actions":
             as_expected = array.dtype == self.reader.flat_dtype and array.nbytes == self.num_rows * self.reader.row_bytes
             self.action_rows = None if as_expected else [array[row, ...] for row in range(self.num_rows)]
 
     def _progress(self):
-        """Whatever of the episode the rows do not show, for copies."""
+        """Return the episode state that the rows do not hold, for copies."""
         return (self.is_over,)
 
     def _resume(self, tuple progress):
-        """Go on where ``_progress`` was told."""
+        """Restore the state of ``_progress``."""
         (self.is_over,) = progress
 
     cdef object act_on_rows(self):
-        """Step with the actions that stand in the rows. Returns the info."""
+        """Step with the actions in the rows. Return the info."""
         raise NotImplementedError
 
     cdef object action_of(self, value):
-        """An action as the environment takes it, given any way a caller may."""
+        """Convert an action of any accepted type to the environment's action."""
         cdef int overflow = 0
         cdef int64_t number
         if self.low <= self.high:
@@ -175,7 +175,7 @@ cdef class EmulatedRows(Rows):
         return self.decoder.decode(value)
 
     cdef double real_of(self, reward) except? -1:
-        """A number of any kind, or an array of one."""
+        """Convert a number of any type, or an array with one element, to a float."""
         try:
             return PyFloat_AsDouble(reward.item() if isinstance(reward, ndarray) else reward)
         except (TypeError, ValueError):
@@ -192,7 +192,7 @@ cdef class EmulatedRows(Rows):
             return False
         if value is numpy_true:
             return True
-        # A string or a list would count as true whatever it says.
+        # Do not use truth values, because any nonempty string or list would count as True.
         try:
             number = value.item() if hasattr(value, "item") else value
         except (TypeError, ValueError):
@@ -212,13 +212,13 @@ cdef class EmulatedRows(Rows):
 
 
 cdef str hint_at_several(value):
-    """Advice for a value that may be those of several agents; empty for any other."""
+    """Return advice for a value that seems to belong to several agents, or an empty string."""
     is_several = isinstance(value, (list, tuple, dict)) or isinstance(value, ndarray) and value.size > 1
     return f"; {SEVERAL_AGENTS}" if is_several else ""
 
 
 cdef tuple five_values(outcome, str where, str values, str advice):
-    """Return what a ``step`` returned as a tuple of ``values``, if that is possible."""
+    """Return the result of a ``step`` as a tuple of five values, or raise."""
     if isinstance(outcome, (tuple, list)) and len(outcome) == 5:
         return tuple(outcome)
     got = f"{len(outcome)} values" if isinstance(outcome, (tuple, list)) else f"{outcome!r:.80}"

@@ -1,5 +1,5 @@
 # cython: auto_pickle=False
-"""Steps of emulated environments: of Gymnasium's on one row, of PettingZoo's on a row for each agent."""
+"""Steps of emulated environments: Gymnasium environments on one row, PettingZoo environments on a row per agent."""
 
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
@@ -22,11 +22,11 @@ cdef enum:
 
 
 cdef class EmulatedStep(EmulatedRows):
-    """Steps of emulated environments of any interface, by calls that the compiler can inline."""
+    """Steps common to emulated environments, as final methods that the compiler can inline."""
 
     @cython.final
     cdef inline object action_in(self, Py_ssize_t row):
-        """The action in a row as the environment takes it."""
+        """Return the action in a row, converted to the environment's action."""
         if self.action_rows is not None:
             return self.decoder.decode(self.action_rows[row])
         if self.low > self.high:
@@ -36,13 +36,13 @@ cdef class EmulatedStep(EmulatedRows):
 
     @cython.final
     cdef inline tuple step_wrapped(self, action):
-        """The five values that the environment's ``step`` returns."""
+        """Return the five values of the wrapped environment's ``step``."""
         outcome = self.wrapped.step(action)
         return <tuple>outcome if type(outcome) is tuple and len(<tuple>outcome) == 5 else self.other_outcome(outcome)
 
     @cython.final
     cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
-        """Write an observation into its row."""
+        """Write an observation to its row."""
         if not self.checked:
             self.layout.check(observation)
             self.checked = True
@@ -51,19 +51,19 @@ cdef class EmulatedStep(EmulatedRows):
     @cython.final
     cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
         cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
-        if not fabs(number) <= FLT_MAX:  # nan is not, either
+        if not fabs(number) <= FLT_MAX:  # also rejects nan
             raise self.no_reward(reward)
         (<float *>self.at(REWARDS))[row] = <float>number
         return 0
 
     @cython.final
     cdef inline object number_of(self, reward):
-        """The environment's own reward; a float if it is no number of Python, as an array is none."""
+        """Return the reward of the environment, converted to a float unless it is a Python number."""
         return reward if isinstance(reward, (float, int)) else self.real_of(reward)
 
     @cython.final
     cdef inline bint flag_of(self, str name, value) except -1:
-        """Tell if an episode is said to have ended."""
+        """Convert an end flag to a bool."""
         if value is False:
             return False
         if value is True:
@@ -74,8 +74,8 @@ cdef class EmulatedStep(EmulatedRows):
 cdef class GymnasiumStep(EmulatedStep):
     """``step`` and ``done`` of a Gymnasium environment on one row."""
 
-    cdef object row  # a view of it
-    cdef ArrayRing copies  # of it
+    cdef object row  # view of the observation row
+    cdef ArrayRing copies  # copies of this row
 
     cdef bound(self, str name, array):
         EmulatedRows.bound(self, name, array)
@@ -85,12 +85,12 @@ cdef class GymnasiumStep(EmulatedStep):
 
     @property
     def done(self):
-        """True if ``reset`` must come next: before the first episode, and after each one's end."""
+        """Whether ``reset`` must be called next: before the first episode, and after each episode."""
         return self.is_over
 
     def _begin(self, observation):
-        """Show the first observation of an episode. Returns what ``reset`` gives away of it."""
-        self.is_over = True  # until all is well
+        """Write the first observation of an episode. Return the observation for the caller of ``reset``."""
+        self.is_over = True  # until this method succeeds
         self.check_complete()
         self.show(0, observation, True)
         self.clear_outcome()
@@ -99,22 +99,22 @@ cdef class GymnasiumStep(EmulatedStep):
         return self.shown()
 
     cdef inline object shown(self):
-        """The observation for the caller, who may keep it if the rows are in no batch."""
+        """Return the observation for the caller. It may be kept unless the rows belong to a batch."""
         return self.row if self.is_shared else self.copies.copy()
 
     def step(self, action):
-        """Act once.
+        """Take one step.
 
         Args:
-            action: A value of ``action_space``; any integer type, or a list, will do.
+            action: Value of ``action_space``. Lists and any integer type are accepted.
 
         Returns:
-            The flat observation (a view of its row if that was given as ``buf``), the reward, terminated,
-            truncated, and the info as the environment gave it.
+            Flat observation (a view of its row if ``buf`` was given), reward, terminated, truncated, and the info of
+            the wrapped environment.
 
         Raises:
-            APIUsageError: The episode has not begun or is over, the action is not one, or the
-                environment returned an observation that its space does not have, or a NaN.
+            APIUsageError: No episode is running, the action is invalid, or the environment returned an observation
+                that is not in its space, or NaN.
         """
         if self.is_over:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
@@ -141,14 +141,14 @@ cdef class GymnasiumStep(EmulatedStep):
 cdef class PettingZooStep(EmulatedStep):
     """``step``, ``done`` and ``agents`` of a parallel PettingZoo environment on its rows."""
 
-    cdef tuple names  # of the agents, by row
+    cdef tuple names  # names of the agents, by row
     cdef dict row_of
-    cdef dict views  # of the rows
-    cdef list copies  # of the rows: an ArrayRing for each
-    cdef dict no_ends  # what step returns if nobody ends; copies are given away
-    cdef list alive  # names of those that act next
-    cdef object listed  # the environment's own list after the last step
-    cdef Py_ssize_t current  # row of the agent that is being worked on, for messages
+    cdef dict views  # views of the observation rows, by agent
+    cdef list copies  # an ArrayRing for each row
+    cdef dict no_ends  # end flags if no agent ends, which callers get a copy of
+    cdef list alive  # names of the agents that act next
+    cdef object listed  # the environment's own list of agents after the last step
+    cdef Py_ssize_t current  # row of the agent being processed, for messages
     # By row: whether an agent acts next, is in that list, or was reported in this step (UNSEEN: without observation).
     cdef bytearray acting_array, listed_array, here_array
     cdef char *acting
@@ -156,7 +156,7 @@ cdef class PettingZooStep(EmulatedStep):
     cdef char *is_here
 
     def _prepare_agents(self, layout, actions, decoder, list agents, bint is_shared):
-        """``_prepare``, and the agents in the order of their rows."""
+        """Call ``_prepare``, and set the agents in the order of their rows."""
         self._prepare(layout, actions, decoder, len(agents), is_shared)
         self.names = tuple(agents)
         self.row_of = {agent: row for row, agent in enumerate(agents)}
@@ -166,11 +166,11 @@ cdef class PettingZooStep(EmulatedStep):
         self.acting, self.is_listed, self.is_here = self.acting_array, self.listed_array, self.here_array
 
     def _progress(self):
-        """See ``EmulatedRows``."""
+        """See ``EmulatedRows._progress``."""
         return self.is_over, bytes(self.acting_array), bytes(self.listed_array), bytes(self.here_array), self.listed
 
     def _resume(self, tuple progress):
-        """See ``EmulatedRows``."""
+        """See ``EmulatedRows._resume``."""
         is_over, self.acting_array[:], self.listed_array[:], self.here_array[:], self.listed = progress
         self.note_alive()
         self.is_over = is_over
@@ -188,11 +188,11 @@ cdef class PettingZooStep(EmulatedStep):
 
     @property
     def done(self):
-        """True if ``reset`` must come next: before the first episode, and when no agent is left."""
+        """Whether ``reset`` must be called next: before the first episode, and when no agent is left."""
         return self.is_over
 
     def _row(self, agent):
-        """The row of ``agent``; InvalidAgentError if it is none of ``possible_agents``."""
+        """Return the row of ``agent``. Raise InvalidAgentError if it is not in ``possible_agents``."""
         try:
             return self.row_of[agent]
         except KeyError:
@@ -201,9 +201,9 @@ cdef class PettingZooStep(EmulatedStep):
             ) from None
 
     def _begin(self, observations):
-        """Show the first observations of an episode. Returns one of every agent."""
+        """Write the first observations of an episode. Return an observation for every agent."""
         cdef Py_ssize_t row
-        self.is_over = True  # until all is well
+        self.is_over = True  # until this method succeeds
         self.check_complete()
         self.clear_outcome()
         memset(self.at(OBSERVATIONS), 0, self.num_rows * self.row_bytes)
@@ -233,14 +233,14 @@ cdef class PettingZooStep(EmulatedStep):
         )
 
     cdef dict shown(self):
-        """The observations for the caller, who may keep them if the rows are in no batch."""
+        """Return the observations for the caller. They may be kept unless the rows belong to a batch."""
         cdef Py_ssize_t row
         if self.is_shared:
             return self.views.copy()
         return {self.names[row]: (<ArrayRing>self.copies[row]).copy() for row in range(self.num_rows)}
 
     cdef int note_listed(self) except -1:
-        """Read who is in the environment's own list of agents."""
+        """Read the environment's own list of agents."""
         agents = self.wrapped.agents
         if agents != self.listed:
             memset(self.is_listed, 0, self.num_rows)
@@ -254,20 +254,20 @@ cdef class PettingZooStep(EmulatedStep):
         self.is_over = not self.alive
 
     def step(self, actions):
-        """Act with every living agent once.
+        """Take one step with every living agent.
 
         Args:
-            actions: One action per agent by name, or an array with one row per possible agent.
-                Those of absent agents are ignored.
+            actions: Dict from agent to action, or array with one row per possible agent. Actions of absent agents are
+                ignored.
 
         Returns:
-            Flat observations (views of the rows if these were given as ``buf``), rewards, terminations and
-            truncations of every possible agent, and the infos as the environment gave them.
+            Flat observations (views of the rows if ``buf`` was given), rewards, terminations and truncations of every
+            possible agent, and the infos of the wrapped environment.
 
         Raises:
-            APIUsageError: The episode has not begun or is over, an action is missing or is none, or the
-                environment returned an observation that its space does not have, or a NaN.
-            InvalidAgentError: An agent that is not one of ``possible_agents``.
+            APIUsageError: No episode is running, an action is missing or invalid, or the environment returned an
+                observation that is not in its space, or NaN.
+            InvalidAgentError: An agent is not in ``possible_agents``.
         """
         if self.is_over:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
@@ -319,12 +319,12 @@ cdef class PettingZooStep(EmulatedStep):
         return self.act(actions)[4]
 
     cdef tuple act(self, dict actions):
-        """Step the environment with these actions of living agents. Returns what it returned."""
+        """Step the environment with the actions of living agents. Return its five values."""
         cdef Py_ssize_t row
         cdef tuple outcome = self.step_wrapped(actions)
         observations, rewards = self.by_agent("the observations", outcome[0]), self.by_agent("the rewards", outcome[1])
         terminations, truncations = self.by_agent("the terminations", outcome[2]), self.by_agent("the truncations", outcome[3])
-        # Whoever is reported without having acted, and not because it is new, ended in an earlier step.
+        # An agent that is reported although it neither acted nor is new has ended in an earlier step.
         memcpy(self.is_here, self.is_listed, self.num_rows)
         self.note_listed()
         for row in range(self.num_rows):
@@ -340,7 +340,7 @@ cdef class PettingZooStep(EmulatedStep):
         return outcome
 
     cdef inline dict by_agent(self, str name, values):
-        """Values by agent, as the environment returned them, in a plain dict."""
+        """Return values by agent as a plain dict."""
         if type(values) is dict:
             return <dict>values
         if not isinstance(values, (dict, Mapping)):
@@ -354,7 +354,7 @@ cdef class PettingZooStep(EmulatedStep):
         error.add_note(f"agent: {self.names[self.current]!r}")
 
     cdef int show_agents(self, dict observations) except -1:
-        """Write what those who are here see; the rows of others are 0."""
+        """Write the observations of present agents. The rows of other agents become 0."""
         cdef Py_ssize_t row, place = 0, known = 0
         cdef PyObject *found
         for row in range(self.num_rows):
@@ -368,18 +368,18 @@ cdef class PettingZooStep(EmulatedStep):
                 if self.is_here[row]:
                     self.is_here[row] = UNSEEN
         if known != len(observations):
-            self.refuse_strangers(observations)
+            self.check_known(observations)
         return 0
 
-    cdef int refuse_strangers(self, dict values) except -1:
-        """Raise if a dict by agent has a key that is no possible agent. RLlib's "__all__" is ignored."""
+    cdef int check_known(self, dict values) except -1:
+        """Raise if a dict has a key that is not a possible agent. RLlib's "__all__" is ignored."""
         for agent in values:
             if agent != "__all__":
                 self._row(agent)
         return 0
 
     cdef int show_outcome(self, dict rewards, dict terminations, dict truncations) except -1:
-        """Write what happened to those who are here, and note who acts next."""
+        """Write rewards and end flags of present agents, and update which agents act next."""
         cdef Py_ssize_t row, reward_place = 0, terminated_place = 0, truncated_place = 0
         cdef Py_ssize_t rewarded = 0, given_terminated = 0, given_truncated = 0
         cdef PyObject *found
@@ -398,7 +398,7 @@ cdef class PettingZooStep(EmulatedStep):
                 found = next_or_get(terminations, &terminated_place, name)
                 given_terminated += found is not NULL
                 terminated = found is not NULL and self.flag_of("the termination", <object>found)
-                terminated = terminated or not (self.is_listed[row] or truncated)  # it vanished
+                terminated = terminated or not (self.is_listed[row] or truncated)  # the agent vanished
                 self.at(TRUNCATIONS)[row] = truncated
                 self.at(TERMINALS)[row] = terminated
                 ended = terminated or truncated
@@ -413,16 +413,16 @@ cdef class PettingZooStep(EmulatedStep):
         if changed:
             self.note_alive()
         if rewarded != len(rewards):
-            self.refuse_strangers(rewards)
+            self.check_known(rewards)
         if given_terminated != len(terminations):
-            self.refuse_strangers(terminations)
+            self.check_known(terminations)
         if given_truncated != len(truncations):
-            self.refuse_strangers(truncations)
+            self.check_known(truncations)
         return 0
 
 
 cdef inline PyObject *next_or_get(dict values, Py_ssize_t *place, name) except? NULL:
-    """The value of ``name``; NULL if there is none. Most dicts are in our order, so that it is the next one."""
+    """Return the value of ``name``, or NULL. Most dicts are in row order, so that it is the next item."""
     cdef Py_ssize_t ahead = place[0]
     cdef PyObject *key
     cdef PyObject *value

@@ -6,12 +6,12 @@ cdef enum ActionKind:
 
 cdef class ActionNode:
     cdef ActionKind kind
-    cdef Py_ssize_t count  # of its numbers
-    cdef Py_ssize_t item_bytes  # of one of them in the flat action
+    cdef Py_ssize_t count  # number of elements in the flat action
+    cdef Py_ssize_t item_bytes  # bytes of one of these elements
     cdef tuple keys, children
-    cdef str characters  # that a string may have
-    cdef object template  # an array of the action's shape
-    cdef object dtype  # of the action, if the template has another
+    cdef str characters  # allowed characters of a string
+    cdef object template  # array with the shape of the action
+    cdef object dtype  # dtype of the action, if the template has a different one
 
     cdef object build(self, const char *numbers)
     cdef object build_array(self, const char *numbers)
@@ -21,12 +21,12 @@ cdef class ActionNode:
 
 cdef class ActionReader:
     cdef ActionNode root
-    cdef tuple leaves  # of every number
+    cdef tuple leaves  # leaf of every element
     cdef object low, high
-    cdef list bounds  # pairs of them
+    cdef list bounds  # pairs of low and high
     cdef readonly object flat_dtype
     cdef Py_ssize_t row_bytes
-    cdef bint is_single, is_int32  # flat_dtype is float32, or int32
+    cdef bint is_single, is_int32  # whether flat_dtype is float32 or int32
 
     cdef int check_array(self, array) except -1
     cdef object read_row(self, const char *row)

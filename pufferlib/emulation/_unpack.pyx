@@ -1,4 +1,4 @@
-"""Flat actions to what environments take, walking a tree of their space."""
+"""Conversion of flat actions to the environment's actions, by a tree of the action space."""
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy
@@ -12,11 +12,11 @@ from pufferlib.errors import APIUsageError
 
 
 cdef class ActionNode:
-    """Builder of actions of one space from numbers at neighbouring places of a flat action.
+    """Builder of actions of one space from adjacent elements of a flat action.
 
     Args:
-        space: Of the action.
-        flat_dtype: Of the flat action.
+        space: Action space.
+        flat_dtype: Dtype of the flat action.
     """
 
     def __cinit__(self, space, flat_dtype):
@@ -66,20 +66,20 @@ cdef class ActionNode:
         return array
 
     cdef object build_choice(self, const int32_t *numbers):
-        """The index of an option and its action; the numbers of the others do nothing."""
+        """Return the index of the chosen option and its action. The elements of other options are ignored."""
         cdef Py_ssize_t i, start = 1
         for i in range(numbers[0]):
             start += (<ActionNode>self.children[i]).count
         return numbers[0], (<ActionNode>self.children[numbers[0]]).build(<const char *>(numbers + start))
 
     cdef object build_string(self, const int32_t *numbers):
-        """As many characters as the first number says; the rest does nothing."""
+        """Return a string whose length is the first element. Elements beyond this length are ignored."""
         cdef Py_ssize_t i
         return "".join([self.characters[numbers[1 + i]] for i in range(numbers[0])])
 
 
 cdef inline void write_integer(char *array, Py_ssize_t place, int itemsize, int32_t number) noexcept:
-    """Write a number that fits, signed or not."""
+    """Write a number that fits into ``itemsize`` bytes, signed or unsigned."""
     if itemsize == 1:
         array[place] = <char>number
     elif itemsize == 2:
@@ -91,15 +91,14 @@ cdef inline void write_integer(char *array, Py_ssize_t place, int itemsize, int3
 
 
 cdef class ActionReader:
-    """Turns flat actions into what an environment takes.
+    """Converter of flat actions to the environment's actions.
 
-    A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete,
-    MultiBinary and Box a fresh array, Dict and Tuple their like, OneOf the pair of the index and
-    the action of that option, Text a str.
+    A Discrete becomes a Python int (numpy integers slow environments down), MultiDiscrete, MultiBinary and Box become a
+    new array, Dict and Tuple a dict and tuple, OneOf a pair of index and action of the option, and Text a str.
 
     Args:
-        layout: The ``Layout`` of the actions.
-        flat_dtype: Of the flat actions: int32, or that of a Box.
+        layout: ``Layout`` of the actions.
+        flat_dtype: Dtype of the flat actions: int32, or the dtype of a Box.
     """
 
     def __cinit__(self, layout, flat_dtype):
@@ -116,10 +115,10 @@ cdef class ActionReader:
         self.bounds = list(zip(self.low.tolist(), self.high.tolist()))
 
     def read(self, list values):
-        """The action of ``values``, the integers of all leaves in their order.
+        """Return the action for ``values``, the integers of all leaves in order.
 
         Raises:
-            APIUsageError: Too few or too many values, or one out of its range.
+            APIUsageError: The number of values is wrong, or one is out of range.
         """
         if len(values) != self.root.count:
             raise APIUsageError(f"emulation: an action must have {self.root.count} integers, got {len(values)}")
@@ -132,16 +131,16 @@ cdef class ActionReader:
         return self.read_array(np.array(values, self.flat_dtype))
 
     def read_array(self, array):
-        """The action of an array of ``flat_dtype``, whose numbers are known to be in range.
+        """Return the action for an array of ``flat_dtype`` whose values are in range.
 
         Raises:
-            APIUsageError: It is too short or long, or not contiguous.
+            APIUsageError: The array has the wrong size, or is not contiguous.
         """
         self.check_array(array)
         return self.root.build(head_of(array).data)
 
     def is_in_range(self, array):
-        """Tell if each number of such an array is in its range, which NaN never is."""
+        """Return whether each element of a flat action is in range, which NaN never is."""
         cdef Py_ssize_t i
         cdef int inside = 1
         self.check_array(array)
@@ -163,12 +162,12 @@ cdef class ActionReader:
         return 0
 
     cdef object read_row(self, const char *row):
-        """The action of a row of the batch, in which reals were checked before."""
+        """Return the action in a row of the batch. Float actions must be checked before."""
         cdef Py_ssize_t i
         if self.is_int32:
             numbers = <const int32_t *>row
             low, high = <const int32_t *>head_of(self.low).data, <const int32_t *>head_of(self.high).data
             for i in range(self.root.count):
                 if not low[i] <= numbers[i] <= high[i]:
-                    return self.read([numbers[i] for i in range(self.root.count)])  # says what is wrong
+                    return self.read([numbers[i] for i in range(self.root.count)])  # raises with a message
         return self.root.build(row)

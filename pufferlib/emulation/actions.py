@@ -1,4 +1,4 @@
-"""Actions on their way from the learner's flat array to the environment's own space."""
+"""Conversion of flat actions to the environment's own action space."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ Array = npt.NDArray[Any]
 
 
 class ActionDecoder:
-    """Checks the actions of one agent and gives them the form that its environment expects.
+    """Converter of the actions of one agent, which checks them and gives them the form that the environment expects.
 
     Args:
-        where: The method that messages name.
-        layout: Of the actions.
+        where: Name of the calling method, for messages.
+        layout: Layout of the actions.
 
     Attributes:
-        reader: Makes actions of flat ones that need no check.
+        reader: Reader for flat actions that need no check.
     """
 
     def __init__(self, where: str, layout: Layout) -> None:
@@ -33,7 +33,7 @@ class ActionDecoder:
         self._layout = layout
         self._shape: tuple[int, ...] = layout.flat_space.shape or ()
         self._shapes = (self._shape, (1, *self._shape))
-        # Bounds of a single integer, the most common action by far; empty for any other.
+        # Bounds of a single integer, the most common action. An empty range for any other action.
         self._low, self._high = 0, -1
         if isinstance(layout.space, Discrete):
             self._low = int(layout.space.start)
@@ -44,11 +44,11 @@ class ActionDecoder:
     def decode(self, action: Any) -> Any:
         """Convert ``action``, a value of the flat action space, to the argument of the environment's ``step``.
 
-        A batch of one such value will do too. The result shares no memory with ``action``, whose
+        A batch of one such value is also accepted. The result shares no memory with ``action``, whose
         buffer the next step overwrites.
 
         Raises:
-            APIUsageError: Another shape or kind of number, one out of range, or NaN.
+            APIUsageError: The shape or type is wrong, or a value is out of range or NaN.
         """
         if self._is_box:
             return self._decode_box(action)
@@ -61,7 +61,7 @@ class ActionDecoder:
         space: Any = self._layout.flat_space
         is_real = space.dtype.kind == "f"
         array = self._array(action, "iuf" if is_real else space.dtype.kind, "numbers" if is_real else str(space.dtype))
-        if is_real:  # before it is compared, so that 0.7 is not above a float32 bound of 0.7
+        if is_real:  # convert before comparing, so that 0.7 does not exceed a float32 bound of 0.7
             array = array.astype(space.dtype)
         flat = np.ascontiguousarray(array, self.reader.flat_dtype)
         if not self.reader.is_in_range(flat):

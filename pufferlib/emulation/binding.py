@@ -1,4 +1,4 @@
-"""The class of an environment with its name, as PufferLib 0.2 had it."""
+"""Environment class with a name, as in PufferLib 0.2."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +14,11 @@ __all__ = ["Binding"]
 
 
 class Binding:
-    """A creator of emulated environments, of Gymnasium, PettingZoo or the older APIs of both.
+    """Creator of emulated environments of Gymnasium, PettingZoo or older APIs of both.
 
     Args:
-        env_cls: Makes the environment.
-        env_name: What it is called; its class without one.
+        env_cls: Class or function that creates the environment.
+        env_name: Name of the environment. None for the name of the class.
     """
 
     def __init__(self, env_cls: Callable[..., Any], env_name: str | None = None) -> None:
@@ -26,7 +26,7 @@ class Binding:
         self.env_name = env_name or getattr(env_cls, "__name__", repr(env_cls))
 
     def __call__(self, *args: Any, buf: BufferSource = None, seed: int | None = None, **kwargs: Any) -> Any:
-        """Make an environment with the arguments of its class, and emulate it."""
+        """Create an environment with the arguments of its class, and emulate it."""
         env = converted(self.env_cls(*args, **kwargs))
         kind: Any = GymnasiumPufferEnv if isinstance(env, gymnasium.Env) else PettingZooPufferEnv
         return kind(env=env, buf=buf, seed=seed)

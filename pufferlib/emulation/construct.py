@@ -1,4 +1,4 @@
-"""Construction of the environment that an emulation wraps, and its first observation."""
+"""Construction and checks of the environment that an emulation wraps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,10 +20,10 @@ def made_env(
     env_args: Sequence[Any],
     env_kwargs: Mapping[str, Any] | None,
 ) -> Any:
-    """The environment ``env``, or what ``env_creator(*env_args, **env_kwargs)`` returns.
+    """Return ``env``, or the result of ``env_creator(*env_args, **env_kwargs)``.
 
     Raises:
-        APIUsageError: Both or none were given, or the creator cannot be called.
+        APIUsageError: Both or none were given, or the creator is not callable.
     """
     if (env is None) == (env_creator is None):
         given = "none" if env is None else "both"
@@ -46,12 +46,12 @@ def wrapped_env(
     env_args: Sequence[Any],
     env_kwargs: Mapping[str, Any] | None,
 ) -> Any:
-    """The environment to wrap, see ``made_env``.
+    """Return the environment to wrap. See ``made_env`` for the arguments.
 
-    One of the old gym API, or of an old PettingZoo, is converted.
+    Environments of the old gym or PettingZoo API are converted.
 
     Raises:
-        APIUsageError: It cannot be made, or is none of ``kinds``.
+        APIUsageError: The environment cannot be created, or is not an instance of ``kinds``.
     """
     env = converted(made_env(where, env, env_creator, env_args, env_kwargs))
     if not isinstance(env, kinds):
@@ -61,7 +61,7 @@ def wrapped_env(
 
 
 def _advice(env: Any) -> str:
-    """Return advice on an environment that this emulation does not take."""
+    """Return advice on an environment that this emulation does not support."""
     if isinstance(env, ParallelEnv | AECEnv):
         return "wrap it with PettingZooPufferEnv"
     if isinstance(env, gymnasium.Env):
@@ -73,12 +73,12 @@ def _advice(env: Any) -> str:
 
 
 def two_values(env: object, outcome: Any) -> tuple[Any, Any]:
-    """The observation and the info that ``reset`` returned.
+    """Return the observation and the info from the return value of ``reset``.
 
     Raises:
-        APIUsageError: It returned something else, as environments of the old gym API do.
+        APIUsageError: ``outcome`` is not a pair, as with environments of the old gym API.
     """
-    # An observation may be a list or array of two numbers; taken apart it would be misread.
+    # Only tuples are accepted, because an observation may itself be a list or array of two numbers.
     if not isinstance(outcome, tuple) or len(outcome) != 2:
         got = f"{len(outcome)} values" if isinstance(outcome, tuple) else type(outcome).__name__
         raise APIUsageError(

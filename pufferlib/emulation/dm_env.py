@@ -1,4 +1,4 @@
-"""Environments of the interface dm_env, as Gymnasium's and as batches, known by their attributes: none is imported.
+"""Conversion of dm_env environments to Gymnasium. They are recognized by their attributes, without importing dm_env.
 
 Source: Muldal et al., "dm_env: A Python interface for reinforcement learning environments" (2019).
 """
@@ -25,21 +25,21 @@ METHODS = ("reset", "step", "observation_spec", "action_spec")
 
 
 class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
-    """An environment of dm_env as one of Gymnasium, with the spaces that its specs describe.
+    """Gymnasium environment around a dm_env environment, with the spaces that its specs describe.
 
-    An episode whose last step has discount 0 is terminated, any other end truncates it. A discount that neither of them
-    tells (between 0 and 1, or 0 in the middle of an episode) is in the info, as ``discount``.
+    An episode whose last step has discount 0 is terminated. Any other episode end is a truncation. A discount that this
+    does not represent (between 0 and 1, or 0 in the middle of an episode) is in the info, under ``discount``.
 
     Attributes:
-        dm_env: The environment.
+        dm_env: Wrapped environment.
 
     Args:
-        env: The environment.
-        reseed: Makes its chance follow from a seed, ``reseed(env, seed)``. None: its method ``seed`` does, or the
-            generator of its task, as in dm_control.
+        env: Environment to wrap.
+        reseed: Function that seeds the environment, ``reseed(env, seed)``. None uses its method ``seed``, or the
+            generator of its task as in dm_control.
 
     Raises:
-        APIUsageError: A spec that is no array, or of texts.
+        APIUsageError: A spec is not an array of numbers.
     """
 
     def __init__(self, env: Any, reseed: Reseed | None = None) -> None:
@@ -49,7 +49,7 @@ class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
         self.action_space = space_of("action", env.action_spec())
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Start an episode; an environment that cannot be seeded ignores the seed, with a warning."""
+        """Start an episode. If the environment cannot be seeded, the seed is ignored with a warning."""
         super().reset(seed=seed)
         if seed is not None and self._reseed is not None:
             self._reseed(self.dm_env, seed)
@@ -58,36 +58,36 @@ class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
         return self.dm_env.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        """Act once."""
-        moment = self.dm_env.step(action)
-        is_last, discount = moment.last(), moment.discount
+        """Take one step."""
+        timestep = self.dm_env.step(action)
+        is_last, discount = timestep.last(), timestep.discount
         terminated = bool(is_last and discount == 0)
-        is_told = terminated or discount is None or discount == 1
-        info = {} if is_told else {"discount": discount}
-        return moment.observation, _number(moment.reward), terminated, is_last and not terminated, info
+        is_implied = terminated or discount is None or discount == 1
+        info = {} if is_implied else {"discount": discount}
+        return timestep.observation, _number(timestep.reward), terminated, is_last and not terminated, info
 
     def close(self) -> None:
-        """Close the environment inside."""
+        """Close the wrapped environment."""
         self.dm_env.close()
 
 
 class DMEnvPufferEnv(GymnasiumPufferEnv):
-    """``GymnasiumPufferEnv`` around an environment of dm_env, as those of dm_control and bsuite are.
+    """``GymnasiumPufferEnv`` around a dm_env environment, for example of dm_control or bsuite.
 
-    What it wraps is a ``DMEnvToGymnasium``: ``env.unwrapped.dm_env`` is the environment itself.
+    It wraps a ``DMEnvToGymnasium``, so ``env.unwrapped.dm_env`` is the original environment.
 
     Args:
-        env: The environment to wrap, or
-        env_creator: a function that makes it, with
-        env_args: its positional arguments and
-        env_kwargs: its keyword arguments.
-        buf: Arrays to write into, with one row; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none.
-        reseed: As for ``DMEnvToGymnasium``.
+        env: Environment to wrap. Pass either this or ``env_creator``.
+        env_creator: Function that creates the environment.
+        env_args: Positional arguments of ``env_creator``.
+        env_kwargs: Keyword arguments of ``env_creator``.
+        buf: Arrays to write into, with one row. None allocates new ones.
+        seed: Seed of the first ``reset``, if that is called without a seed.
+        reseed: Function that seeds the environment, as for ``DMEnvToGymnasium``.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator``, no environment of dm_env, or a spec that cannot
-            be emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, the environment is not a dm_env
+            environment, or a spec cannot be emulated.
     """
 
     def __init__(
@@ -110,12 +110,12 @@ class DMEnvPufferEnv(GymnasiumPufferEnv):
 
 
 def is_dm_env(env: Any) -> bool:
-    """True of an object with the methods of a ``dm_env.Environment``."""
+    """Return whether an object has the methods of a ``dm_env.Environment``."""
     return not isinstance(env, type) and all(callable(getattr(env, name, None)) for name in METHODS)
 
 
 def _reseed_of(env: Any) -> Reseed | None:
-    """The function that seeds ``env`` by its own means; None if it has none."""
+    """Return the function that seeds ``env``, or None if it cannot be seeded."""
     if callable(getattr(env, "seed", None)):
         return _seed_itself
     return _seed_task if hasattr(getattr(getattr(env, "task", None), "random", None), "seed") else None
@@ -126,18 +126,18 @@ def _seed_itself(env: Any, seed: int) -> None:
 
 
 def _seed_task(env: Any, seed: int) -> None:
-    env.task.random.seed(seed % 2**32)  # numpy's RandomState takes no more
+    env.task.random.seed(seed % 2**32)  # upper limit of numpy's RandomState
 
 
 def space_of(name: str, spec: Any) -> Space:
-    """Space of Gymnasium of what a spec of dm_env describes.
+    """Return the Gymnasium space for a spec of dm_env.
 
     Args:
-        name: Of the spec, in messages.
-        spec: One of dm_env, or a dict, list or tuple of them.
+        name: Name of the spec, for messages.
+        spec: Spec of dm_env, or a dict, list or tuple of specs.
 
     Raises:
-        APIUsageError: It is of texts, or none of these.
+        APIUsageError: The spec describes strings, or is not a spec.
     """
     if isinstance(spec, Mapping):
         return Dict({key: space_of(f"{name}[{key!r}]", part) for key, part in spec.items()})
@@ -164,7 +164,7 @@ def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def _number(reward: Any) -> float:
-    """``reward`` as a float; None, as the first step of an episode has it, is 0."""
+    """Convert ``reward`` to a float. None, as in the first step of an episode, becomes 0."""
     if reward is None:
         return 0.0
     if np.size(reward) != 1:

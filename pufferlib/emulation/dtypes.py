@@ -1,4 +1,4 @@
-"""The numpy dtype of a row that holds one sample of a space, nested as the space is."""
+"""Numpy dtypes of rows that hold one sample of a space, with the same nesting."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
 Shape = tuple[int, ...]
 COUNT = np.dtype(np.int32)
-# Ends a message about a space or value that looks like those of several agents.
+# Advice for messages about a space or value that seems to belong to several agents.
 SEVERAL_AGENTS = (
     "if these are of several agents, make the environment a PettingZoo ParallelEnv and wrap it with PettingZooPufferEnv"
 )
@@ -34,12 +34,12 @@ SEVERAL_AGENTS = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest sizes of one sample, for spaces that set none themselves.
+    """Largest sizes of one sample, for spaces that do not limit them.
 
     Attributes:
-        max_length: Items of a Sequence.
-        max_nodes: Nodes of a Graph.
-        max_edges: Edges of a Graph.
+        max_length: Largest number of items of a Sequence.
+        max_nodes: Largest number of nodes of a Graph.
+        max_edges: Largest number of edges of a Graph.
     """
 
     max_length: int | None = None
@@ -47,10 +47,10 @@ class Limits:
     max_edges: int | None = None
 
     def get(self, option: str, name: str, space: Space) -> int:
-        """The limit called ``option`` for ``space``.
+        """Return the limit called ``option`` for ``space``.
 
         Raises:
-            APIUsageError: It was not given, or is no positive integer.
+            APIUsageError: The limit was not given, or is not a positive integer.
         """
         limit = getattr(self, option)
         if type(limit) is not int or limit < 1:
@@ -62,12 +62,12 @@ class Limits:
 
 
 def is_variable(space: Space) -> bool:
-    """Check for samples of different sizes or kinds, for which a row has room for the largest."""
+    """Return whether samples have different sizes or types. Rows then have room for the largest."""
     return isinstance(space, Text | Sequence | Graph | OneOf)
 
 
 def children_of(space: Space) -> list[tuple[Hashable, str, Space]] | None:
-    """Key, field name and space of everything in a Dict or Tuple; None for any other space."""
+    """Return key, field name and space of everything in a Dict or Tuple, or None for any other space."""
     if isinstance(space, Dict):
         return [(key, str(key) or f"f{place}", child) for place, (key, child) in enumerate(space.spaces.items())]
     if isinstance(space, Tuple):
@@ -76,10 +76,10 @@ def children_of(space: Space) -> list[tuple[Hashable, str, Space]] | None:
 
 
 def dtype_of(name: str, space: Space, limits: Limits, batch: Shape = ()) -> Dtype:
-    """The dtype of ``batch`` samples of ``space``: a batch of structures is a structure of arrays.
+    """Return the dtype of ``batch`` samples of ``space``. A batch of structures is a structure of arrays.
 
     Raises:
-        APIUsageError: A space of an unknown kind, or without the limit that it needs.
+        APIUsageError: The space has an unknown type, or needs a limit that was not given.
     """
     children = children_of(space)
     if children is not None:
@@ -95,7 +95,7 @@ def _variable_fields(name: str, space: Space, limits: Limits, batch: Shape) -> l
     count = np.dtype((COUNT, batch))
     if isinstance(space, Text):
         code = np.min_scalar_type(max(map(ord, space.character_set), default=0))
-        code = code if code.itemsize == 1 else COUNT  # torch does little with other unsigned integers
+        code = code if code.itemsize == 1 else COUNT  # torch hardly supports other unsigned integers
         return [("length", count), ("codes", np.dtype((code, (*batch, space.max_length))))]
     if isinstance(space, Sequence):
         items = (*batch, limits.get("max_length", name, space))
@@ -135,7 +135,7 @@ def _element_dtype(name: str, space: Space) -> Dtype:
 
 
 def bounds_of(space: Any) -> tuple[Array, Array]:
-    """Lowest and highest values of a Box, Discrete, MultiDiscrete or MultiBinary."""
+    """Return the lowest and highest values of a Box, Discrete, MultiDiscrete or MultiBinary."""
     if isinstance(space, Box):
         return space.low, space.high
     if isinstance(space, Discrete):
@@ -146,10 +146,10 @@ def bounds_of(space: Any) -> tuple[Array, Array]:
 
 
 def value_bounds(space: Any, limits: Limits, is_padded: bool = False) -> Any:
-    """Lowest and highest number of every array of ``dtype_of``, as ``(low, high)`` in dicts by field.
+    """Return the lowest and highest value of every array of ``dtype_of``, as ``(low, high)`` in dicts by field.
 
-    An array without elements has None. Where there is room that a sample may leave zero
-    (``is_padded``), zero is within the bounds.
+    The value is None for an array without elements. If ``is_padded``, the bounds include zero, because samples may not
+    fill the array.
     """
     children = children_of(space)
     if children is not None:
@@ -180,7 +180,7 @@ def _graph_bounds(space: Graph, limits: Limits) -> dict[str, Any]:
 
 
 def check_keys(name: str, space: Space, sample: Any) -> None:
-    """Raise APIUsageError unless ``sample`` has the keys of ``space``, a Dict or Tuple, and no other."""
+    """Raise APIUsageError unless ``sample`` has exactly the keys of ``space``, a Dict or Tuple."""
     keys: list[Any]
     if isinstance(space, Dict) and isinstance(sample, dict) and sample.keys() == space.spaces.keys():
         return

@@ -1,4 +1,4 @@
-"""Base of emulated environments: flat spaces, rows of a batch, and the seed of the first episode."""
+"""Base class of emulated environments, with spaces, saved states and the seed of the first episode."""
 
 import dataclasses
 from typing import Any, Self, cast
@@ -19,7 +19,7 @@ OWN_STATE = ("rows", "progress", "first_seed", "own")
 
 
 class EmulatedEnv(EmulatedRows, RowArrays):
-    """State that Gymnasium's and PettingZoo's emulated environments have alike."""
+    """State and methods common to emulated Gymnasium and PettingZoo environments."""
 
     env: Any
     observation_layout: Layout
@@ -27,46 +27,46 @@ class EmulatedEnv(EmulatedRows, RowArrays):
     single_observation_space: Box
     single_action_space: Space
     _first_seed: int | None = None
-    _has_begun = False  # an episode
+    _has_begun = False  # True after the first reset
     _limits: Limits
     _made_with: frozenset[str]
 
-    def _copied_as(self, base: type[Any]) -> tuple[Any, ...]:
-        """Recipe for copy and pickle: an environment with rows of its own, around a copy of the wrapped one.
+    def _reduce_as(self, base: type[Any]) -> tuple[Any, ...]:
+        """Return the arguments of copy and pickle: an environment with its own rows, around a copy of the wrapped one.
 
         Args:
-            base: Class whose ``__init__`` makes it; those of subclasses may take other arguments.
+            base: Class whose ``__init__`` creates it. The ``__init__`` of subclasses may take other arguments.
 
         Raises:
-            APIUsageError: The wrapped environment is copied by making another, and its game is no plain data.
+            APIUsageError: Copying the wrapped environment would create a new one, and its state is not plain data.
         """
-        game = None
+        saved_env = None
         if self._has_begun and not state.may_pickle(self):
             saved = state.save(f"a copy of {type(self).__name__}", self, {"env": self.env}, allow_pickle=False)
-            game = getattr(self.env.unwrapped, "spec", None), saved
-        return _remake, (type(self), base, self.env, self._limits), (*self._own_state(), game)
+            saved_env = getattr(self.env.unwrapped, "spec", None), saved
+        return _remake, (type(self), base, self.env, self._limits), (*self._own_state(), saved_env)
 
     def __setstate__(self, copied: tuple[Any, ...]) -> None:
-        """Take the state of ``_copied_as``."""
-        *own_state, game = copied
-        self._take(*own_state)
-        if game is not None:
-            spec, saved = game
+        """Restore the state of ``_reduce_as``."""
+        *own_state, saved_env = copied
+        self._set_own_state(*own_state)
+        if saved_env is not None:
+            spec, saved = saved_env
             if spec is not None:
                 self.env.unwrapped.spec = spec
-            self.env.reset()  # which makes what the game is loaded into
+            self.env.reset()  # creates the objects that the state is loaded into
             where = f"a copy of {type(self).__name__}"
             self.env = state.load(where, self, saved, {"env": self.env}, allow_pickle=False)["env"]
 
     def _own_state(self) -> tuple[Any, ...]:
-        """Everything but the wrapped environment: rows, progress, seed of the first episode, attributes of users."""
+        """Return rows, progress, seed of the first episode and user attributes, without the wrapped environment."""
         own = {name: value for name, value in vars(self).items() if name not in self._made_with}
         return {name: getattr(self, name).copy() for name in ARRAYS}, self._progress(), self._first_seed, own
 
-    def _take(
+    def _set_own_state(
         self, rows: dict[str, Array], progress: tuple[Any, ...], first_seed: int | None, own: dict[str, Any]
     ) -> None:
-        """Take what ``_own_state`` returned."""
+        """Restore the return value of ``_own_state``."""
         self._first_seed = first_seed
         for name, array in rows.items():
             getattr(self, name)[...] = array
@@ -75,36 +75,37 @@ class EmulatedEnv(EmulatedRows, RowArrays):
             setattr(self, name, value)
 
     def save_state(self, allow_pickle: bool = True) -> bytes:
-        """State as bytes, from which ``load_state`` goes on to the same observations and rewards.
+        """Return the state as bytes. After ``load_state``, the environment returns the same observations and rewards.
 
-        Random generators, wrappers and rows are part of it; what lies in global variables is not. An environment that
-        has ``save_state()`` and ``load_state(state)`` itself is asked for its state.
+        The state includes random generators, wrappers and rows, but not global variables. If an environment defines
+        ``save_state()`` and ``load_state(state)`` itself, they are used.
 
         Args:
-            allow_pickle: Pickle an environment that is more than numbers, texts, arrays and objects of its packages.
+            allow_pickle: Pickle an environment that is not plain data (numbers, strings, arrays, and objects of classes
+                from its packages).
 
         Raises:
-            APIUsageError: It is neither plain data, nor can it be pickled.
+            APIUsageError: The environment is not plain data and cannot be pickled.
         """
         return state.save(f"{type(self).__name__}.save_state", self, self._contents(), allow_pickle)
 
     def load_state(self, saved: bytes, allow_pickle: bool = False) -> Array:
-        """Go on from where an environment was that ``save_state`` saved, here or in another process.
+        """Restore a state of ``save_state``, possibly from another process.
 
         Args:
-            saved: Of an environment that was made alike.
-            allow_pickle: Load pickles too, which may execute anything: only if you know who made them.
+            saved: State of an environment that was created in the same way.
+            allow_pickle: Also load pickles, which can execute arbitrary code. Use it only for states that you trust.
 
         Returns:
             observations ``(num_agents, *shape)``.
 
         Raises:
-            APIUsageError: The state is damaged, is a pickle that is not allowed, or is of another environment, of other
-                versions, settings or spaces. Nothing is changed then.
+            APIUsageError: The state is damaged, is a pickle although ``allow_pickle`` is False, or comes from a
+                different environment, version, setting or space. In this case nothing is changed.
         """
         where = f"{type(self).__name__}.load_state"
         contents = state.load(where, self, saved, self._contents(), allow_pickle)
-        self._take(*(contents[name] for name in OWN_STATE))
+        self._set_own_state(*(contents[name] for name in OWN_STATE))
         if contents["env"] is not self.env:
             self.env = contents["env"]
         return self.observations
@@ -113,7 +114,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         return {"env": self.env, **dict(zip(OWN_STATE, self._own_state(), strict=True))}
 
     def _flatten(self, observation_space: Space, action_space: Space, limits: Limits) -> tuple[Layout, Layout]:
-        """Set the spaces of one agent and the attributes that describe them; return the layouts of both."""
+        """Set the spaces of one agent and the attributes that describe them, and return both layouts."""
         self._limits = limits
         observations, actions = observation_layout(observation_space, limits), action_layout(action_space)
         self.single_observation_space = cast(Box, observations.flat_space)
@@ -126,7 +127,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         return observations, actions
 
     def _reset_wrapped(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:
-        """Reset the wrapped environment, without a ``seed`` by that of the constructor, once."""
+        """Reset the wrapped environment. The first reset without a ``seed`` uses the one of the constructor."""
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
@@ -135,10 +136,10 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         return two_values(self.env, self.env.reset(seed=seed, options=options))
 
     def notify(self) -> None:
-        """Hear of ``vecenv.notify()``: call ``notify()`` of the wrapped environment, past wrappers that have none.
+        """Call ``notify()`` of the wrapped environment, skipping wrappers that do not define it.
 
         Raises:
-            NotImplementedError: It has none.
+            NotImplementedError: The wrapped environment does not define it.
         """
         env = self.env
         while not hasattr(env, "notify") and hasattr(env, "env"):
@@ -149,7 +150,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
 
     @property
     def driver_env(self) -> Self:
-        """Itself, as the environment that describes the batch."""
+        """This environment, for compatibility with ``VectorEnv``."""
         return self
 
 

@@ -1,4 +1,4 @@
-"""Gymnasium environments with any spaces, seen as one flat observation and one simple action."""
+"""Gymnasium environments with any spaces as environments with one flat observation and one simple action."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,40 +17,39 @@ __all__ = ["GymnasiumPufferEnv"]
 
 
 class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
-    """Gymnasium environment with flat spaces around one with any spaces.
+    """Gymnasium environment with flat spaces around an environment with any spaces.
 
     ``step`` and ``done`` are compiled (``_steps.pyx``).
 
-    Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
-    a batch. When ``buf`` is given, as by the vector layer, ``reset`` and ``step`` return a view of
-    that row, which shows the newest observation only. Otherwise each returns an array of its own,
-    so that wrappers and learners may keep what they get, as of any Gymnasium environment.
+    The arrays ``observations``, ``rewards`` and so on are one row of a batch. If ``buf`` is given, as in vector
+    environments, ``reset`` and ``step`` return a view of this row, which later steps overwrite. Otherwise each returns
+    its own array, which wrappers and learners may keep, as with any Gymnasium environment.
 
-    ``gymnasium.make(env.spec)`` makes it again, with arrays of its own.
+    ``gymnasium.make(env.spec)`` creates the environment again, with its own arrays.
 
     Attributes:
-        emulated: ``observation_dtype`` (of the flat row), ``emulated_observation_dtype``
-            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them, and
-            ``observation_bounds``, the lowest and highest number of each array, in dicts by field.
-        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
-            dtype of the elements when the space has no fields.
-        is_obs_emulated: Whether the observation space is another than the environment's.
-        is_atn_emulated: Whether the action space is.
+        emulated: Dict with ``observation_dtype`` (of the flat row) and ``emulated_observation_dtype`` (structured) for
+            ``pufferlib.pytorch.nativize_dtype``, and ``observation_bounds``, the lowest and highest value of each
+            array, in dicts by field.
+        obs_dtype: Structured dtype. ``flat.view(env.obs_dtype)`` restores the fields. If the space has no fields, the
+            dtype of its elements.
+        is_obs_emulated: Whether the observation space differs from the wrapped environment's.
+        is_atn_emulated: Whether the action space differs from the wrapped environment's.
 
     Args:
-        env: The environment to wrap, or
-        env_creator: a function that makes it, with
-        env_args: its positional arguments and
-        env_kwargs: its keyword arguments.
-        buf: Arrays to write into, with one row; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none; None: no two environments play alike.
-        max_length: The most items of a Sequence in an observation.
-        max_nodes: The most nodes of a Graph,
-        max_edges: and its most edges.
+        env: Environment to wrap. Pass either this or ``env_creator``.
+        env_creator: Function that creates the environment.
+        env_args: Positional arguments of ``env_creator``.
+        env_kwargs: Keyword arguments of ``env_creator``.
+        buf: Arrays to write into, with one row. None allocates new ones.
+        seed: Seed of the first ``reset``, if that is called without a seed. With None, every environment plays
+            differently.
+        max_length: Largest number of items of a Sequence in an observation.
+        max_nodes: Largest number of nodes of a Graph.
+        max_edges: Largest number of edges of a Graph.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator``, or a space that cannot be
-            emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, or a space cannot be emulated.
     """
 
     num_agents = 1
@@ -79,10 +78,10 @@ class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, An
         self._made_with = frozenset(vars(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Recipe for copy and pickle, which the wrapped environment must allow too."""
-        return self._copied_as(GymnasiumPufferEnv)
+        """Return the arguments of copy and pickle, which the wrapped environment must support too."""
+        return self._reduce_as(GymnasiumPufferEnv)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Start an episode. Returns the flat observation, a view of its row if that is given, and the info."""
+        """Start an episode. Return the flat observation, a view of its row if ``buf`` was given, and the info."""
         observation, info = self._reset_wrapped(seed, options)
         return self._begin(observation), info

@@ -1,4 +1,4 @@
-"""Layout of a nested space in one flat row: a table of its leaves, computed once per space."""
+"""Layout of a nested space in one flat row, as a table of leaves that is computed once per space."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Layout:
     """Layout of samples of ``space`` in flat rows of ``flat_space``.
 
     Attributes:
-        name: What is laid out: "observation" or "action".
-        space: As the environment defines it.
-        flat_space: As the learner sees it.
-        dtype: Of one row: structured, so that ``flat.view(dtype)`` restores the fields, or, when
-            ``space`` has no fields, an element dtype with a shape.
-        leaves: In the order of the row.
-        limits: How large its Sequences and Graphs may be.
+        name: Kind of the samples, "observation" or "action".
+        space: Space of the environment.
+        flat_space: Space that the learner sees.
+        dtype: Dtype of one row. Structured if ``space`` has fields, so that ``flat.view(dtype)`` restores them.
+            Otherwise an element dtype with a shape.
+        leaves: Leaves in the order of the row.
+        limits: Size limits of Sequences and Graphs.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def emulated(self) -> dict[str, Any]:
-        """Attributes of emulated environments about their observations (see ``GymnasiumPufferEnv``)."""
+        """Value of ``emulated`` for emulated environments. See ``GymnasiumPufferEnv``."""
         return {
             "observation_dtype": np.dtype(self.flat_space.dtype),
             "emulated_observation_dtype": self.dtype,
@@ -54,14 +54,14 @@ class Layout:
 
     @property
     def is_emulated(self) -> bool:
-        """True if the learner sees another space than the environment's."""
+        """Whether the learner sees a different space than the environment's."""
         return self.flat_space is not self.space
 
     def check(self, sample: Any) -> None:
-        """Raise unless ``sample`` has exactly the leaves of the space, each within its bounds.
+        """Check that ``sample`` has exactly the leaves of the space, each within its bounds.
 
         Raises:
-            APIUsageError: Names the first leaf that differs, what it must be and what it is.
+            APIUsageError: A leaf differs. The message names the first one, what was expected and what was found.
         """
         _check_keys(self.name, self.space, sample)
         for leaf in self.leaves:
@@ -72,23 +72,23 @@ class Layout:
 
 
 def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
-    """The layout of observations.
+    """Return the layout of observations.
 
-    A Box stays as it is. Anything else becomes a one-dimensional Box: of the elements when all
-    leaves are arrays of one dtype, otherwise of uint8 bytes, in which each leaf is aligned to its
-    dtype. Leaves without elements leave one byte, which is 0, so that rows can be viewed as their fields.
+    A Box is unchanged. Any other space becomes a one-dimensional Box. It has the elements of the leaves if all of them
+    are arrays of one dtype. Otherwise it has uint8 bytes, in which each leaf is aligned to its dtype. A space without
+    elements has one byte, which is 0, so that rows can be viewed as their fields.
 
     Args:
-        space: Of the environment.
-        limits: How large the Sequences and Graphs in it may be.
+        space: Observation space of the environment.
+        limits: Size limits of Sequences and Graphs.
 
     Raises:
-        APIUsageError: A space of an unknown kind, or without the limit that it needs.
+        APIUsageError: The space has an unknown type, or needs a limit that was not given.
     """
     dtype, leaves = _table("observation", space, limits)
     if isinstance(space, Box):
         return Layout("observation", space, space, dtype, leaves, limits)
-    if dtype.names and not dtype.itemsize:  # numpy has no views as elements of no bytes
+    if dtype.names and not dtype.itemsize:  # numpy cannot view a row as elements of 0 bytes
         formats, offsets = [dtype[name] for name in dtype.names], [0] * len(dtype.names)
         dtype = np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": 1})
     elif len({leaf.dtype for leaf in leaves}) == 1 and leaves[0].dtype.names is None:
@@ -100,17 +100,17 @@ def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
 
 
 def action_layout(space: Space) -> Layout:
-    """The layout of actions.
+    """Return the layout of actions.
 
-    Box, Discrete and MultiDiscrete stay as they are. A nested space becomes one flat vector of all
-    its leaves: a MultiDiscrete when each has finitely many values (Discrete, MultiDiscrete,
-    MultiBinary, a bounded Box of integers), a Box when each is a Box of reals. A OneOf adds the
-    index of the option before the leaves of all options, of which the chosen one counts. A Text is
-    its length and as many characters as it may have, of which so many count; each is a number that
-    says which of the allowed ones, sorted by their code.
+    Box, Discrete and MultiDiscrete are unchanged. A nested space becomes one flat vector of all its leaves. It is a
+    MultiDiscrete if each leaf has finitely many values (Discrete, MultiDiscrete, MultiBinary, or a bounded Box of
+    integers), and a Box if each leaf is a Box of floats. A OneOf becomes the index of the option, followed by the
+    leaves of all options, of which only the chosen option is used. A Text becomes its length, followed by as many
+    characters as it may have, of which only this number is used. Each character is an index into the allowed
+    characters, sorted by their code.
 
     Raises:
-        APIUsageError: A Sequence or Graph; leaves of both kinds; integers beyond int32.
+        APIUsageError: The space contains a Sequence or Graph, leaves of both kinds, or integers beyond int32.
     """
     leaves = tuple(_action_leaves("action", space))
     if not leaves:
@@ -130,11 +130,11 @@ def action_layout(space: Space) -> Layout:
 
 
 def _check_finite(leaf: Leaf) -> None:
-    """Raise unless ``leaf``, one of discrete ones, has finitely many values, which int32 can hold."""
+    """Raise unless ``leaf`` has finitely many values that fit into int32. All leaves of its space are discrete."""
     if leaf.dtype.kind == "f":
         raise APIUsageError(
             f"emulation: {leaf.name} is {leaf.space} beside discrete leaves, and a learner has one kind of actions; "
-            "split its range into steps, or make all leaves Boxes of reals"
+            "split its range into steps, or make all leaves Boxes of floats"
         )
     int32 = np.iinfo(np.int32)
     if np.any(leaf.bounds[0] < int32.min) or np.any(leaf.bounds[1] > int32.max):
@@ -142,7 +142,7 @@ def _check_finite(leaf: Leaf) -> None:
 
 
 def _action_leaves(name: str, space: Space) -> Iterator[Leaf]:
-    """The leaves in the order in which the flat vector has them; each at offset 0, for there is no row."""
+    """Yield the leaves in the order of the flat vector. Their offsets are 0, because actions have no byte layout."""
     if isinstance(space, OneOf):
         yield Leaf(f"{name}.index", (), Discrete(len(space.spaces)), np.dtype(np.int32), (), 0)
         for index, child in enumerate(space.spaces):
@@ -180,7 +180,7 @@ def _dtype(name: str, space: Space, limits: Limits) -> Dtype:
         return dtype_of(name, space, limits)
     except APIUsageError:
         raise
-    except ValueError as error:  # numpy: two keys that look alike as strings
+    except ValueError as error:  # numpy: two keys with the same string representation
         raise APIUsageError(f"emulation: {name} space {space} has unusable keys: {error}; rename them") from None
 
 
@@ -201,7 +201,7 @@ def _walk(
 
 
 def _joint_bounds(leaves: tuple[Leaf, ...]) -> tuple[Array, Array]:
-    """The bounds of all elements of all leaves in their order."""
+    """Return the bounds of all elements of all leaves, in order."""
     bounds = [leaf.bounds for leaf in leaves]
     return np.concatenate([low.ravel() for low, _ in bounds]), np.concatenate([high.ravel() for _, high in bounds])
 

@@ -1,4 +1,4 @@
-"""One array inside a nested sample, and the conversion of the environment's values to it."""
+"""Single array inside a nested sample, and the conversion of the environment's values to it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
 
 
-ROUNDINGS = 16  # steps of the dtype's precision
+ROUNDINGS = 16  # tolerance in units of the dtype's precision
 
 
 def rounded_bounds(low: Array, high: Array, dtype: Dtype) -> tuple[Array, Array]:
-    """Return bounds of reals with room for numbers that are outside by rounding alone; other bounds as they are."""
+    """Return float bounds with a tolerance for rounding. Bounds of other dtypes are returned unchanged."""
     if dtype.kind != "f":
         return low, high
     sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (low, high)]
@@ -34,15 +34,15 @@ def rounded_bounds(low: Array, high: Array, dtype: Dtype) -> tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Leaf:
-    """One array inside a nested sample.
+    """Single array inside a nested sample.
 
     Attributes:
-        name: How messages call it, such as ``observation['map'][0]``.
-        path: The keys and indices that lead to it from the top.
-        space: Its space, which is neither a Dict nor a Tuple.
-        dtype: Of its elements in the row; a structure where the space varies in size.
-        shape: Of its array in the row; () for a Discrete, and for a structure.
-        offset: Bytes from the start of the row.
+        name: Name in messages, such as ``observation['map'][0]``.
+        path: Keys and indices that lead to it from the top.
+        space: Space of the array, neither a Dict nor a Tuple.
+        dtype: Dtype of its elements in the row. Structured if the space varies in size.
+        shape: Shape of the array in the row. () for a Discrete and for a structured dtype.
+        offset: Offset in bytes from the start of the row.
     """
 
     name: str
@@ -59,23 +59,23 @@ class Leaf:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes in the row."""
+        """Number of bytes in the row."""
         return self.count * self.dtype.itemsize
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest allowed values, both of ``shape``."""
+        """Lowest and highest allowed values, each with shape ``shape``."""
         low, high = bounds_of(self.space)
         return np.broadcast_to(low, self.shape), np.broadcast_to(high, self.shape)
 
     def convert(self, value: Any) -> Array:
-        """``value`` as a C-contiguous array of ``shape`` and ``dtype``.
+        """Convert ``value`` to a C-contiguous array of ``shape`` and ``dtype``.
 
-        Integers may become narrower or real, and reals may lose precision; a value that would
-        become another one (an overflow, a fraction cut off) is refused.
+        Integers may be narrowed or become floats, and floats may lose precision. Values that would change otherwise, by
+        overflow or truncation of a fraction, are rejected.
 
         Raises:
-            APIUsageError: Another shape, or values that the dtype cannot hold.
+            APIUsageError: The shape is wrong, or the dtype cannot hold the values.
         """
         try:
             array = np.asarray(value)
@@ -86,15 +86,15 @@ class Leaf:
         if array.shape != self.shape:
             several = f"; {SEVERAL_AGENTS}" if self.shape and array.shape[1:] == self.shape else ""
             raise self.error(f"shape {self.shape}", f"shape {array.shape}{several}")
-        is_integer = self.dtype.kind in "iub" and not isinstance(self.space, MultiBinary)  # np.zeros(n) is in its space
+        is_integer = self.dtype.kind in "iub" and not isinstance(self.space, MultiBinary)  # MultiBinary allows floats
         allowed = "iub" if is_integer else "iubf"
         if array.dtype.kind not in allowed:
             raise self.error(f"dtype {self.dtype}", f"dtype {array.dtype}")
-        with np.errstate(over="ignore", invalid="ignore"):  # what changes is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # changed values are rejected below
             converted = array.astype(self.dtype, order="C")
         if self.dtype.kind in "iub":
             is_same = np.array_equal(converted, array)
-        else:  # losing precision is all right, becoming infinite is not
+        else:  # losing precision is allowed, becoming infinite is not
             is_same = array.dtype == self.dtype or not np.any(np.isinf(converted) & np.isfinite(array))
         if not is_same:
             raise self.error(f"values that {self.dtype} can hold", f"{array.min()} to {array.max()}")
@@ -103,7 +103,7 @@ class Leaf:
     def check(self, value: Any) -> None:
         """Raise APIUsageError unless ``value`` has the right shape and dtype and is within bounds.
 
-        Reals may leave the bounds by rounding.
+        Floats may exceed the bounds by rounding.
         """
         array = self.convert(value)
         low, high = rounded_bounds(*self.bounds, self.dtype)
@@ -111,7 +111,7 @@ class Leaf:
             raise self.error(f"values in {self.space}", f"{array.min()} to {array.max()}")
 
     def error(self, expected: str, got: str) -> APIUsageError:
-        """The error for a value of this leaf that is not as its space says."""
+        """Return the error for a value that does not match the space."""
         return APIUsageError(
             f"emulation: {self.name} must have {expected}, got {got}; "
             f"let the environment and its space {self.space} agree"

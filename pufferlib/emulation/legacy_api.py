@@ -1,8 +1,8 @@
-"""Adapters for environments of the APIs before Gymnasium, without importing the packages that they came from.
+"""Adapters for environments of APIs before Gymnasium, without importing their packages.
 
-Old environments and their spaces are recognised by their attributes (``n``, ``nvec``, ``low`` and
-``high``, ``spaces``) and by the values that ``reset`` and ``step`` return. Environments of today whose
-``reset`` takes no ``seed`` or no ``options`` get one that takes both.
+Old environments and their spaces are recognized by their attributes (``n``, ``nvec``, ``low`` and
+``high``, ``spaces``) and by the values that ``reset`` and ``step`` return. Current environments whose
+``reset`` takes no ``seed`` or no ``options`` are wrapped so that it takes both.
 """
 
 import inspect
@@ -27,12 +27,12 @@ PerAgent = dict[Any, Any]
 
 
 def converted(env: Any) -> Any:
-    """``env`` as a Gymnasium or PettingZoo environment whose ``reset`` takes ``seed`` and ``options``.
+    """Convert ``env`` to a Gymnasium or PettingZoo environment whose ``reset`` takes ``seed`` and ``options``.
 
-    It is returned as it is if it is one already, or none of any API.
+    An environment that already conforms, or has no known API, is returned unchanged.
 
     Raises:
-        APIUsageError: A turn-based environment does not say that it can be made parallel.
+        APIUsageError: A turn-based environment is not marked as parallelizable.
     """
     if isinstance(env, AECEnv):
         metadata = getattr(env, "metadata", None) or {}
@@ -56,27 +56,27 @@ def converted(env: Any) -> Any:
 
 
 def _is_vector(env: Any) -> bool:
-    """Check for several environments in one. Wrappers of gym around a single one have ``num_envs`` 1 too."""
+    """Return whether ``env`` is a vector environment. Some gym wrappers of a single one have ``num_envs`` 1 too."""
     is_marked = any(hasattr(env, name) for name in ("single_observation_space", "step_async"))
     return is_marked or bool(getattr(env, "is_vector_env", False)) or getattr(env, "num_envs", 1) != 1
 
 
 class GymToGymnasium(gymnasium.Env[Any, Any]):
-    """An environment of the gym API, of any version, as one of Gymnasium.
+    """Gymnasium environment around an environment of any version of the gym API.
 
-    ``step`` may return four values (``info["TimeLimit.truncated"]`` tells a time limit from an end)
-    or five, ``reset`` an observation with or without an info; ``reset`` may take a ``seed`` or not,
-    in which case the method ``seed`` is called. Spaces become Gymnasium's.
+    ``step`` may return four values (``info["TimeLimit.truncated"]`` marks a time limit) or five. ``reset`` may return
+    an observation with or without an info. If ``reset`` takes no ``seed``, the method ``seed`` is called. Spaces are
+    converted to Gymnasium's.
 
     Attributes:
-        env: The old environment.
+        env: Old environment.
 
     Args:
-        env: The old environment.
-        render_mode: What to ask of its ``render`` if that takes a ``mode``; None takes "rgb_array".
+        env: Old environment.
+        render_mode: Mode passed to ``render`` if that takes a ``mode``. None passes "rgb_array".
 
     Raises:
-        APIUsageError: A space of an unknown kind.
+        APIUsageError: A space has an unknown type.
     """
 
     def __init__(self, env: Any, render_mode: str | None = None) -> None:
@@ -89,16 +89,16 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
         self._reset = _Reset(env)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        """Start an episode. If the environment cannot be seeded, the seed is ignored with a warning."""
         super().reset(seed=seed)
         outcome = self._reset(seed, options)
         has_info = isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)
-        if has_info and not self.observation_space.contains(outcome):  # a Tuple may look like one
+        if has_info and not self.observation_space.contains(outcome):  # a Tuple observation may look like a pair
             return outcome[0], outcome[1]
         return outcome, {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """Act once."""
+        """Take one step."""
         observation, reward, *ends, info = _outcome(self, self.env.step(action))
         info = info or {}
         if len(ends) == 2:
@@ -116,19 +116,19 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
 
 
 class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """A parallel environment of PettingZoo before 1.23 as one of today.
+    """PettingZoo parallel environment around one of PettingZoo before 1.23.
 
-    ``step`` may return four values (nobody is truncated) or five, ``reset`` the observations with
-    or without the infos. Spaces become Gymnasium's.
+    ``step`` may return four values (no truncations) or five. ``reset`` may return the observations with or without
+    infos. Spaces are converted to Gymnasium's.
 
     Attributes:
-        env: The old environment.
+        env: Old environment.
 
     Args:
-        env: The old environment.
+        env: Old environment.
 
     Raises:
-        APIUsageError: A space of an unknown kind.
+        APIUsageError: A space has an unknown type.
     """
 
     def __init__(self, env: Any) -> None:
@@ -142,25 +142,25 @@ class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[mi
 
     @property
     def agents(self) -> list[Any]:
-        """Agents that take part at present."""
+        """Agents that currently take part."""
         return list(self.env.agents)
 
     def observation_space(self, agent: Any) -> Space:
-        """Observation space of ``agent``."""
+        """Return the observation space of ``agent``."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: Any) -> Space:
-        """Action space of ``agent``."""
+        """Return the action space of ``agent``."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        """Start an episode. If the environment cannot be seeded, the seed is ignored with a warning."""
         outcome = self._reset(seed, options)
         observations, infos = outcome if isinstance(outcome, tuple) else (outcome, {})
         return observations, {agent: infos.get(agent, {}) for agent in observations}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act once with every living agent."""
+        """Take one step with every living agent."""
         outcome = _outcome(self, self.env.step(actions))
         observations, rewards, terminations, *truncations, infos = outcome
         truncated = truncations[0] if truncations else dict.fromkeys(rewards, False)
@@ -176,10 +176,10 @@ class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[mi
 
 
 class SeedableEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A Gymnasium environment whose ``reset`` lacks ``seed`` or ``options``, as one that takes both.
+    """Gymnasium environment around one whose ``reset`` does not take ``seed`` or ``options``.
 
-    A seed goes to where the environment draws from as far as one can tell: the argument, its method
-    ``seed``, or ``np_random``. Options that it does not take are an error.
+    The seed is passed to the environment's ``reset`` if that takes it, to its method ``seed``, or to ``np_random``.
+    Options that ``reset`` does not take are an error.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -193,9 +193,9 @@ class SeedableEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class SeedableParallelEnv(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
-    """``SeedableEnv`` for a parallel environment of PettingZoo, which has no ``np_random``.
+    """``SeedableEnv`` for a PettingZoo parallel environment, which has no ``np_random``.
 
-    Spaces may also be attributes of the environment, see ``agent_space``.
+    Spaces may also be attributes of the environment. See ``agent_space``.
     """
 
     def __init__(self, env: Any) -> None:
@@ -203,20 +203,20 @@ class SeedableParallelEnv(BaseParallelWrapper):  # type: ignore[misc]  # petting
         self._reset = _Reset(env)
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> Any:
-        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        """Start an episode. If the environment cannot be seeded, the seed is ignored with a warning."""
         return self._reset(seed, options)
 
     def observation_space(self, agent: Any) -> Space:
-        """Observation space of ``agent``."""
+        """Return the observation space of ``agent``."""
         return agent_space(self.env, "observation", agent)
 
     def action_space(self, agent: Any) -> Space:
-        """Action space of ``agent``."""
+        """Return the action space of ``agent``."""
         return agent_space(self.env, "action", agent)
 
 
 class SeedableAECEnv(BaseWrapper):  # type: ignore[misc]
-    """``SeedableParallelEnv`` for a turn-based environment (AEC); also one without ``render_mode``."""
+    """``SeedableParallelEnv`` for a turn-based environment (AEC), which may lack ``render_mode``."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -224,17 +224,17 @@ class SeedableAECEnv(BaseWrapper):  # type: ignore[misc]
         self._reset = _Reset(env)
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> None:
-        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        """Start an episode. If the environment cannot be seeded, the seed is ignored with a warning."""
         self._reset(seed, options)
 
 
 class _Reset:
-    """``reset`` of an environment, whether it takes a seed or options or neither."""
+    """Call of an environment's ``reset``, with or without seed and options."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
         names = _parameters(env.reset)
-        if "kwargs" in names:  # a wrapper that hands on whatever it gets
+        if "kwargs" in names:  # a wrapper that passes all keywords on
             names = names - {"kwargs"} | _parameters(getattr(env, "unwrapped", env).reset)
         self._takes_any = "kwargs" in names
         self._takes_seed = "seed" in names
@@ -252,7 +252,7 @@ class _Reset:
         return self._env.reset(**kwargs)
 
     def _seed(self, seed: int) -> bool:
-        """Seed the environment by other means than ``reset``; False if ``reset`` takes the seed."""
+        """Seed the environment by other means than ``reset``. Return False if ``reset`` takes the seed."""
         if self._takes_seed:
             return False
         if callable(getattr(self._env, "seed", None)):
@@ -260,23 +260,23 @@ class _Reset:
         elif self._takes_any:
             return False
         elif isinstance(self._env, gymnasium.Env):
-            gymnasium.Env.reset(self._env.unwrapped, seed=seed)  # which does no more than seed np_random
+            gymnasium.Env.reset(self._env.unwrapped, seed=seed)  # only seeds np_random
         else:
             warnings.warn(f"{self._env} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=4)
         return True
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
-    """Names of the parameters of ``function``; "kwargs" if it takes any keyword."""
+    """Return the names of the parameters of ``function``, including "kwargs" if it takes any keyword."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # written in C: it does not say
+    except (TypeError, ValueError):  # written in C, without a signature
         return {"kwargs"}
     return {"kwargs" if p.kind is p.VAR_KEYWORD else p.name for p in parameters}
 
 
 def _outcome(wrapper: object, outcome: Any) -> tuple[Any, ...]:
-    """Return the values of ``step`` as a tuple; raise unless there are four or five."""
+    """Return the values of ``step`` as a tuple. Raise unless there are four or five."""
     if not isinstance(outcome, tuple | list) or len(outcome) not in (4, 5):
         raise APIUsageError(
             f"{type(wrapper).__name__}: step must return 4 values (observation, reward, done, info) or 5 (terminated "
@@ -296,7 +296,7 @@ def _spaces_of(env: Any, kind: str) -> dict[Any, Space]:
 
 
 def _has_space_methods(env: Any) -> bool:
-    """Check whether a parallel environment defines its spaces as today's PettingZoo asks."""
+    """Return whether a parallel environment defines its spaces by methods, as PettingZoo requires now."""
     return all(_is_own_method(getattr(env, f"{kind}_space", None), kind) for kind in ("observation", "action"))
 
 
@@ -305,13 +305,13 @@ def _is_own_method(space: Any, kind: str) -> bool:
 
 
 def agent_space(env: Any, kind: str, agent: Any) -> Space:
-    """Return the space of ``agent`` as one of Gymnasium.
+    """Return the space of ``agent`` as a Gymnasium space.
 
     ``observation_space`` of ``env`` may be a method, a dict by agent, a list in the order of ``possible_agents``, or
-    one space for all. Without it ``observation_spaces`` is read. Likewise for actions.
+    one space for all. If it is missing, ``observation_spaces`` is used. The same applies to actions.
 
     Raises:
-        APIUsageError: There is none.
+        APIUsageError: The environment defines no space for ``agent``.
     """
     agents = list(env.possible_agents)
     given: Any = getattr(env, f"{kind}_space", None)
@@ -333,10 +333,10 @@ def agent_space(env: Any, kind: str, agent: Any) -> Space:
 
 
 def new_space(name: str, space: Any) -> Space:
-    """``space`` as one of Gymnasium, seen from what it has.
+    """Convert ``space`` to a Gymnasium space, recognized by its attributes.
 
     Raises:
-        APIUsageError: It looks like no known kind.
+        APIUsageError: The type of the space is not recognized.
     """
     if isinstance(space, gymnasium.Space):
         return space
@@ -347,7 +347,7 @@ def new_space(name: str, space: Any) -> Space:
     if hasattr(space, "low") and hasattr(space, "high"):
         dtype = np.dtype(space.dtype or np.float32)
         return Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), space.shape, dtype.type)
-    if hasattr(space, "n"):  # of a MultiBinary it is the shape
+    if hasattr(space, "n"):  # for MultiBinary, n is the shape
         return (
             MultiBinary(space.n) if getattr(space, "shape", ()) else Discrete(space.n, start=getattr(space, "start", 0))
         )

@@ -1,4 +1,4 @@
-"""PettingZoo environments with any spaces and any number of living agents, as fixed flat rows."""
+"""PettingZoo environments with any spaces and number of living agents as environments with fixed flat rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -22,41 +22,42 @@ PerAgent = dict[Agent, Any]
 
 
 class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """Parallel environment with flat spaces and a fixed row for each agent, around one of PettingZoo.
+    """Parallel environment with flat spaces and a fixed row for each agent, around a PettingZoo environment.
 
     ``step``, ``done`` and ``agents`` are compiled (``_steps.pyx``).
 
-    Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
-    not there has a zero observation, reward 0 and mask False; its action is ignored. Its
-    ``terminals`` or ``truncations`` row is True only in the step in which it ended, in which its
-    mask is still True. When ``buf`` is given, as by the vector layer, the observations that
-    ``reset`` and ``step`` return are views of the rows, which show the newest ones only. Otherwise
-    they are arrays of their own, which wrappers and learners may keep.
+    Each agent of ``possible_agents`` has one row of the batch, in this order. An absent agent has a zero observation,
+    reward 0 and mask False, and its action is ignored. When an agent's episode ends, its ``terminals`` or
+    ``truncations`` row is True in this step only, and its mask is still True. If ``buf`` is given, as in vector
+    environments, the observations that ``reset`` and ``step`` return are views of the rows, which later steps
+    overwrite. Otherwise they are new arrays, which wrappers and learners may keep.
 
     Attributes:
-        emulated: ``observation_dtype`` (of the flat rows), ``emulated_observation_dtype``
-            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them, and
-            ``observation_bounds``, the lowest and highest number of each array, in dicts by field.
-        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
-            dtype of the elements when the space has no fields.
-        is_obs_emulated: Whether the observation space is another than the environment's.
-        is_atn_emulated: Whether the action space is.
-        agents: Those that act in the next step, in the order of ``possible_agents``.
+        emulated: Dict with ``observation_dtype`` (of the flat rows) and ``emulated_observation_dtype`` (structured) for
+            ``pufferlib.pytorch.nativize_dtype``, and ``observation_bounds``, the lowest and highest value of each
+            array, in dicts by field.
+        obs_dtype: Structured dtype. ``flat.view(env.obs_dtype)`` restores the fields. If the space has no fields, the
+            dtype of its elements.
+        is_obs_emulated: Whether the observation space differs from the wrapped environment's.
+        is_atn_emulated: Whether the action space differs from the wrapped environment's.
+        agents: Agents that act in the next step, in the order of ``possible_agents``.
 
     Args:
-        env: The environment to wrap, parallel or turn-based (AEC) if it can be made parallel, or
-        env_creator: a function that makes it, with
-        env_args: its positional arguments and
-        env_kwargs: its keyword arguments.
-        buf: Arrays to write into, with one row per possible agent; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none; None: no two environments play alike.
-        max_length: The most items of a Sequence in an observation.
-        max_nodes: The most nodes of a Graph,
-        max_edges: and its most edges.
+        env: Environment to wrap, parallel or turn-based (AEC) if it can be converted to parallel. Pass either this or
+            ``env_creator``.
+        env_creator: Function that creates the environment.
+        env_args: Positional arguments of ``env_creator``.
+        env_kwargs: Keyword arguments of ``env_creator``.
+        buf: Arrays to write into, with one row per possible agent. None allocates new ones.
+        seed: Seed of the first ``reset``, if that is called without a seed. With None, every environment plays
+            differently.
+        max_length: Largest number of items of a Sequence in an observation.
+        max_nodes: Largest number of nodes of a Graph.
+        max_edges: Largest number of edges of a Graph.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator``, no ``possible_agents``, or
-            spaces that differ between agents or cannot be emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, ``possible_agents`` is missing, or
+            spaces differ between agents or cannot be emulated.
     """
 
     def __init__(
@@ -87,26 +88,26 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
         self._made_with = frozenset(vars(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Recipe for copy and pickle, which the wrapped environment must allow too."""
-        return self._copied_as(PettingZooPufferEnv)
+        """Return the arguments of copy and pickle, which the wrapped environment must support too."""
+        return self._reduce_as(PettingZooPufferEnv)
 
     @property
     def num_agents(self) -> int:
-        """Number of possible agents, which is the number of rows."""
+        """Number of possible agents, equal to the number of rows."""
         return len(self.possible_agents)
 
     def observation_space(self, agent: Agent) -> Space:
-        """The flat space, which all agents share."""
+        """Return the flat observation space, which is the same for all agents."""
         self._row(agent)
         return self.single_observation_space
 
     def action_space(self, agent: Agent) -> Space:
-        """The flat action space, which all agents share."""
+        """Return the flat action space, which is the same for all agents."""
         self._row(agent)
         return self.single_action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start an episode. Returns a flat observation for every possible agent, and the infos."""
+        """Start an episode. Return a flat observation for every possible agent, and the infos."""
         observations, infos = self._reset_wrapped(seed, options)
         return self._begin(observations), infos
 
@@ -125,12 +126,12 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
         self.env.close()
 
     def state(self) -> Any:
-        """The global state of the wrapped environment."""
+        """Return the global state of the wrapped environment."""
         return self.env.state()
 
     @property
     def unwrapped(self) -> ParallelEnv[Agent, Any, Any]:
-        """The innermost environment."""
+        """Innermost environment."""
         return self.env.unwrapped
 
 
@@ -142,7 +143,7 @@ def _possible_agents(where: str, env: ParallelEnv[Agent, Any, Any]) -> list[Agen
 
 
 def _common_space(where: str, name: str, env: ParallelEnv[Agent, Any, Any]) -> Space:
-    """The space that all agents share."""
+    """Return the space that all agents share."""
     first, *others = env.possible_agents
     space_of: Callable[[Agent], Space] = getattr(env, f"{name}_space")
     space = space_of(first)

@@ -1,6 +1,6 @@
-"""Plain data: numbers, texts, arrays, random generators, and objects that are nothing but their attributes.
+"""Plain data: numbers, strings, arrays, random generators, and objects whose state is only their attributes.
 
-A ``PlainWriter`` makes trees of JSON and arrays of them; a ``PlainReader`` puts these back into objects made alike.
+``PlainWriter`` converts it to JSON trees and a buffer of arrays. ``PlainReader`` restores it into similar objects.
 """
 
 import functools
@@ -33,34 +33,34 @@ __all__ = [
 ATOMS = {bool, float, int, str, type(None)}
 SEQUENCES: dict[type, str] = {tuple: "tuple", list: "list", set: "set", frozenset: "frozenset"}
 BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
-# Methods by which environments save and load their state. The first are ours, and always called; others are often about
-# less than all of it, and called only where attributes do not tell it.
+# Methods that save and load an environment's state. The first pair is defined by pufferlib and always used. The others
+# often cover only a part of the state, so they are used only if the attributes are not plain data.
 OWN_METHODS = (("save_state", "load_state"), ("clone_state", "restore_state"), ("get_state", "set_state"))
 HEAD_BYTES = object.__basicsize__
-# Objects in objects: fewer than fill Python's stack, so that what is refused does not depend on the caller's.
+# Nesting limit, below Python's recursion limit, so that the result does not depend on the caller's stack.
 MAX_DEPTH = 150
 
 
 class NotPlainError(PufferError):
-    """Something is no plain data, or does not fit where it is to be put."""
+    """Error for something that is not plain data, or does not fit into the object to restore."""
 
 
 class HiddenStateError(NotPlainError):
-    """An object keeps some of its state to itself, so that no methods of its owner can save it either."""
+    """Error for an object with inaccessible state, which methods of its owner cannot save either."""
 
 
 def type_name(kind: type) -> str:
-    """Full name of a class."""
+    """Return the full name of a class."""
     return f"{getattr(kind, '__module__', '')}.{kind.__qualname__}"
 
 
 def class_of(value: Any) -> Any:
-    """Class of a value, whatever the value says that it is."""
+    """Return the actual class of a value, regardless of its ``__class__``."""
     return type(value)
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """Attributes of an object itself, those in slots too."""
+    """Return the attributes of an object itself, including those in slots."""
     found, kind = dict(getattr(value, "__dict__", {})), class_of(value)
     found.update({name: getattr(value, name) for name in slots_of(kind) if hasattr(value, name)})
     return found
@@ -68,7 +68,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 @functools.cache
 def own_methods(kind: Any) -> tuple[str, str] | None:
-    """Names of the methods of a class that save its state and load it; None without."""
+    """Return the names of the methods of a class that save and load its state, or None."""
     for save, load in OWN_METHODS:
         if _arguments(getattr(kind, save, None)) == 0 and _arguments(getattr(kind, load, None)) == 1:
             return save, load
@@ -76,7 +76,7 @@ def own_methods(kind: Any) -> tuple[str, str] | None:
 
 
 def _arguments(method: Any) -> int | None:
-    """Arguments that a method must be given; None if there is no such method."""
+    """Return the number of required arguments of a method, or None if there is no such method."""
     if not isinstance(method, types.FunctionType):
         return None
     _, *parameters = inspect.signature(method).parameters.values()
@@ -84,7 +84,7 @@ def _arguments(method: Any) -> int | None:
 
 
 def assign(found: Any, values: dict[str, Any], others: set[str]) -> None:
-    """Give ``found`` these attributes, past any ``__setattr__``, and take away ``others``."""
+    """Set attributes of ``found``, bypassing ``__setattr__``, and delete the attributes ``others``."""
     own = getattr(found, "__dict__", None)
     slots = slots_of(class_of(found))
     for name in others:
@@ -98,7 +98,7 @@ def assign(found: Any, values: dict[str, Any], others: set[str]) -> None:
 
 @functools.cache
 def slots_of(kind: Any) -> tuple[str, ...]:
-    """Names of the attributes in slots, as they are found from outside a class."""
+    """Return the names of the attributes in slots, with mangled private names."""
     names: list[str] = []
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
@@ -110,7 +110,7 @@ def slots_of(kind: Any) -> tuple[str, ...]:
 
 @functools.cache
 def is_all_seen(kind: Any) -> bool:
-    """True of classes whose objects are their attributes, and hold nothing in C beside them."""
+    """Return whether objects of a class have no state in C beyond their attributes."""
     pointers = (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0) + len(slots_of(kind))
     size = HEAD_BYTES + pointers * np.dtype(np.intp).itemsize
     is_python = kind.__flags__ & (1 << 9) and not isinstance(kind.__dict__.get("__new__"), types.BuiltinFunctionType)
@@ -118,7 +118,7 @@ def is_all_seen(kind: Any) -> bool:
 
 
 def held_by(value: Any) -> Iterator[Any]:
-    """Objects that a bound method, a partial or a closure holds."""
+    """Yield the objects that a bound method, a partial or a closure refers to."""
     if isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
     elif isinstance(value, types.FunctionType):

@@ -1,7 +1,7 @@
-"""Plain data put back into objects.
+"""Restoring of plain data into objects.
 
-Nothing that the data name is executed: environments and simulators are filled; other objects are made anew, of classes
-of the packages that the environment comes from, by ``object.__new__`` alone.
+The data never cause code to be executed. Environments and simulators are filled in place. Other objects are created
+with ``object.__new__`` alone, from classes in the packages of the environment.
 """
 
 import collections
@@ -36,16 +36,16 @@ DICTS: dict[str, Callable[[], Any]] = {
     "collections.OrderedDict": collections.OrderedDict,
     "collections.Counter": collections.Counter,
 }
-MISSING: Any = types.SimpleNamespace()  # in the place of an object that is not there
+MISSING: Any = types.SimpleNamespace()  # marks that there is no current object
 
 
 class PlainReader:
-    """Puts the trees of a ``PlainWriter`` back; nothing is changed before ``commit``.
+    """Reader of the trees of a ``PlainWriter``. Nothing is changed before ``commit``.
 
     Args:
-        buffers: Of the writer.
-        packages: Names of packages of whose classes objects may be made.
-        owners: Objects that are filled, as long as this reads; others are made anew.
+        buffers: Buffers of the writer.
+        packages: Names of packages whose classes may be instantiated.
+        owners: Objects to fill in place, which must stay alive. Other objects are created.
     """
 
     def __init__(self, buffers: memoryview, packages: set[str], owners: Iterable[Any]) -> None:
@@ -57,15 +57,15 @@ class PlainReader:
         self._writes: list[Callable[[], object]] = []
 
     def commit(self) -> None:
-        """Fill the objects."""
+        """Apply all changes."""
         for write in self._writes:
             write()
 
     def read(self, tree: Any, current: Any = MISSING, path: str = "") -> Any:
-        """The object of ``tree``: ``current`` where that is to be filled, or a new one.
+        """Return the object of ``tree``: ``current`` if it can be filled in place, or a new object.
 
         Raises:
-            NotPlainError: It fits neither.
+            NotPlainError: The tree does not fit.
         """
         if not isinstance(tree, list):
             return tree
@@ -80,8 +80,8 @@ class PlainReader:
         self._depth -= 1
         return found
 
-    def _note(self, number: int, found: Any) -> Any:
-        """Let ``found`` be what later references to ``number`` mean."""
+    def _register(self, number: int, found: Any) -> Any:
+        """Register ``found`` for later references to ``number``."""
         self._made[number] = found
         return found
 
@@ -137,19 +137,19 @@ class PlainReader:
         return self._made[number]
 
     def _list(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
-        found: list[Any] = self._note(number, [])
+        found: list[Any] = self._register(number, [])
         items = self._each(trees, current, path)
         self._writes.append(functools.partial(found.extend, items))
         return found
 
     def _set(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
-        found: set[Any] = self._note(number, set())
+        found: set[Any] = self._register(number, set())
         items = self._each(trees, MISSING, path)
         self._writes.append(functools.partial(found.update, items))
         return found
 
     def _deque(self, number: int, current: Any, path: str, maxlen: int | None, trees: list[Any]) -> Any:
-        found: collections.deque[Any] = self._note(number, collections.deque(maxlen=maxlen))
+        found: collections.deque[Any] = self._register(number, collections.deque(maxlen=maxlen))
         items = self._each(trees, current, path)
         self._writes.append(functools.partial(found.extend, items))
         return found
@@ -164,9 +164,9 @@ class PlainReader:
     def _dict(self, number: int, current: Any, path: str, name: str, items: list[Any]) -> Any:
         fits = current is not MISSING and type_name(type(current)) == name
         if name == "collections.defaultdict" and fits:
-            found = self._note(number, collections.defaultdict(current.default_factory))
+            found = self._register(number, collections.defaultdict(current.default_factory))
         elif name in DICTS:
-            found = self._note(number, DICTS[name]())
+            found = self._register(number, DICTS[name]())
         else:
             raise NotPlainError(f"{path} is of {name}, which cannot be made of plain data")
         pairs = []
@@ -200,20 +200,20 @@ class PlainReader:
             found.bit_generator.state = state
 
         kind = getattr(np.random, name)
-        return self._chance(number, tree, np.random.Generator(kind(0)), set_state)
+        return self._restore_generator(number, tree, np.random.Generator(kind(0)), set_state)
 
     def _random_state(self, number: int, current: Any, path: str, tree: Any) -> Any:
-        return self._chance(number, tree, np.random.RandomState(0), np.random.RandomState.set_state)
+        return self._restore_generator(number, tree, np.random.RandomState(0), np.random.RandomState.set_state)
 
     def _random(self, number: int, current: Any, path: str, tree: Any) -> Any:
-        return self._chance(number, tree, random.Random(0), random.Random.setstate)
+        return self._restore_generator(number, tree, random.Random(0), random.Random.setstate)
 
-    def _chance(self, number: int, tree: Any, found: Any, set_state: Callable[[Any, Any], None]) -> Any:
+    def _restore_generator(self, number: int, tree: Any, found: Any, set_state: Callable[[Any, Any], None]) -> Any:
         set_state(found, self._temporary(tree, ""))
-        return self._note(number, found)
+        return self._register(number, found)
 
     def _temporary(self, tree: Any, path: str) -> Any:
-        """A new object, filled at once."""
+        """Return a new object that is filled immediately."""
         writes, self._writes = self._writes, []
         found = self.read(tree, MISSING, path)
         self.commit()
@@ -236,23 +236,23 @@ class PlainReader:
         return current
 
     def _wired(self, number: int, current: Any, path: str, name: str, trees: list[Any]) -> Any:
-        """Wire the function of ``current`` to the objects that are held now."""
+        """Bind the function ``current`` to the restored objects that it refers to."""
         self._expect(current, name, path)
-        self._made[number] = current  # for those who refer to it from inside
+        self._made[number] = current  # for references from inside
         found = self._each(trees, list(held_by(current)), path)
         if isinstance(current, types.FunctionType):
             self._writes.append(lambda: _fill_cells(current, found))
             return current
         if isinstance(current, functools.partial):
             function, arguments, keywords = found
-            partial: Any = self._note(number, functools.partial(function))
+            partial: Any = self._register(number, functools.partial(function))
             self._writes.append(lambda: partial.__setstate__((function, arguments, keywords, {})))
             return partial
         if found[0] is current.__self__:
             return current
         if isinstance(current, types.MethodType):
-            return self._note(number, types.MethodType(current.__func__, found[0]))
-        return self._note(number, getattr(found[0], current.__name__))
+            return self._register(number, types.MethodType(current.__func__, found[0]))
+        return self._register(number, getattr(found[0], current.__name__))
 
     def _constant(self, number: int, current: Any, path: str, name: str) -> Any:
         self._expect(current, name, path)
@@ -261,8 +261,8 @@ class PlainReader:
 
     def _object(self, number: int, current: Any, path: str, name: str, trees: dict[str, Any]) -> Any:
         fits = current is not MISSING and type_name(type(current)) == name
-        # What is not the environment itself may belong to others too, as a constant of its module does.
-        found = self._note(number, current if fits and id(current) in self._owners else self._new(name, path))
+        # Only objects of the environment are filled in place. Others may be shared, as constants of a module are.
+        found = self._register(number, current if fits and id(current) in self._owners else self._new(name, path))
         self._set_attributes(found, trees, path, is_all=True)
         return found
 
@@ -294,7 +294,7 @@ class PlainReader:
         return object.__new__(kind)
 
     def _class(self, name: str, current: Any, path: str) -> Any:
-        """The class of that name, which is imported already; that of ``current`` if it is the one."""
+        """Return the class with this name, from ``current`` or from modules that are already imported."""
         if current is not MISSING and type_name(type(current)) == name:
             return type(current)
         for module, kind in _classes_named(name):
@@ -317,7 +317,7 @@ def _dtype(descr: Any) -> np.dtype[Any]:
 
 
 def _classes_named(name: str) -> Iterator[tuple[str, Any]]:
-    """Classes of that full name in modules that are imported, with the names of these."""
+    """Yield the module names and classes with this full name in imported modules."""
     parts = name.split(".")
     for cut in range(len(parts) - 1, 0, -1):
         found: Any = sys.modules.get(".".join(parts[:cut]))

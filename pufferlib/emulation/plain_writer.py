@@ -1,4 +1,4 @@
-"""Objects written as plain data."""
+"""Writing of objects as plain data."""
 
 import collections
 import enum
@@ -32,36 +32,36 @@ from pufferlib.emulation.plain_data import (
 
 __all__ = ["PlainWriter"]
 
-# What no step changes: it stays as the one who reads the data has it.
+# Types of values that no step changes. They are not saved, and the reader keeps its own.
 CONSTANT = (
     *(type, types.ModuleType, types.GenericAlias, property),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType),
     *(np.dtype, np.ufunc, logging.Logger, EnvSpec),
 )
 CONSTANT_NAMES = {"pygame.time.Clock", "pygame.font.Font"}
-# Of a space only its chance, and that of the spaces in it, changes.
-OF_SPACES = ("_np_random", "spaces", "feature_space", "node_space", "edge_space")
-OF_CHANCE = ("_np_random", "np_random")
+# Attributes of a space that can change: its random generator, and the spaces in it.
+SPACE_ATTRIBUTES = ("_np_random", "spaces", "feature_space", "node_space", "edge_space")
+RANDOM_ATTRIBUTES = ("_np_random", "np_random")
 
 
 class PlainWriter:
-    """Writes objects as trees of lists that JSON can hold, with their arrays in ``buffers``.
+    """Writer of objects as trees of lists that JSON can hold, with their arrays in ``buffers``.
 
-    Objects that are met again are references, so that what is shared stays shared.
+    Objects that occur again are written as references, so that shared objects stay shared.
     """
 
     def __init__(self) -> None:
         self.buffers = bytearray()
         self._depth = 0
-        self._numbers: dict[int, int] = {}  # of objects, by their ids
-        self._met: list[Any] = []  # which keeps the ids theirs
+        self._numbers: dict[int, int] = {}  # from object id to number
+        self._seen: list[Any] = []  # keeps the objects alive, so that their ids stay unique
         self._arrays: list[tuple[np.ndarray[Any, Any], list[Any]]] = []
 
     def write(self, value: Any, path: str) -> Any:
-        """The tree of ``value``.
+        """Return the tree of ``value``.
 
         Raises:
-            NotPlainError: Something in it is no plain data; ``path`` begins the name of its place.
+            NotPlainError: A part of it is not plain data. The message names the part, starting with ``path``.
         """
         if type(value) in ATOMS:
             return value
@@ -69,8 +69,8 @@ class PlainWriter:
             return ["same", self._numbers[id(value)]]
         if self._depth == MAX_DEPTH:
             raise NotPlainError(f"{path:.60}... is nested more than {MAX_DEPTH} deep")
-        self._numbers[id(value)] = len(self._met)
-        self._met.append(value)
+        self._numbers[id(value)] = len(self._seen)
+        self._seen.append(value)
         self._depth += 1
         try:
             return getattr(self, next((name for matches, name in _WRITERS if matches(value)), "_object"))(value, path)
@@ -95,7 +95,7 @@ class PlainWriter:
         return tree
 
     def _group(self, value: np.ndarray[Any, Any]) -> int | None:
-        """Number of those arrays that share memory with ``value``, which the others are told; None if none does."""
+        """Return the group number of arrays that share memory with ``value``, or None. Mark the others with it."""
         for number, (other, tree) in enumerate(self._arrays):
             if np.may_share_memory(value, other):
                 tree[4] = number if tree[4] is None else tree[4]
@@ -146,18 +146,18 @@ class PlainWriter:
         return ["random", self._temporary(value.getstate(), path)]
 
     def _temporary(self, value: Any, path: str) -> Any:
-        """The tree of something that was made for it; the list of those that were met keeps it."""
+        """Write a temporary object. It stays alive in ``_seen``."""
         return self.write(value, path)
 
     def _space(self, value: Space[Any], path: str) -> list[Any]:
-        return ["space", type_name(type(value)), self._attributes(value, path, OF_SPACES)]
+        return ["space", type_name(type(value)), self._attributes(value, path, SPACE_ATTRIBUTES)]
 
     def _simulator(self, value: Any, path: str) -> list[Any]:
         data = simulators.CODECS[type_name(type(value))].save(value)
         return ["simulator", type_name(type(value)), self._temporary(data, path)]
 
     def _wired(self, value: Any, path: str) -> list[Any]:
-        """Something that holds others and never changes itself: a bound method, a partial, a closure."""
+        """Write a callable that refers to other objects but never changes: a bound method, a partial, a closure."""
         return ["wired", type_name(type(value)), self._each(held_by(value), path)]
 
     def _constant(self, value: Any, path: str) -> list[Any]:
@@ -167,7 +167,7 @@ class PlainWriter:
         methods = own_methods(class_of(value))
         if methods == OWN_METHODS[0]:
             return self._by_methods(value, path, methods)
-        met, arrays, size = len(self._met), len(self._arrays), len(self.buffers)
+        seen, arrays, size = len(self._seen), len(self._arrays), len(self.buffers)
         try:
             if not is_all_seen(class_of(value)):
                 raise NotPlainError(f"{path} is of {type_name(type(value))}, which is no plain data")
@@ -175,14 +175,14 @@ class PlainWriter:
         except NotPlainError as error:
             if methods is None or isinstance(error, HiddenStateError):
                 raise
-            for each in self._met[met:]:
+            for each in self._seen[seen:]:
                 del self._numbers[id(each)]
-            del self._met[met:], self._arrays[arrays:], self.buffers[size:]
+            del self._seen[seen:], self._arrays[arrays:], self.buffers[size:]
             return self._by_methods(value, path, methods)
 
     def _by_methods(self, value: Any, path: str, methods: tuple[str, str]) -> list[Any]:
         data = self._temporary(getattr(value, methods[0])(), f"{path}.{methods[0]}()")
-        return ["methods", type_name(type(value)), data, self._attributes(value, path, OF_CHANCE)]
+        return ["methods", type_name(type(value)), data, self._attributes(value, path, RANDOM_ATTRIBUTES)]
 
     def _attributes(self, value: Any, path: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         found = attributes(value)
@@ -196,7 +196,7 @@ def _is_exactly(*kinds: type) -> Callable[[Any], bool]:
 
 
 def _is_wired(value: Any) -> bool:
-    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):  # len, or a method of an object in C
+    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):  # len, or a method of a C object
         return not isinstance(value.__self__, types.ModuleType | type | None)
     return isinstance(value, types.MethodType | functools.partial) or bool(getattr(value, "__closure__", None))
 
@@ -205,7 +205,7 @@ def _is_constant(value: Any) -> bool:
     return isinstance(value, CONSTANT) or type_name(type(value)) in CONSTANT_NAMES
 
 
-# Kinds in the order in which they are looked for, with the method of PlainWriter for each.
+# Type checks in order, with the method of PlainWriter for each.
 _WRITERS: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (_is_exactly(np.ndarray), "_array"),
     (_is_exactly(dict, collections.OrderedDict, collections.defaultdict, collections.Counter), "_dict"),

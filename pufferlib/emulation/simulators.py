@@ -1,4 +1,4 @@
-"""States of simulators that other packages have in C, as plain data; none of these packages is imported here."""
+"""States of simulators written in C by other packages, as plain data. None of these packages is imported here."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,12 +12,12 @@ __all__ = ["CODECS", "Codec"]
 
 
 class Codec(NamedTuple):
-    """Functions that save objects of one class, and load what was saved into another one.
+    """Functions that save objects of one class and load the data into another object.
 
     Attributes:
-        save: Returns plain data; raises HiddenStateError where it cannot.
-        load: Fills an object with them.
-        fits: Tells if the data are of such an object.
+        save: Function that returns plain data, or raises HiddenStateError.
+        load: Function that fills an object with the data.
+        fits: Function that returns whether the data fit an object.
     """
 
     save: Callable[[Any], Any]
@@ -51,11 +51,11 @@ def _fits_ale_state(state: Any, data: bytes) -> bool:
 
 
 def _keep(target: Any, data: Any) -> None:
-    """Leave what fits only where it is the same already."""
+    """Change nothing, for data that fit only if they are equal."""
 
 
 def _save_mujoco(data: Any) -> dict[str, Any]:
-    """All arrays, since environments read quantities that no step computes anew before, such as positions of bodies."""
+    """Save all arrays. Environments read quantities such as body positions before a step recomputes them."""
     return {
         "time": data.time,
         "arrays": {name: value.copy() for name, value in _arrays(data).items()},
@@ -64,7 +64,7 @@ def _save_mujoco(data: Any) -> dict[str, Any]:
 
 def _load_mujoco(data: Any, saved: dict[str, Any]) -> None:
     for name, value in _arrays(data).items():
-        # Arrays of contacts and constraints are as long as these are many; the next step begins with new ones.
+        # Arrays of contacts and constraints vary in length. The next step recomputes them.
         found = saved["arrays"].get(name)
         if found is not None and found.shape == value.shape:
             value[...] = found
@@ -76,7 +76,7 @@ def _fits_mujoco(data: Any, saved: dict[str, Any]) -> bool:
     return all(name not in there or (name in arrays and arrays[name].shape == there[name].shape) for name in _SIZES)
 
 
-_SIZES = ("qpos", "qvel", "act", "ctrl", "mocap_pos", "userdata", "xpos")  # arrays that are as large as the model says
+_SIZES = ("qpos", "qvel", "act", "ctrl", "mocap_pos", "userdata", "xpos")  # arrays whose size the model determines
 
 
 def _arrays(data: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _arrays(data: Any) -> dict[str, Any]:
 
 
 def _save_model(model: Any) -> str:
-    """A digest: models are constant in most environments, and large."""
+    """Return a digest of the model, which is large and constant in most environments."""
     digest = hashlib.blake2b(digest_size=16)
     for name, value in sorted(_arrays(model).items()):
         digest.update(name.encode() + value.tobytes())
@@ -112,7 +112,7 @@ def _fits_surface(surface: Any, saved: dict[str, Any]) -> bool:
     return bool(list(surface.get_size()) == saved["size"] and surface.get_buffer().length == len(saved["pixels"]))
 
 
-#: By the full names of classes.
+#: Codecs by full class name.
 CODECS: dict[str, Codec] = {
     "ale_py._ale_py.ALEInterface": Codec(_save_ale, _load_ale),
     "ale_py._ale_py.ALEState": Codec(_save_ale_state, _keep, _fits_ale_state),

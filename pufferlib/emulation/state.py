@@ -1,4 +1,4 @@
-"""States of emulated environments as bytes: plain data, whose loading executes nothing, or else a pickle."""
+"""States of emulated environments as bytes, either plain data, which can be loaded without risk, or a pickle."""
 
 import json
 import pickle
@@ -18,26 +18,26 @@ from pufferlib.native import state_bytes
 __all__ = ["is_pickle", "load", "may_pickle", "save"]
 
 MAGIC = b"state of an environment, pufferlib 1\n"
-INNER = ("env", "aec_env", "dm_env", "par_env", "gym_env")  # attributes under which wrappers have what they wrap
-ROOT = "state['env']"  # begins the names of places in it
-FREE_SETTINGS = ("seed", "render_mode")  # of which no step depends, but by random generators
+INNER = ("env", "aec_env", "dm_env", "par_env", "gym_env")  # attributes in which wrappers hold the wrapped environment
+ROOT = "state['env']"  # prefix of paths in the environment
+FREE_SETTINGS = ("seed", "render_mode")  # do not affect steps, except through random generators
 PLAIN = (bool, int, float, str, type(None))
 
 _OR_PICKLE = ", or allow pickles by allow_pickle=True"
-# What must be the same where a state is saved and loaded, and how to say that it is not.
+# Facts that must match between saving and loading, with advice for a mismatch.
 _ADVICE = {
     "env": "a state is of one environment, in the same wrappers",
     "spaces": "make the environment with the spaces that it was saved with",
     "settings": "make the environment with the keywords that it was saved with",
-    "versions": "a state is good for the versions that made it; install those, or play from a reset",
+    "versions": "a state is good for the versions that made it; install those, or start from a reset",
 }
 
 
 def save(where: str, owner: Any, contents: Mapping[str, Any], allow_pickle: bool) -> bytes:
-    """``contents`` of an emulated environment as bytes; the message of an error begins with ``where``.
+    """Return ``contents`` of an emulated environment as bytes. ``where`` is the prefix of error messages.
 
     Raises:
-        APIUsageError: They are no plain data, and cannot be pickled or must not be.
+        APIUsageError: The contents are not plain data, and pickling is not allowed or fails.
     """
     writer = PlainWriter()
     try:
@@ -51,10 +51,10 @@ def save(where: str, owner: Any, contents: Mapping[str, Any], allow_pickle: bool
 
 
 def load(where: str, owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: bool) -> dict[str, Any]:
-    """Return the contents in ``state``, with the objects in ``contents`` filled and used again where they can be.
+    """Return the contents of ``state``. Objects in ``contents`` are filled in place and reused where possible.
 
     Raises:
-        APIUsageError: It is no state, is of something else, or is a pickle that is not allowed.
+        APIUsageError: ``state`` is not a valid state, does not fit the environment, or is a pickle that is not allowed.
     """
     facts, data = state_bytes.unpack(where, MAGIC, state)
     state_bytes.check_facts(where, _facts(owner), facts, _ADVICE)
@@ -81,7 +81,7 @@ def load(where: str, owner: Any, state: object, contents: Mapping[str, Any], all
 
 
 def is_pickle(state: bytes) -> bool:
-    """True of states of ``save`` that are pickles."""
+    """Return whether a state of ``save`` is a pickle."""
     return state.startswith(MAGIC) and state_bytes.unpack("state", MAGIC, state)[0].get("format") == "pickle"
 
 
@@ -91,13 +91,13 @@ def _pickled(where: str, owner: Any, contents: Mapping[str, Any], reason: Except
     for dumps in (pickle.dumps, cloudpickle.dumps):
         try:
             return bytes(dumps(dict(contents)))
-        except Exception as error:  # whatever the objects of somebody else raise
+        except Exception as error:  # objects of other packages may raise anything
             failure = error
     raise APIUsageError(f"{where}: {_refusal(owner, reason)}; it cannot be pickled: {failure}") from failure
 
 
 def may_pickle(owner: Any) -> bool:
-    """False of classes that pickle the arguments of their constructor: what comes back is another game."""
+    """Return False for classes that only pickle their constructor arguments, which would lose the state."""
     states_of = (type(env).__getstate__ for env in _chain(owner.env))
     return not any("EzPickle" in getattr(method, "__qualname__", "") for method in states_of)
 
@@ -111,7 +111,7 @@ def _refusal(owner: Any, reason: Exception) -> str:
 
 
 def _chain(env: Any) -> Iterator[Any]:
-    """The environment, and those inside it, down to the innermost."""
+    """Yield the environment and those inside it, down to the innermost."""
     met: list[Any] = []
     while env is not None and not any(env is other for other in met):
         met.append(env)
@@ -121,7 +121,7 @@ def _chain(env: Any) -> Iterator[Any]:
 
 
 def _facts(owner: Any) -> dict[str, Any]:
-    """Facts on which the meaning of a state depends."""
+    """Return the facts that a state depends on."""
     chain = [owner, *_chain(owner.env)]
     versions = {package: _version(package) for env in chain for package in _packages(env, and_simulators=True)}
     return {
@@ -133,7 +133,7 @@ def _facts(owner: Any) -> dict[str, Any]:
 
 
 def _settings(env: Any) -> dict[str, Any]:
-    """Keywords that an environment, or a wrapper, was made with, as far as it keeps them and they are plain."""
+    """Return the constructor arguments of ``env`` that it keeps and that are plain values."""
     there = attributes(env)
     kwargs = {**getattr(there.get("spec"), "kwargs", {}), **there.get("_saved_kwargs", {})}
     return {
@@ -144,7 +144,7 @@ def _settings(env: Any) -> dict[str, Any]:
 
 
 def _packages(env: Any, and_simulators: bool = False) -> set[str]:
-    """Names of the packages that the classes of an environment come from, and those of simulators in it."""
+    """Return the names of the packages that define the classes of ``env``, and optionally of simulators in it."""
     found = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
     if and_simulators:
         inside = {type_name(type(value)) for value in attributes(env).values()}

@@ -1,7 +1,6 @@
-"""Observations that vary in size or kind: the structures of a Text, Sequence, Graph or OneOf.
+"""Observations that vary in size or type: the structures of a Text, Sequence, Graph or OneOf.
 
-The structure has room for the largest sample; what a smaller one leaves is zero. ``dtypes`` says
-which fields there are.
+A structure has room for the largest sample. Unused parts are zero. ``dtypes`` defines its fields.
 """
 
 from collections.abc import Hashable
@@ -27,19 +26,19 @@ Index = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class VariableLeaf(Leaf):
-    """A Text, Sequence, Graph or OneOf in a row.
+    """Text, Sequence, Graph or OneOf in a row.
 
     Attributes:
-        limits: How large it may be.
+        limits: Size limits.
     """
 
     limits: Limits
 
     def convert(self, value: Any) -> Array:
-        """The bytes of the structure that holds ``value``.
+        """Return the bytes of the structure that holds ``value``.
 
         Raises:
-            APIUsageError: It is no sample of the space, or too large.
+            APIUsageError: ``value`` is not a sample of the space, or is too large.
         """
         return self._write(value, is_checked=False)
 
@@ -59,29 +58,29 @@ class VariableLeaf(Leaf):
 
 @dataclass(frozen=True)
 class _Writer:
-    """Puts samples of a space into a batch of structures."""
+    """Writer of samples of a space into a batch of structures."""
 
     name: str
     space: Any
 
     def write(self, target: Array, index: Index, value: Any, is_checked: bool) -> None:
-        """Put ``value`` at ``target[index]``; ``is_checked`` says whether to look at the bounds too."""
+        """Write ``value`` to ``target[index]``. If ``is_checked``, also check the bounds."""
         raise NotImplementedError
 
     def write_all(self, target: Array, index: Index, values: list[Any], is_checked: bool) -> None:
-        """Put ``values`` at ``target[(*index, 0)]``, ``target[(*index, 1)]`` and so on."""
+        """Write ``values`` to ``target[(*index, 0)]``, ``target[(*index, 1)]`` and so on."""
         for position, value in enumerate(values):
             self.write(target, (*index, position), value, is_checked)
 
     def items(self, batch: Space | None, values: Any) -> list[Any]:
-        """The samples in ``values``: a collection, or a sample of the space ``batch``."""
+        """Return the samples in ``values``: a collection, or a sample of the batched space ``batch``."""
         try:
             return list(values if batch is None else iterate(batch, values))
         except (TypeError, ValueError, LookupError) as error:
             raise self.misfit("a collection of samples", f"{values!r} ({error})") from None
 
     def check_count(self, count: int, limit: int, noun: str, option: str) -> None:
-        """Raise unless ``count`` things fit."""
+        """Raise unless ``count`` is at most ``limit``."""
         if count > limit:
             raise APIUsageError(
                 f"emulation: {self.name} must have at most {limit} {noun}, got {count}; "
@@ -89,7 +88,7 @@ class _Writer:
             )
 
     def misfit(self, expected: str, got: str) -> APIUsageError:
-        """The error for a value that is not as the space says."""
+        """Return the error for a value that does not match the space."""
         return APIUsageError(
             f"emulation: {self.name} must have {expected}, got {got}; "
             f"let the environment and its space {self.space} agree"

@@ -4,7 +4,7 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
-from pufferlib.emulation._pack cimport ALWAYS_LOOKED_AT
+from pufferlib.emulation._pack cimport ALWAYS_CHECKED_BYTES
 from pufferlib.emulation._rows cimport REWARDS, TERMINALS, TRUNCATIONS, EmulatedRows, Rows, five_values
 from pufferlib.native._arrays cimport holds_nan
 from pufferlib.vector._copies cimport MAX_DEPTH, copied_below
@@ -90,7 +90,7 @@ cdef class NativeSlot(EnvSlot):
             self.numbers[place] = <const void *><size_t>array.ctypes.data
             self.counts[place] = array.size
             self.real_bytes[place] = array.itemsize if array.dtype.kind == "f" else 0
-        self.are_few = self.arrays[0].nbytes <= ALWAYS_LOOKED_AT
+        self.are_few = self.arrays[0].nbytes <= ALWAYS_CHECKED_BYTES
 
     cdef int begin(self, seed, options, list infos) except -1:
         self.reset_infos = PyList_GET_SIZE(infos)
@@ -99,7 +99,7 @@ cdef class NativeSlot(EnvSlot):
         self.check_others()
         for array in self.arrays[1:]:
             array[...] = 0
-        self.look_for_nan(0)
+        self.check_nan(0)
         return self.collect(env_infos, infos)
 
     cdef int act(self, list infos) except -1:
@@ -113,11 +113,11 @@ cdef class NativeSlot(EnvSlot):
         self.seen_a_step = True
         self.reset_infos = PY_SSIZE_T_MAX
         if self.are_few:
-            self.look_for_nan(0)
-        self.look_for_nan(1)
+            self.check_nan(0)
+        self.check_nan(1)
         return self.collect(outcome[4], infos)
 
-    cdef inline int look_for_nan(self, int place) except -1:
+    cdef inline int check_nan(self, int place) except -1:
         if self.real_bytes[place] and holds_nan(self.numbers[place], self.real_bytes[place], self.counts[place]):
             rows = np.isnan(self.arrays[place]).reshape(len(self.arrays[place]), -1).any(1)
             raise APIUsageError(
