@@ -1,7 +1,7 @@
 """Fast environments, emulation, vectorization and training for reinforcement learning.
 
-Importing this package imports nothing else: each public name is fetched on its first use, so
-that workers and command lines start at once and torch is loaded only by those who train.
+Importing this package imports nothing else. Each public name is imported on first use, so that workers and commands
+start quickly and torch is only loaded for training.
 """
 
 from typing import TYPE_CHECKING

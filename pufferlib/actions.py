@@ -1,6 +1,6 @@
-"""Actions as callers give them, lists or arrays of any integer type, checked and made into arrays.
+"""Checks of actions from callers, and their conversion to arrays.
 
-Those of a single emulated environment are decoded, and checked on the way, in ``emulation.actions``.
+Actions of a single emulated environment are checked and decoded in ``emulation.actions``.
 """
 
 from typing import Any
@@ -19,19 +19,19 @@ INT32_MAX = np.iinfo(np.int32).max
 
 
 class ActionCheck(ActionRows):
-    """Checks the actions of a batch on every call, and makes them an array.
+    """Check of the actions of a batch, and their conversion to an array.
 
-    Called with actions, it returns them as an array ``(rows, *action_shape)`` of the space's dtype,
-    overwritten by the next call. Samples of a Gaussian policy leave any bounds sooner or later: they
-    must be clipped by whoever draws them, or by ``ClipAction``.
+    A call with actions returns an array ``(rows, *action_shape)`` of the space's dtype, which the next call overwrites.
+    Samples of a Gaussian policy can exceed any bounds. Clip them after sampling, or use ``ClipAction``.
 
     Args:
-        where: The call whose actions these are, for messages.
+        where: Name of the calling function, for messages.
         space: Action space of one agent.
-        rows: Agents in a batch.
+        rows: Number of agents in a batch.
 
     Raises:
-        APIUsageError: When called: wrong shape, floats for integer actions, numbers out of bounds, NaN.
+        APIUsageError: When called, if the shape is wrong, floats are given for integers, or a value is out of bounds
+            or NaN.
     """
 
     def __init__(self, where: str, space: Space, rows: int) -> None:
@@ -59,7 +59,7 @@ class ActionCheck(ActionRows):
                 "convert them, e.g. actions.astype(int)"
             )
         if self._dtype.kind == "f":
-            array = array.astype(self._dtype)  # before it is compared: 0.7 is not above a float32 bound of 0.7
+            array = array.astype(self._dtype)  # before comparing, so that 0.7 does not exceed a float32 bound of 0.7
         self._check_bounds(array)
         return array.astype(self._dtype, copy=False)
 
@@ -75,7 +75,7 @@ class ActionCheck(ActionRows):
 
 
 def action_bounds(space: Space) -> tuple[Any, Any]:
-    """Smallest and largest action of one agent."""
+    """Return the smallest and largest action of one agent."""
     if isinstance(space, Box):
         return space.low, space.high
     if isinstance(space, Discrete):
@@ -85,18 +85,17 @@ def action_bounds(space: Space) -> tuple[Any, Any]:
 
 
 def action_array(where: str, actions: Any) -> Array:
-    """``actions``, of any kind, as an array of any shape and dtype.
+    """Convert ``actions`` of any type to an array of any shape and dtype.
 
     Raises:
-        APIUsageError: Its rows differ in length, or it is a tensor that numpy does not take, so that there is no such
-            array.
+        APIUsageError: Rows differ in length, or a tensor cannot be converted by numpy.
     """
     try:
         return np.asarray(actions)
     except (TypeError, RuntimeError) as error:
         raise APIUsageError(
-            f"{where}: actions must be something that numpy can take, got {actions!r:.80} ({error}); of a tensor give "
-            "actions.detach().cpu().numpy(), of bfloat16 actions.float() of it"
+            f"{where}: actions must be something that numpy can convert, got {actions!r:.80} ({error}); for a tensor "
+            "give actions.detach().cpu().numpy(), and convert bfloat16 with actions.float() first"
         ) from None
     except ValueError as error:
         raise APIUsageError(
@@ -106,19 +105,19 @@ def action_array(where: str, actions: Any) -> Array:
 
 
 def plain_actions(where: str, actions: Any, shape: tuple[int, ...], is_box: bool) -> Array:
-    """Copy ``actions`` for a C environment, which has its own way with numbers out of bounds.
+    """Copy ``actions`` for a C environment, which handles values out of bounds itself.
 
     Args:
-        where: The call whose actions these are, for messages.
-        actions: Of any kind.
-        shape: ``(rows, *action_shape)``.
-        is_box: Reals are asked for, otherwise integers.
+        where: Name of the calling function, for messages.
+        actions: Actions of any type.
+        shape: Expected shape, ``(rows, *action_shape)``.
+        is_box: Whether floats are expected instead of integers.
 
     Returns:
-        A C-contiguous array of that shape, float32 or int64, that shares no memory with ``actions``.
+        C-contiguous array of this shape, float32 or int64, that shares no memory with ``actions``.
 
     Raises:
-        APIUsageError: Another shape, or floats for integers.
+        APIUsageError: The shape is wrong, or floats are given for integers.
     """
     array = action_array(where, actions)
     if array.dtype.kind not in ("fiu" if is_box else "iub") or array.shape != shape:

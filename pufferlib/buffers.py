@@ -1,4 +1,4 @@
-"""The arrays of a batch, owned by whoever batches and written in place by the environments."""
+"""Arrays of a batch. The owner of the batch allocates them, and environments write into them in place."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -33,11 +33,11 @@ Buffers = dict[str, Array]
 ArraySpecs = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]  # shape and dtype by name
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "masks")
-CACHE_LINE = 64  # bytes: memory that two processes write never shares one
+CACHE_LINE = 64  # bytes: arrays start at cache lines, so that processes do not write to the same one
 
 
 class RowArrays:
-    """Arrays that ``set_buffers`` gives an environment, one row for each agent."""
+    """Arrays that ``set_buffers`` sets on an environment, with one row for each agent."""
 
     observations: Array
     final_observations: Array
@@ -49,7 +49,7 @@ class RowArrays:
 
 
 class HasBuffers(Protocol):
-    """Structural type of the environments that ``set_buffers`` accepts."""
+    """Protocol of the environments that ``set_buffers`` accepts."""
 
     single_observation_space: Box
     single_action_space: Space
@@ -62,12 +62,12 @@ _offered: ContextVar[BufferSource] = ContextVar("_offered", default=None)
 
 
 def array_specs(observation_space: Box, action_space: Space, num_agents: int) -> ArraySpecs:
-    """Shape and dtype of every array of a batch of ``num_agents`` rows.
+    """Return shape and dtype of every array of a batch of ``num_agents`` rows.
 
-    ``observations`` and ``final_observations`` are ``(num_agents, *shape)`` in the dtype of the
-    space; ``actions`` int32, or the dtype of a Box; ``rewards`` float32; ``terminals``,
-    ``truncations`` and ``masks`` bool. ``final_observations`` keeps the last observation of an
-    episode that ended in a step whose ``observations`` row already shows the next one.
+    ``observations`` and ``final_observations`` are ``(num_agents, *shape)`` in the dtype of the space. ``actions`` are
+    int32, or the dtype of a Box. ``rewards`` are float32. ``terminals``, ``truncations`` and ``masks`` are bool. When
+    an episode ends and ``observations`` already holds the first observation of the next one, ``final_observations``
+    holds the last one.
     """
     observation = ((num_agents, *observation_space.shape), np.dtype(observation_space.dtype))
     action_shape, action_dtype = action_spec(action_space)
@@ -84,7 +84,7 @@ def array_specs(observation_space: Box, action_space: Space, num_agents: int) ->
 
 
 def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Buffers:
-    """Zeroed private arrays for a batch of ``num_agents`` rows; every mask is True."""
+    """Allocate arrays for a batch of ``num_agents`` rows. They are zero, except for the masks, which are True."""
     arrays: Buffers = {
         name: np.zeros(shape, dtype)
         for name, (shape, dtype) in array_specs(observation_space, action_space, num_agents).items()
@@ -94,24 +94,24 @@ def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Bu
 
 
 def slice_rows(buf: Mapping[str, Array], start: int, stop: int) -> Buffers:
-    """Views of rows ``start`` to ``stop`` of every array."""
+    """Return views of rows ``start`` to ``stop`` of every array."""
     return {name: array[start:stop] for name, array in buf.items()}
 
 
 def clear_rows(buf: Mapping[str, Array], rows: slice = slice(None)) -> None:
-    """Leave ``rows`` as those of episodes that are over; observations and actions stay."""
+    """Clear rewards, end flags and masks of ``rows``, as after an episode. Observations and actions are kept."""
     for name in ("rewards", "terminals", "truncations", "masks"):
         buf[name][rows] = 0
 
 
 class BufferLayout:
-    """The arrays of a batch laid out in one block of memory, one after the other, each from a cache line on.
+    """Layout of several arrays in one block of memory, one after the other, each aligned to a cache line.
 
     Args:
         specs: Shape and dtype of every array, in the order of the block.
 
     Attributes:
-        nbytes: Size of the block.
+        nbytes: Size of the block in bytes.
     """
 
     def __init__(self, specs: ArraySpecs) -> None:
@@ -122,11 +122,11 @@ class BufferLayout:
             self.nbytes += -(-math.prod(shape) * dtype.itemsize // CACHE_LINE) * CACHE_LINE
 
     def start(self, name: str) -> int:
-        """Offset in bytes at which the array begins."""
+        """Return the offset of an array in bytes."""
         return self._places[name][0]
 
     def arrays(self, memory: "memoryview[int]") -> Buffers:
-        """Views of a block's ``memory``; where it was cut short, of the arrays that are left in it."""
+        """Return views of the arrays in ``memory``. If it is truncated, only those that are completely in it."""
         return {
             name: np.ndarray(shape, dtype, memory, start)
             for name, (start, shape, dtype) in self._places.items()
@@ -136,7 +136,7 @@ class BufferLayout:
 
 @contextmanager
 def offer_buffers(buf: BufferSource) -> Iterator[None]:
-    """Give ``buf`` to the first environment that is made inside without arrays of its own."""
+    """Offer ``buf`` to the first environment created in this context without its own arrays."""
     token = _offered.set(buf)
     try:
         yield
@@ -145,16 +145,16 @@ def offer_buffers(buf: BufferSource) -> Iterator[None]:
 
 
 def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
-    """Give ``env`` its arrays: new ones, or those of ``buf``, adopted without a copy.
+    """Set the arrays of ``env``: new ones, or those of ``buf`` without a copy.
 
     Args:
-        env: Defines ``single_observation_space``, ``single_action_space`` and ``num_agents``.
-        buf: ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations`` and
-            ``masks``, each with ``num_agents`` rows, and optionally ``final_observations``; or a
-            function that returns them for ``env``, whose spaces are known by now.
+        env: Environment with ``single_observation_space``, ``single_action_space`` and ``num_agents``.
+        buf: Dict with ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations`` and ``masks``, each
+            with ``num_agents`` rows, and optionally ``final_observations``. Or a function that returns this dict for
+            ``env``, whose spaces are set at this point.
 
     Raises:
-        APIUsageError: An array is missing, or has another shape or dtype than the spaces ask for.
+        APIUsageError: An array is missing, or has the wrong shape or dtype.
     """
     expected = array_specs(env.single_observation_space, env.single_action_space, env.num_agents)
     if buf is None:

@@ -1,4 +1,4 @@
-"""Doors of packages: public names that are fetched from their modules on first use."""
+"""Lazy imports: public names of a package that are imported from their modules on first use."""
 
 import importlib
 import sys
@@ -11,16 +11,16 @@ __all__ = ["open_door"]
 def open_door(
     package: str, homes: Mapping[str, str], modules: Collection[str] = (), extra: str = "train"
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose public names are defined in its modules.
+    """Return ``__getattr__`` and ``__dir__`` of a package whose public names are imported on first use.
 
-    Importing the package then imports nothing else. Workers and command lines start at once, and only those who train
-    load torch. A name whose module needs a package that is not installed raises BindingMissing.
+    Importing the package then imports nothing else. Workers and commands start quickly, and torch is only loaded for
+    training. If the module of a name needs a package that is not installed, BindingMissing is raised.
 
     Args:
-        package: Its ``__name__``.
-        homes: Module of each public name, relative to ``pufferlib``.
-        modules: Modules of the package that are public themselves.
-        extra: What ``puffer install`` is told to bring a missing package.
+        package: ``__name__`` of the package.
+        homes: Module that defines each public name, relative to ``pufferlib``.
+        modules: Modules of the package that are public.
+        extra: Argument of ``puffer install`` that installs missing packages.
     """
 
     def fetch(name: str) -> Any:
@@ -40,7 +40,7 @@ def open_door(
 
 def _missing(name: str, extra: str, error: ModuleNotFoundError) -> Exception:
     if not error.name or error.name.startswith("pufferlib"):
-        return error  # a part of our own that is missing is no matter of extras
+        return error  # a missing module of pufferlib itself is not a missing extra
     from pufferlib.errors import BindingMissing
     from pufferlib.machine.commands import way_to_install
 

@@ -1,10 +1,10 @@
-"""Every exception that pufferlib raises on purpose.
+"""Exceptions raised by pufferlib.
 
-A message has four parts: where it happened, what was expected, what was given, and what to do::
+A message has up to four parts: where it happened, what was expected, what was given, and how to fix it::
 
     PufferError
-    ├── APIUsageError        (also a ValueError and a RuntimeError: a call that breaks the contract)
-    │   └── UnknownNameError (also a KeyError: a name that nothing answers to)
+    ├── APIUsageError        (also a ValueError and a RuntimeError: a wrong call or argument)
+    │   └── UnknownNameError (also a KeyError: a name that does not exist)
     ├── InvalidAgentError    (also a ValueError: an agent that the environment does not have)
     ├── WorkerError          (also a RuntimeError: an environment failed in another process)
     └── BindingMissing       (also an ImportError: an optional package is not installed)
@@ -26,29 +26,28 @@ __all__ = [
 ]
 
 
-_LISTED = 12  # as many names as a message can show and stay a message
+_LISTED = 12  # largest number of names listed in a message
 
 
 class PufferError(Exception):
-    """The base of all errors of this package: ``except pufferlib.PufferError`` catches each of them.
+    """Base class of all errors of this package: ``except pufferlib.PufferError`` catches each of them.
 
-    Raised itself where the machine or the numbers are at fault, not the call: no display for a window, a
-    loss that is not finite. ``str(error)`` is the message; but for ``ContractError.line`` and ``WorkerError.bundles``
-    there are no attributes. Where there are several environments or agents a note of the exception says which one
-    it was.
+    It is raised directly if not the call but the machine or the data is the cause, for example if there is no display
+    for a window, or a loss is not finite. ``str(error)`` is the message. The only attributes are ``ContractError.line``
+    and ``WorkerError.bundles``. If there are several environments or agents, a note of the exception names the one.
     """
 
 
 class APIUsageError(PufferError, ValueError, RuntimeError):
-    """A call that breaks the contract: a wrong argument, or a right one at the wrong time.
+    """Wrong use of the API: a wrong argument, or a call at the wrong time.
 
-    Also an environment that does not do what its spaces and ``PufferEnv`` promise. The message says what to
-    change. Being a ValueError and a RuntimeError too, it is caught by code that was written for other libraries.
+    Also raised if an environment does not follow its spaces or the ``PufferEnv`` interface. The message says what to
+    change. It is also a ValueError and a RuntimeError, so code written for other libraries catches it.
     """
 
 
 class UnknownNameError(APIUsageError, KeyError):
-    """A name of an environment, option or backend that does not exist; the message suggests the nearest."""
+    """Name of an environment, option or backend that does not exist. The message suggests the closest matches."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
@@ -56,7 +55,7 @@ class UnknownNameError(APIUsageError, KeyError):
     def of(
         cls, where: str, kind: str, name: object, known: Iterable[str], close: Sequence[str] = ()
     ) -> "UnknownNameError":
-        """The error for ``name``, which is none of ``known``; suggests ``close``, or else the nearest ones."""
+        """Return the error for ``name``, which is not in ``known``. Suggest ``close``, or else the closest matches."""
         known = sorted(known)
         close = close or nearest(str(name), known)
         if close:
@@ -68,38 +67,41 @@ class UnknownNameError(APIUsageError, KeyError):
 
 
 class InvalidAgentError(PufferError, ValueError):
-    """An agent that the environment does not have.
+    """Agent that the environment does not have.
 
-    Raised when a caller or the environment itself names an agent that is none of ``possible_agents`` of a
-    ``PettingZooPufferEnv``, which the message lists.
+    Raised if a caller or the environment itself names an agent that is not in ``possible_agents`` of a
+    ``PettingZooPufferEnv``. The message lists the possible agents.
     """
 
 
 class UsageError(APIUsageError):
-    """A command that was not understood, or a value that a setting cannot have; exit code 2."""
+    """Invalid command line, or invalid value of a setting. The exit code is 2."""
 
 
 class WorkerError(PufferError, RuntimeError):
-    """An environment raised, took longer than ``timeout_s``, or its process died, in a worker.
+    """Failure of an environment in a worker: it raised, exceeded ``timeout_s``, or its process died.
 
-    Raised by ``vector.make``, ``reset``, ``step`` or ``recv`` of ``Multiprocessing`` and ``Ray``, and by
-    environments in a process of their own. The message has the traceback from that process and, where there are
-    several, the index, seed and last actions of the environment. All workers have ended by then: make new ones.
+    Raised by ``vector.make``, ``reset``, ``step`` or ``recv`` of ``Multiprocessing`` and ``Ray``, and by environments
+    in a separate process. The message has the traceback from that process and, if there are several environments,
+    the index, seed and last actions of the one that failed. All workers have been stopped, so create new environments.
 
     Attributes:
-        bundles: Files from which ``puffer replay`` steps the environments again that may have failed; mostly one.
+        bundles: Recordings of the environments that may have failed, for ``puffer replay``. Usually one file.
     """
 
     bundles: "tuple[Path, ...]" = ()
 
 
-class BindingMissing(PufferError, ImportError):  # noqa: N818 - a name that users already know
-    """An optional package is needed; the message names the command that installs it.
+class BindingMissing(PufferError, ImportError):  # noqa: N818 - established public name
+    """Missing optional package. The message names the command that installs it.
 
-    Raised when the environment, backend or window that needs it is made, never by ``import pufferlib``.
+    Raised when the environment, backend or window that needs the package is created, never by ``import pufferlib``.
     """
 
 
 def nearest(name: str, known: Iterable[str], count: int = 2, cutoff: float = 0.6) -> list[str]:
-    """The ``count`` entries of ``known`` closest to ``name``, best first; empty when none is as close as ``cutoff``."""
+    """Return up to ``count`` entries of ``known`` that are most similar to ``name``, best first.
+
+    Entries with a similarity below ``cutoff`` are left out.
+    """
     return difflib.get_close_matches(name, list(known), n=count, cutoff=cutoff)

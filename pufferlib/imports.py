@@ -1,4 +1,4 @@
-"""Finders that take part in imports: old module names are explained, and Gymnasium gets Ocean's ids."""
+"""Import finders that explain old module names, and register Ocean's environment ids with Gymnasium."""
 
 import importlib.util
 import sys
@@ -19,20 +19,20 @@ _MOVED = {
 
 
 def install_finders() -> None:
-    """Explain old names of modules from now on, and register Ocean's ids as soon as Gymnasium is imported."""
-    sys.meta_path.append(_MovedModules)  # last, so that it is asked only for what there is not
+    """Install finders that explain old module names, and register Ocean's ids once Gymnasium is imported."""
+    sys.meta_path.append(_MovedModules)  # last, so that it is asked only for missing modules
     if "gymnasium" in sys.modules:
         _register_ids()
     else:
-        sys.meta_path.insert(0, _GymnasiumToCome)
+        sys.meta_path.insert(0, _GymnasiumFinder)
 
 
 class _MovedModules:
-    """Finder that says where modules of earlier versions, and of PufferLib 3, are now."""
+    """Finder that names the new location of modules of earlier versions and of PufferLib 3."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise ModuleNotFoundError for ``pufferlib.train`` and others, and find nothing."""
+        """Raise ModuleNotFoundError for moved modules such as ``pufferlib.train``. Never find a module."""
         parent, _, package = name.partition(".")
         if parent == "pufferlib" and package in _MOVED:
             message = f"No module named {name!r}: import from pufferlib.{_MOVED[package]}"
@@ -41,12 +41,12 @@ class _MovedModules:
             raise ModuleNotFoundError(message, name=name)
 
 
-class _GymnasiumToCome:
-    """Finder of ``gymnasium``, which registers Ocean's ids once it is loaded."""
+class _GymnasiumFinder:
+    """Finder for ``gymnasium`` that registers Ocean's ids after it is loaded."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of ``gymnasium`` with a loader that registers, or None for every other name."""
+        """Return the spec of ``gymnasium`` with a loader that also registers, or None for any other name."""
         if name != "gymnasium":
             return None
         sys.meta_path.remove(cls)

@@ -1,4 +1,4 @@
-"""Random actions that the masks in observations permit."""
+"""Random actions that respect the action masks in observations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,14 +18,14 @@ FIELD = "action_mask"
 
 
 def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
-    """Return a function that reads the legal actions from a batch of observations; None if they have no masks.
+    """Return a function that reads the legal actions from a batch of observations, or None without action masks.
 
-    It takes observations ``(rows, *shape)`` and returns bool ``(rows, choices)``, one for each value of each part of
-    an action. Masks are the elements ``env.action_mask`` of an observation, or the field ``action_mask`` of an emulated
-    one if it has as many elements.
+    The function takes observations ``(rows, *shape)`` and returns bool ``(rows, choices)``, with one element for each
+    value of each part of an action. The mask is in the elements ``env.action_mask`` of an observation, or in the field
+    ``action_mask`` of an emulated observation if that has as many elements.
 
     Args:
-        env: An environment, or a batch of them with ``driver_env``.
+        env: Environment, or vector environment with ``driver_env``.
     """
     choices = int(np.sum(_sizes(env.single_action_space)))
     if not choices:
@@ -44,15 +44,15 @@ def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
 
 
 class LegalActions:
-    """Draws actions of some agents uniformly from those that their observations permit, or from all without masks.
+    """Sampler of uniformly random actions that the agents' observations allow, or of all actions without masks.
 
     Args:
-        env: An environment, or a batch of them with ``driver_env``.
-        num_agents: Number of agents of each draw.
-        seed: Seed of the draws.
+        env: Environment, or vector environment with ``driver_env``.
+        num_agents: Number of agents of each sample.
+        seed: Seed of the sampler.
 
     Attributes:
-        has_masks: Whether observations of ``env`` have masks. Without, draws are those of the joint action space.
+        has_masks: Whether observations of ``env`` have masks. If not, actions are samples of the joint action space.
     """
 
     def __init__(self, env: Any, num_agents: int, seed: int) -> None:
@@ -67,8 +67,8 @@ class LegalActions:
         """Return an action for each agent.
 
         Args:
-            observations: Observations of the agents, ``(num_agents, *shape)``; None is enough without masks. An agent
-                that may do nothing at all gets any action.
+            observations: Observations of the agents, ``(num_agents, *shape)``. May be None without masks. An agent
+                without any legal action gets an arbitrary one.
         """
         if self._read is None or observations is None:
             drawn: Array = self._space.sample()
@@ -82,7 +82,7 @@ class LegalActions:
 
 
 def _sizes(space: Space) -> npt.NDArray[np.int64]:
-    """Return the number of values of each part of an action; empty for real numbers."""
+    """Return the number of values of each part of an action. Empty for a Box."""
     if isinstance(space, Box):
         return np.empty(0, np.int64)
     return np.asarray(space.nvec if isinstance(space, MultiDiscrete) else [space.n], np.int64).ravel()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Flat observations back to the tensors that they were made of, in torch."""
+"""Conversion of flat observations to the tensors that they were made from, in torch."""
 
 import functools
 import weakref
@@ -15,14 +15,14 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["NativeDtype", "NativeLeaf", "flattened_tensor_size", "nativize_dtype", "nativize_tensor"]
 
-# Not None while torch.jit.trace watches how views are made. Dual tensors carry more than memory.
+# Not None while torch.jit.trace records how views are made.
 tracing_state = torch._C._get_tracing_state
 
-# (dtype, shape, first element, number of elements); the first element counts those of this dtype
+# (dtype, shape, offset, count), with offset and count in elements of the dtype
 NativeLeaf = tuple[torch.dtype, tuple[int, ...], int, int]
-NativeDtype = NativeLeaf | dict[str, Any]  # of NativeDtype: dicts nest
+NativeDtype = NativeLeaf | dict[str, Any]  # values are NativeDtype
 
-# An attribute of flat observations that are traced: their leaves, which no program outside of torch can view in bytes.
+# Attribute of traced flat observations that holds their leaves. Programs outside of torch cannot view them as bytes.
 GIVEN_LEAVES = "pufferlib_leaves"
 
 TORCH_DTYPES = {
@@ -35,17 +35,17 @@ TORCH_DTYPES = {
 
 
 def nativize_dtype(emulated: Mapping[str, Any]) -> NativeDtype:
-    """Find the place of each tensor for ``nativize_tensor``: a leaf, or nested dicts of leaves.
+    """Return the place of each tensor in flat observations, for ``nativize_tensor``.
 
     Args:
-        emulated: ``env.emulated`` of an emulated environment.
+        emulated: Attribute ``emulated`` of an emulated environment.
 
     Returns:
-        A leaf ``(dtype, shape, offset, count)``, or a dict of them by field; entries of a Tuple
-        are called ``f0``, ``f1`` and so on. Offset and count are in elements of the leaf's dtype.
+        Leaf ``(dtype, shape, offset, count)``, or a nested dict of leaves by field. Offset and count are in elements of
+        the leaf's dtype. The fields of a Tuple are called ``f0``, ``f1`` and so on.
 
     Raises:
-        APIUsageError: A dtype that torch does not have.
+        APIUsageError: Torch does not support a dtype.
     """
     return _nativize(emulated["emulated_observation_dtype"], 0, "observation")
 
@@ -67,22 +67,24 @@ def _nativize(dtype: np.dtype[Any], offset: int, name: str) -> NativeDtype:
 
 
 def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
-    """The tensors inside flat observations: views, no copies, fit for ``torch.compile``.
+    """Return the tensors inside flat observations, as views without copies. Supports ``torch.compile``.
 
-    Memory that was seen before takes half a microsecond: its views are kept until the tensor that
-    owns it goes, or 4096 others have been seen; for arrays of numpy, 16 others.
+    Views are cached by memory address, and a cached call takes half a microsecond. An entry is dropped when the tensor
+    that owns the memory is deleted, or after 4096 other entries. For memory of numpy arrays, it is dropped after 16
+    other entries.
 
     Args:
-        observations: ``(N, numel)`` in the dtype of the flat space, or ``(N, *shape)`` when the
-            environment's own space is a Box; rows contiguous.
-        dtype: From ``nativize_dtype``.
+        observations: Flat observations ``(N, numel)`` in the dtype of the flat space, with contiguous rows. Or
+            ``(N, *shape)`` if the environment's own space is a Box.
+        dtype: Return value of ``nativize_dtype``.
 
     Returns:
-        A tensor ``(N, *shape)`` in its own dtype, or nested dicts of them.
+        Tensor ``(N, *shape)`` in its own dtype, or nested dicts of such tensors.
 
     Raises:
-        APIUsageError: The observations were converted to another dtype before.
+        APIUsageError: The observations were already converted to another dtype.
     """
+    # Subclasses, compiled code and dual tensors are not cached, because they are more than their memory.
     if type(observations) is not Tensor or is_dynamo_compiling() or forward_ad._current_level >= 0:
         if type(observations) is not Tensor and hasattr(observations, GIVEN_LEAVES):
             return _given(getattr(observations, GIVEN_LEAVES), dtype)
@@ -93,7 +95,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
         views = views_of[observations.shape]
     except KeyError:
         return _remember(observations, dtype)
-    except RuntimeError:  # inside torch.func: no memory of its own
+    except RuntimeError:  # inside torch.func, where tensors have no memory
         return _restore(observations, dtype)
     if (
         structure is dtype
@@ -107,14 +109,14 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
 
 
 def _given(leaves: Mapping[NativeLeaf, Tensor], dtype: NativeDtype) -> Any:
-    """The tensors that somebody gave in place of flat observations."""
+    """Return the given leaves of traced observations."""
     if isinstance(dtype, dict):
         return {field: _given(leaves, inner) for field, inner in dtype.items()}
     return leaves[dtype]
 
 
 def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
-    """``nativize_tensor`` without a memory."""
+    """Do the same as ``nativize_tensor``, without the cache."""
     if isinstance(dtype, dict):
         return {field: _restore(observations, inner) for field, inner in dtype.items()}
     element, shape, offset, count = dtype
@@ -127,22 +129,22 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
         return observations
     scale = element.itemsize // observations.dtype.itemsize
     leaf = observations[:, offset * scale : (offset + count) * scale]
-    # No rows of numpy have strides of 0, of which no view can be had. While compiling, rows are not to be asked for.
+    # Empty numpy arrays have strides of 0, of which torch cannot make views. The compiler must not check len(leaf).
     if not count or (not torch.compiler.is_compiling() and not len(leaf)):
         return leaf.new_empty((len(leaf), *shape), dtype=element)
-    if observations.dtype != element:  # without need it would only stop the gradient
+    if observations.dtype != element:  # an unnecessary view would stop the gradient
         leaf = leaf.view(element)
     return leaf.view(-1, *shape)
 
 
-# What was seen, by address. The views hold the memory, so that an address here comes to mean another
-# memory only when that of the views has moved, as it does when their owner is resized in place. They do
-# not hold the tensor that owns it, with which the entry goes. Memory of numpy has no owner that torch
-# knows: there the oldest entry soon makes way for the newest. An entry: structure, whether the views are
-# inference tensors (autograd refuses those), whether the numbers are real and so may want a gradient,
-# views by the one shape that was seen, where their memory is now (None: it cannot move), owner. By shape,
-# because while torch.jit.trace watches a shape holds tensors, which equal no key: so those observations
-# are never taken for seen, and nothing else needs to ask.
+# Cache by memory address. The cached views keep the memory alive, so an address can only refer to other memory if the
+# memory of the views has moved, as when its owner is resized in place. They do not keep the owning tensor alive, and
+# the entry is dropped with it. Torch knows no owner of numpy memory, so only the last few of these entries are kept.
+#
+# An entry holds: structure, whether the views are inference tensors (which autograd rejects), whether the values are
+# floats and may need a gradient, the views by the one shape seen, the current address of their memory (None if it
+# cannot move), and the owner. Under torch.jit.trace a shape holds tensors, which equal no key of the dict. So traced
+# observations never hit the cache, without another check.
 _Entry = tuple[
     NativeDtype,
     bool,
@@ -152,18 +154,18 @@ _Entry = tuple[
     "weakref.ref[Tensor] | None",
 ]
 _seen: dict[int, _Entry] = {}
-_foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
+_foreign: dict[int, None] = {}  # addresses of entries without an owner, oldest first
 MAX_FOREIGN = 16
 MAX_SEEN = 4096
 
 
 def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
-    """``nativize_tensor``, kept for the next time if that is safe."""
+    """Do the same as ``nativize_tensor``, and cache the views if that is safe."""
     address = observations.data_ptr()
     is_plain = observations.is_contiguous() and not observations.requires_grad
     if address == 0 or not is_plain or tracing_state() is not None:
         return _restore(observations, dtype)
-    memory = observations.detach()  # views of observations would hold the owner
+    memory = observations.detach()  # views of `observations` itself would keep the owner alive
     views = _copier(_restore(memory, dtype))
     owner = observations if observations._base is None else observations._base
     can_move = observations.untyped_storage().resizable()
@@ -190,14 +192,14 @@ def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
 
 
 def _forget(address: int, owner: "weakref.ref[Tensor]") -> None:
-    """Drop the views of memory whose owner is gone, unless they have another owner by now."""
+    """Drop the views of memory whose owner was deleted, unless the entry has a new owner."""
     seen = _seen.get(address)
     if seen is not None and seen[-1] is owner:
         _seen.pop(address, None)
 
 
 def _copier(tree: Any) -> Callable[[], Any]:
-    """Make a function that returns ``tree`` with new dicts around the same tensors, which callers may change."""
+    """Return a function that returns ``tree`` with new dicts around the same tensors. Callers may change the dicts."""
     if not isinstance(tree, dict):
         return lambda: tree
     nested = {key: _copier(child) for key, child in tree.items() if isinstance(child, dict)}
@@ -212,7 +214,7 @@ def _copy_nested(tree: dict[str, Any], nested: dict[str, Callable[[], Any]]) -> 
 
 
 def flattened_tensor_size(dtype: NativeDtype) -> int:
-    """Number of elements of all leaves together: the width of their concatenation."""
+    """Return the number of elements of all leaves together, which is the width of their concatenation."""
     if isinstance(dtype, dict):
         return sum(flattened_tensor_size(inner) for inner in dtype.values())
     return dtype[3]

@@ -1,4 +1,4 @@
-"""Gymnasium spaces seen from the batch: which ones a native environment may use, and their joint form."""
+"""Helpers for Gymnasium spaces: checks for native environments, and joint spaces of a batch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,15 +22,15 @@ __all__ = [
 Space = gymnasium.Space[Any]
 Array = npt.NDArray[Any]
 
-HEAVY_BYTES = 1 << 20  # of a bound: from here on Boxes share it
+HEAVY_BYTES = 1 << 20  # size of a bound from which Boxes share the array instead of copying it
 
 
 def check_native_spaces(where: str, observation_space: object, action_space: object) -> None:
-    """Raise unless a native environment may use these spaces.
+    """Check that a native environment may use these spaces.
 
     Raises:
-        APIUsageError: The observation space is not a Box, or the action space is none of
-            Discrete, MultiDiscrete and Box.
+        APIUsageError: The observation space is not a Box, or the action space is not a Discrete,
+            MultiDiscrete or Box.
     """
     if not isinstance(observation_space, Box):
         raise APIUsageError(
@@ -45,7 +45,7 @@ def check_native_spaces(where: str, observation_space: object, action_space: obj
 
 
 def joint_space(space: Space, num_agents: int) -> Space:
-    """The space of ``num_agents`` stacked samples of ``space``: shape ``(num_agents, *space.shape)``."""
+    """Return the space of ``num_agents`` stacked samples of ``space``, with shape ``(num_agents, *space.shape)``."""
     if isinstance(space, Discrete):
         return MultiDiscrete(
             np.full(num_agents, space.n, np.int64), start=np.full(num_agents, int(space.start), np.int64)
@@ -64,12 +64,12 @@ def joint_space(space: Space, num_agents: int) -> Space:
 
 
 class SharedBox(Box):
-    """Box whose bounds are views of smaller arrays, equal to the Box of Gymnasium with full ones.
+    """Box whose bounds are views of smaller arrays. It equals a Gymnasium Box with full arrays.
 
     Args:
-        shape: Of a sample.
-        dtype: Of a sample.
-        bounds: ``low``, ``high``, ``bounded_below`` and ``bounded_above``: arrays that broadcast to ``shape``.
+        shape: Shape of a sample.
+        dtype: Dtype of a sample.
+        bounds: Arrays ``low``, ``high``, ``bounded_below`` and ``bounded_above``, which broadcast to ``shape``.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike, bounds: Sequence[Array]) -> None:
@@ -85,7 +85,7 @@ class SharedBox(Box):
 
 
 def compact_box(box: Box) -> Box:
-    """Replace a large ``box`` with the same bounds everywhere by an equal one that takes a few bytes to send."""
+    """Replace a large ``box`` with uniform bounds by an equal one that pickles to a few bytes."""
     if type(box) is not Box or box.low.nbytes < HEAVY_BYTES:
         return box
     bounds = _bounds(box)
@@ -99,19 +99,19 @@ def _bounds(box: Box) -> list[Array]:
 
 
 def same_space(one: Space, other: Space) -> bool:
-    """Compare spaces like ``one == other``, which takes seconds and many copies for large equal Boxes."""
+    """Return ``one == other``, without the seconds and copies that this takes for large equal Boxes."""
     return one is other or _same_box(one, other) or bool(one == other)
 
 
 def _same_box(one: Space, other: Space) -> bool:
-    """Check that both are Boxes with the same dtype and the same bounds."""
+    """Return whether both are Boxes with the same dtype and the same bounds."""
     if not (isinstance(one, Box) and isinstance(other, Box)) or one.dtype != other.dtype:
         return False
     return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
 
 
 def action_spec(space: Space) -> tuple[tuple[int, ...], npt.DTypeLike]:
-    """Shape and dtype of one agent's row in the action buffer: int32, or the dtype of a Box."""
+    """Return shape and dtype of one agent's row in the action buffer: int32, or the dtype of a Box."""
     if isinstance(space, Box):
         return space.shape, space.dtype
     return tuple(space.shape or ()), np.int32

@@ -20,7 +20,7 @@ class NoArray:
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (NoArray(), r"actions must be something that numpy can take, got .*\(use detach\); of a tensor give"),
+        (NoArray(), r"actions must be something that numpy can convert, got .*\(use detach\); for a tensor give"),
         ([0] * 3, r"actions must have shape \(4,\), one row per agent of the batch, got shape \(3,\)"),
         ([[0]], r"got shape \(1, 1\); give one action for each of the 4 rows"),
         (0, r"got shape \(\)"),
