@@ -24,8 +24,8 @@ __all__ = [
     "assign",
     "attributes",
     "class_of",
+    "has_only_attributes",
     "held_by",
-    "is_all_seen",
     "own_methods",
     "type_name",
 ]
@@ -109,7 +109,7 @@ def slots_of(kind: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def is_all_seen(kind: Any) -> bool:
+def has_only_attributes(kind: Any) -> bool:
     """Return whether objects of a class have no state in C beyond their attributes."""
     pointers = (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0) + len(slots_of(kind))
     size = HEAD_BYTES + pointers * np.dtype(np.intp).itemsize

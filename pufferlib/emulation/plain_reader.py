@@ -23,8 +23,8 @@ from pufferlib.emulation.plain_data import (
     assign,
     attributes,
     class_of,
+    has_only_attributes,
     held_by,
-    is_all_seen,
     own_methods,
     type_name,
 )
@@ -289,7 +289,7 @@ class PlainReader:
 
     def _new(self, name: str, path: str) -> Any:
         kind = self._class(name, MISSING, path)
-        if not is_all_seen(kind) or hasattr(kind, "__del__"):
+        if not has_only_attributes(kind) or hasattr(kind, "__del__"):
             raise NotPlainError(f"{path} is of {name}, none of which can be made here")
         return object.__new__(kind)
 

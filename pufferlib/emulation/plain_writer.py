@@ -24,8 +24,8 @@ from pufferlib.emulation.plain_data import (
     NotPlainError,
     attributes,
     class_of,
+    has_only_attributes,
     held_by,
-    is_all_seen,
     own_methods,
     type_name,
 )
@@ -169,7 +169,7 @@ class PlainWriter:
             return self._by_methods(value, path, methods)
         seen, arrays, size = len(self._seen), len(self._arrays), len(self.buffers)
         try:
-            if not is_all_seen(class_of(value)):
+            if not has_only_attributes(class_of(value)):
                 raise NotPlainError(f"{path} is of {type_name(type(value))}, which is no plain data")
             return ["object", type_name(type(value)), self._attributes(value, path)]
         except NotPlainError as error:

@@ -110,7 +110,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         observations, infos = self.vecenv.reset(seed, **given)
         if self._needs_reset is not None:
             self._needs_reset[slice(None) if mask is None else mask] = False
-        return self._observed(observations), self._infos(infos) if infos else {}
+        return self._prepare_observations(observations), self._infos(infos) if infos else {}
 
     def step(
         self, actions: Any
@@ -130,8 +130,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         elif self._same_step and (np.count_nonzero(terminals) or np.count_nonzero(truncations)):  # any() is slower
             self._add_final_observations(found, np.flatnonzero(terminals | truncations))
         if self._copies:
-            return self._observed(observations), rewards.copy(), terminals.copy(), truncations.copy(), found
-        return self._observed(observations), rewards, terminals, truncations, found
+            return self._prepare_observations(observations), rewards.copy(), terminals.copy(), truncations.copy(), found
+        return self._prepare_observations(observations), rewards, terminals, truncations, found
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of every environment, or return its attribute of that name."""
@@ -172,7 +172,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Close the wrapped vector environment."""
         self.vecenv.close()
 
-    def _observed(self, observations: Array) -> Any:
+    def _prepare_observations(self, observations: Array) -> Any:
         if self._copies:
             observations = observations.copy()
         return observations if self._restore is None else self._restore(observations)

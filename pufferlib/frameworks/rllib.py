@@ -138,18 +138,18 @@ class RLlibVectorEnv(GymnasiumVectorEnv):
 
     def __init__(self, vecenv: Any) -> None:
         super().__init__(vecenv)
-        self.single_observation_space, self._counted = zero_based_observations(self.single_observation_space)
-        self.single_action_space, self._own_actions = zero_based_actions("to_rllib", self.single_action_space)
+        self.single_observation_space, self._to_zero_based = zero_based_observations(self.single_observation_space)
+        self.single_action_space, self._from_zero_based = zero_based_actions("to_rllib", self.single_action_space)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def step(self, actions: Any) -> Any:
         """Take one step in every row, with actions from the spaces that RLlib sees."""
-        return super().step(actions if self._own_actions is None else self._own_actions(actions))
+        return super().step(actions if self._from_zero_based is None else self._from_zero_based(actions))
 
-    def _observed(self, observations: Array) -> Any:
-        shown = super()._observed(observations)
-        return shown if self._counted is None else self._counted(shown)
+    def _prepare_observations(self, observations: Array) -> Any:
+        shown = super()._prepare_observations(observations)
+        return shown if self._to_zero_based is None else self._to_zero_based(shown)
 
 
 def to_multi_agent(env: Any) -> "RLlibMultiAgentEnv":
@@ -181,25 +181,27 @@ class RLlibMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # ray.rllib has 
         }
         self.observation_spaces = {agent: space for agent, (space, _) in shown.items()}
         self.action_spaces = {agent: space for agent, (space, _) in taken.items()}
-        self._counted = {agent: convert for agent, (_, convert) in shown.items() if convert is not None}
-        self._own_actions = {agent: convert for agent, (_, convert) in taken.items() if convert is not None}
+        self._to_zero_based = {agent: convert for agent, (_, convert) in shown.items() if convert is not None}
+        self._from_zero_based = {agent: convert for agent, (_, convert) in taken.items() if convert is not None}
         self.metadata = dict(getattr(self._env, "metadata", {}))
         self.render_mode = getattr(self._env, "render_mode", None)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
         """Start a new episode of every agent."""
         observations, infos = self._env.reset(seed=seed, options=options)
-        return _converted(self._counted, observations), infos
+        return _converted(self._to_zero_based, observations), infos
 
     def step(self, action_dict: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
         """Take one step with every present agent. The key "__all__" holds the end of the episode."""
-        observations, rewards, terminated, truncated, infos = self._env.step(_converted(self._own_actions, action_dict))
+        observations, rewards, terminated, truncated, infos = self._env.step(
+            _converted(self._from_zero_based, action_dict)
+        )
         is_over = not self._env.agents
         is_cut = is_over and any(truncated.values())
         terminated = {**terminated, "__all__": is_over and not is_cut}
         # Only "__all__" at the end of a truncated episode: if RLlib finds all agents by name, it assumes termination.
         truncated = {"__all__": True} if is_cut else {**truncated, "__all__": False}
-        return _converted(self._counted, observations), rewards, terminated, truncated, infos
+        return _converted(self._to_zero_based, observations), rewards, terminated, truncated, infos
 
     def render(self) -> Any:
         """Render the current frame as ``render_mode`` requires."""

@@ -83,15 +83,15 @@ class SB3VecEnv(VecEnv):
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
         self._legal_actions = legal_actions(vecenv, space)
-        space, self._counted = zero_based_observations(space)
-        action_space, self._own_actions = zero_based_actions("to_sb3", vecenv.single_action_space)
+        space, self._to_zero_based = zero_based_observations(space)
+        action_space, self._from_zero_based = zero_based_actions("to_sb3", vecenv.single_action_space)
         self._returns = np.zeros(num_rows) if monitor else None
         self._lengths = np.zeros(num_rows, np.int64)
         self._start_s = time.monotonic()
         self._actions: Array
         super().__init__(num_rows, space, action_space)
         # If the environments define the method themselves, it has priority, as in SB3's own vector environments.
-        if self._legal_actions and vecenv.emulated and all(self._ask(None, "call", "has_wrapper_attr", METHOD)):
+        if self._legal_actions and vecenv.emulated and all(self._call_envs(None, "call", "has_wrapper_attr", METHOD)):
             self._legal_actions = None
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
@@ -123,7 +123,7 @@ class SB3VecEnv(VecEnv):
         if self._returns is not None:
             self._returns[:] = 0
         self._lengths[:] = 0
-        return self._observed(observations)
+        return self._prepare_observations(observations)
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
         """Store the actions for ``step_wait``."""
@@ -131,7 +131,7 @@ class SB3VecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
         """Take one step in every row. Return observations, rewards, dones, and an info for each row."""
-        actions = self._actions if self._own_actions is None else self._own_actions(self._actions)
+        actions = self._actions if self._from_zero_based is None else self._from_zero_based(self._actions)
         observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
         ends = terminals | truncations
         if self._returns is not None:
@@ -140,7 +140,7 @@ class SB3VecEnv(VecEnv):
         found: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         if infos or np.count_nonzero(ends):  # any() is three times slower
             self._add_infos(found, infos, ends, terminals)
-        return self._observed(observations), rewards.copy(), ends, found
+        return self._prepare_observations(observations), rewards.copy(), ends, found
 
     def close(self) -> None:
         """Close the wrapped vector environment."""
@@ -152,18 +152,18 @@ class SB3VecEnv(VecEnv):
             return [getattr(self.vecenv.driver_env, "render_mode", None)] * len(self._rows(indices))
         if attr_name == METHOD and self._legal_actions:
             return [functools.partial(self._action_mask, row) for row in self._rows(indices)]
-        return self._ask(indices, "get_attr", attr_name)
+        return self._call_envs(indices, "get_attr", attr_name)
 
     def has_attr(self, attr_name: str) -> bool:
         """Return whether all environments have an attribute. Its value need not be picklable."""
         is_legal_actions = attr_name == METHOD and self._legal_actions
         if is_legal_actions or attr_name == "render_mode" or not self.vecenv.emulated:
             return super().has_attr(attr_name)
-        return all(self._ask(None, "call", "has_wrapper_attr", attr_name))
+        return all(self._call_envs(None, "call", "has_wrapper_attr", attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Set an attribute of the environments of some rows."""
-        self._ask(indices, "set_attr", attr_name, value)
+        self._call_envs(indices, "set_attr", attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
@@ -171,7 +171,7 @@ class SB3VecEnv(VecEnv):
         """Call a method of the environments of some rows. ``action_masks`` is read from their observations."""
         if method_name == METHOD and self._legal_actions:
             return list(self._legal_actions(self.vecenv.observations)[self._rows(indices)])
-        return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
+        return self._call_envs(indices, "call", method_name, *method_args, **method_kwargs)
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
@@ -182,7 +182,7 @@ class SB3VecEnv(VecEnv):
         if self._is_native:
             return [False for _ in self._rows(indices)]
         name = f"{wrapper_class.__module__}.{wrapper_class.__qualname__}"
-        return [name in names for names in self._ask(indices, "wrapper_names")]
+        return [name in names for names in self._call_envs(indices, "wrapper_names")]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """Return an image of each row, or None for each row without the ``render_mode`` "rgb_array"."""
@@ -208,7 +208,7 @@ class SB3VecEnv(VecEnv):
                 f"to_sb3: indices must be from {-len(rows)} to {len(rows) - 1}, got {chosen[:8]}"
             ) from None
 
-    def _ask(self, indices: Indices, how: str, *args: Any, **kwargs: Any) -> list[Any]:
+    def _call_envs(self, indices: Indices, how: str, *args: Any, **kwargs: Any) -> list[Any]:
         rows = self._rows(indices)
         ask = getattr(self.vecenv, how)
         if self._is_native:
@@ -217,12 +217,12 @@ class SB3VecEnv(VecEnv):
         results = dict(zip(env_ids, ask(*args, env_ids=env_ids, **kwargs) or env_ids, strict=True))
         return [results[row // self._rows_per_env] for row in rows]
 
-    def _observed(self, observations: Array) -> Any:
-        return self._shown(observations.copy())
+    def _prepare_observations(self, observations: Array) -> Any:
+        return self._convert_observations(observations.copy())
 
-    def _shown(self, observations: Array) -> Any:
+    def _convert_observations(self, observations: Array) -> Any:
         shown = observations if self._restore is None else self._restore(observations)
-        return shown if self._counted is None else self._counted(shown)
+        return shown if self._to_zero_based is None else self._to_zero_based(shown)
 
     def _with_rows(self, infos: Infos) -> Iterable[tuple[dict[str, Any], int, str]]:
         if not infos:
@@ -246,7 +246,7 @@ class SB3VecEnv(VecEnv):
                 found[row].update(info)
                 found[row]["TimeLimit.truncated"] = False  # overrides a key of this name in the environment's info
         rows = np.flatnonzero(ends)
-        last = self._shown(self.vecenv.final_observations[rows])
+        last = self._convert_observations(self.vecenv.final_observations[rows])
         for place, row in enumerate(rows.tolist()):
             found[row]["TimeLimit.truncated"] = not terminals[row]
             found[row]["terminal_observation"] = row_of(last, place)

@@ -55,7 +55,7 @@ def zero_based_observations(space: Space) -> tuple[Space, Conversion | None]:
     """
     if _is_zero_based(space):
         return space, None
-    return _zero_based(space), lambda observations: _counted(space, observations)
+    return _zero_based(space), lambda observations: _to_zero_based(space, observations)
 
 
 def _is_zero_based(space: Space) -> bool:
@@ -82,12 +82,12 @@ def _zero_based(space: Space) -> Space:
     return Tuple([_zero_based(child) for child in space.spaces]) if isinstance(space, Tuple) else space
 
 
-def _counted(space: Space, values: Any) -> Any:
+def _to_zero_based(space: Space, values: Any) -> Any:
     """Convert ``values`` of ``space`` to ``_zero_based(space)``."""
     if isinstance(space, Dict):
-        return {key: _counted(child, values[key]) for key, child in space.spaces.items()}
+        return {key: _to_zero_based(child, values[key]) for key, child in space.spaces.items()}
     if isinstance(space, Tuple):
-        return tuple(_counted(child, value) for child, value in zip(space.spaces, values, strict=True))
+        return tuple(_to_zero_based(child, value) for child, value in zip(space.spaces, values, strict=True))
     if isinstance(space, Discrete):
         return values - space.start
     if isinstance(space, MultiDiscrete):

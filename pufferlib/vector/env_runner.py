@@ -157,7 +157,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     kwargs = dict(spec.kwargs)
     if "seed" in named:
         kwargs.setdefault("seed", spec.seed)
-    if "autoreset" in named and autoreset is not None and _takes_mode(spec.creator):
+    if "autoreset" in named and autoreset is not None and _takes_autoreset_mode(spec.creator):
         kwargs.setdefault("autoreset", autoreset)
     if "buf" not in named and not any_keyword:
         with offer_buffers(buf):
@@ -167,7 +167,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
             env = spec.creator(*spec.args, buf=buf, **kwargs)
         except TypeError as error:
             if "keyword argument 'buf'" in str(error):
-                raise _no_buf(spec) from error
+                raise _buf_error(spec) from error
             raise
     if not isinstance(env, PufferEnv) and not getattr(env, "emulated", False):
         raise APIUsageError(
@@ -222,13 +222,13 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
     return named, any(p.kind is p.VAR_KEYWORD for p in parameters), filled
 
 
-def _takes_mode(creator: Callable[..., Any]) -> bool:
+def _takes_autoreset_mode(creator: Callable[..., Any]) -> bool:
     """Return whether keyword ``autoreset`` takes our modes: its default is a mode, None or missing."""
     parameter = inspect.signature(creator).parameters.get("autoreset")
     return parameter is None or parameter.default in (*AUTORESET_MODES, None, parameter.empty)
 
 
-def _no_buf(spec: EnvSpec) -> APIUsageError:
+def _buf_error(spec: EnvSpec) -> APIUsageError:
     name = getattr(spec.creator, "__name__", None) or repr(spec.creator)
     return APIUsageError(
         f"vector.make: the creator of environment {spec.index} must take buf and hand it to the PufferEnv it makes, "

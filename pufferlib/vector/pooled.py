@@ -235,7 +235,7 @@ class PooledVectorEnv(VectorEnv):
         self._log = ActionLog(spec.num_workers)
         self._sources: list[InfoSource] = []
         self._pending_calls: list[int] = []  # workers with a call that was not answered yet
-        self._open(spec, workers.description, workers.description)
+        self._set_attributes(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
         num_workers, self._takes_turns = spec.num_workers, spec.zero_copy
@@ -293,7 +293,7 @@ class PooledVectorEnv(VectorEnv):
             return infos
         except BaseException as error:
             if self._next_call == "close" and isinstance(error, Exception):  # closed by a signal handler or thread
-                raise self._out_of_turn("recv") from None
+                raise self._order_error("recv") from None
             if self._workers.is_closed and self._next_call != "close":
                 self._next_call = "make"
             raise
@@ -407,10 +407,10 @@ class PooledVectorEnv(VectorEnv):
             raise failure.error from None
         except BaseException as error:
             self._workers.close()
-            leave_bundles(error, self._workers.last_context, self.autoreset, self._logged)
+            leave_bundles(error, self._workers.last_context, self.autoreset, self._logged_actions)
             raise
 
-    def _logged(self, env: int) -> Array | None:
+    def _logged_actions(self, env: int) -> Array | None:
         """Return the actions of an environment since its last seeded reset, or None if some are not known."""
         worker = next(w for w in range(self._workers.spec.num_workers) if env in _indices(self._workers.envs_of(w)))
         agents = self._workers.description.num_agents

@@ -33,8 +33,8 @@ class Serial(VectorEnv):
         self._buffers: Buffers = {}
         self._num_envs = len(spec.envs)
         self._runners: list[EnvRunner] = []
-        self._restarts_envs = spec.on_crash == "restart"
-        build = self._build_separately if self._restarts_envs else self._build
+        self._restarts_failed = spec.on_crash == "restart"
+        build = self._build_separately if self._restarts_failed else self._build
         if spec.hide_output:
             hide_output_of(self, "_reset", "_send", "_perform", "_close")
         try:
@@ -43,7 +43,7 @@ class Serial(VectorEnv):
         except BaseException:
             self._close()
             raise
-        self._open(spec, self.envs[0], self._runners[0].describe())
+        self._set_attributes(spec, self.envs[0], self._runners[0].describe())
         rows, num_batches = self.agents_per_batch, self._num_envs // spec.batch_size
         self._batches = [Batch.block(self._buffers, b * rows, (b + 1) * rows) for b in range(num_batches)]
         self._actions = [batch.buffers["actions"] for batch in self._batches]
@@ -92,12 +92,12 @@ class Serial(VectorEnv):
     def _send(self, actions: Array) -> None:
         turn = self._turn
         self._actions[turn][...] = actions
-        self._infos[turn] = self._act(turn, _step) if self._restarts_envs else self._runners[turn].step()
+        self._infos[turn] = self._act(turn, _step) if self._restarts_failed else self._runners[turn].step()
         self._turn = (turn + 1) % len(self._batches)
 
     def _act(self, turn: int, act: Callable[[EnvRunner], Infos]) -> Infos:
         """Run ``act`` for the environments of one batch. Close all environments if a failure cannot be restarted."""
-        if not self._restarts_envs:
+        if not self._restarts_failed:
             return act(self._runners[turn])
         size = len(self._runners) // len(self._batches)
         try:

@@ -138,7 +138,7 @@ class VectorEnv(ABC):
         }
         self._start(vector_spec(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 
-    def _open(self, spec: VectorSpec, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
+    def _set_attributes(self, spec: VectorSpec, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
         """Set the public attributes after the environments were created."""
         self.driver_env = driver
         self.single_observation_space = about.single_observation_space
@@ -192,12 +192,12 @@ class VectorEnv(ABC):
         """
         # send and recv are inlined: two more calls would double the overhead of this method.
         if self._next_call != "send":
-            raise self._out_of_turn("send")
+            raise self._order_error("send")
         array = self._check_actions(actions)
         self._next_call = "async_reset"
         self._send(array)
         if self._next_call != "async_reset":
-            raise self._out_of_turn("recv")
+            raise self._order_error("recv")
         self._next_call = "recv"
         batch, infos = self._recv()
         self._batch = batch
@@ -213,7 +213,7 @@ class VectorEnv(ABC):
         """
         where = f"{type(self).__name__}.async_reset"
         if self._next_call in _ENDED:
-            raise self._out_of_turn("async_reset")
+            raise self._order_error("async_reset")
         seeds = env_seeds(where, self._first_seed if seed is None else seed, range(self.num_envs))
         each = None if options is None else _each_option(where, options, self.num_envs)
         self._first_seed = None
@@ -228,7 +228,7 @@ class VectorEnv(ABC):
         The next ``recv`` returns its outcome, or another batch.
         """
         if self._next_call != "send":
-            raise self._out_of_turn("send")
+            raise self._order_error("send")
         array = self._check_actions(actions)
         self._next_call = "async_reset"  # until this succeeds
         self._send(array)
@@ -257,7 +257,7 @@ class VectorEnv(ABC):
     def _reset_these(self, seed: Seeds, options: Options, env_ids: EnvIds) -> tuple[Array, Infos]:
         where = f"{type(self).__name__}.reset"
         if self._next_call != "send":
-            raise self._out_of_turn("reset of some environments")
+            raise self._order_error("reset of some environments")
         chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
         values = () if options is None else _each_option(where, options, len(chosen))
         calls = self._calls("reset", "reset", chosen, values=values, seeds=env_seeds(where, seed, chosen))
@@ -282,11 +282,11 @@ class VectorEnv(ABC):
             APIUsageError: A step is running in one of the environments.
             Exception: First exception raised by an environment. All environments are called before it is raised.
         """
-        return self._ask("call", name, env_ids, args=args, kwargs=kwargs)
+        return self._call_envs("call", name, env_ids, args=args, kwargs=kwargs)
 
     def get_attr(self, name: str, env_ids: EnvIds = None) -> list[Any]:
         """Return an attribute of environments. See ``call`` for the arguments and errors."""
-        return self._ask("get_attr", name, env_ids)
+        return self._call_envs("get_attr", name, env_ids)
 
     def set_attr(self, name: str, values: Any, env_ids: EnvIds = None) -> None:
         """Set an attribute of environments. See ``call`` for the errors.
@@ -296,7 +296,7 @@ class VectorEnv(ABC):
             values: List or tuple with one value for each environment. Any other value is set in all of them.
             env_ids: Environments to change, as indices or a boolean mask. None for all.
         """
-        self._ask("set_attr", name, env_ids, values=values)
+        self._call_envs("set_attr", name, env_ids, values=values)
 
     def wrapper_names(self, env_ids: EnvIds = None) -> list[list[str]]:
         """Return the classes of the ``gymnasium.Wrapper`` objects around environments.
@@ -307,7 +307,7 @@ class VectorEnv(ABC):
         Returns:
             Names ``"module.Class"`` of the wrapper classes and their base classes, one list per environment.
         """
-        return self._ask("wrapper_names", "", env_ids, kind="wrappers")
+        return self._call_envs("wrapper_names", "", env_ids, kind="wrappers")
 
     def save_state(self, env_ids: EnvIds = None, *, allow_pickle: bool = True) -> list[bytes]:
         """Return the states of environments as bytes, to be restored with ``load_state``.
@@ -321,7 +321,7 @@ class VectorEnv(ABC):
             APIUsageError: A state cannot be saved, nothing was reset yet, or a step is running in one of them.
         """
         self._check_was_reset("save_state")
-        return self._ask("save_state", "", env_ids, kind="save", kwargs={"allow_pickle": allow_pickle})
+        return self._call_envs("save_state", "", env_ids, kind="save", kwargs={"allow_pickle": allow_pickle})
 
     def load_state(
         self, states: bytes | Sequence[bytes], env_ids: EnvIds = None, *, allow_pickle: bool = False
@@ -345,7 +345,7 @@ class VectorEnv(ABC):
         where = f"{type(self).__name__}.load_state"
         count = len(check_env_ids(where, env_ids, self.num_envs))
         values = per_env(where, "states", [states] if isinstance(states, bytes) else states, count, is_one=False)
-        self._ask("load_state", "", env_ids, kind="load", values=values, kwargs={"allow_pickle": allow_pickle})
+        self._call_envs("load_state", "", env_ids, kind="load", values=values, kwargs={"allow_pickle": allow_pickle})
         self._batch = self._current_batch()
         return self._batch.outcome[0]
 
@@ -353,12 +353,12 @@ class VectorEnv(ABC):
         if self._batch is None and self._next_call not in _ENDED:
             raise APIUsageError(f"{type(self).__name__}.{call}: no episode has begun; call reset first")
 
-    def _ask(
+    def _call_envs(
         self, where: str, name: str, env_ids: EnvIds, values: Any = (), kind: str | None = None, **arguments: Any
     ) -> list[Any]:
         kind = kind or where.removesuffix("_attr")
         if self._next_call in _ENDED or self._next_call == "recv":
-            raise self._out_of_turn(where)
+            raise self._order_error(where)
         where = f"{type(self).__name__}.{where}"
         chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
         if kind == "set":
@@ -409,7 +409,7 @@ class VectorEnv(ABC):
 
     def _take(self) -> tuple[Batch, Infos]:
         if self._next_call != "recv":
-            raise self._out_of_turn("recv")
+            raise self._order_error("recv")
         batch, infos = self._recv()
         self._batch = batch
         if self._next_call == "recv":
@@ -422,7 +422,7 @@ class VectorEnv(ABC):
         This method may be called at any time. An environment that is being stepped may be notified one step later.
         """
         if self._next_call in _ENDED:
-            raise self._out_of_turn("notify")
+            raise self._order_error("notify")
         self._notify()
 
     def close(self) -> None:
@@ -482,7 +482,7 @@ class VectorEnv(ABC):
             raise APIUsageError(f"{type(self).__name__}.agent_ids: there is no batch yet; call reset or recv first")
         return self._batch.agent_ids
 
-    def _out_of_turn(self, call: str) -> APIUsageError:
+    def _order_error(self, call: str) -> APIUsageError:
         where = f"{type(self).__name__}.{call}"
         if self._next_call in _ENDED:
             return APIUsageError(f"{where}: {_ENDED[self._next_call]}")
@@ -490,7 +490,7 @@ class VectorEnv(ABC):
 
     @abstractmethod
     def _start(self, spec: VectorSpec) -> None:
-        """Create the environments, then call ``_open``."""
+        """Create the environments, then call ``_set_attributes``."""
 
     @abstractmethod
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:

@@ -85,7 +85,7 @@ def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{key}", value
 
 
-def _has_five(outcome: Any) -> bool:
+def _has_five_values(outcome: Any) -> bool:
     """Return whether ``step`` returned five values. If not, the emulation reports the error."""
     return isinstance(outcome, tuple | list) and len(outcome) == 5
 
@@ -124,7 +124,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
         """Take one step. The info is empty unless the episode ended."""
         outcome: Any = self.env.step(action)
-        if not _has_five(outcome):
+        if not _has_five_values(outcome):
             return outcome  # type: ignore[no-any-return]
         observation, reward, terminated, truncated, info = outcome
         self._episode.add(reward, info)
@@ -159,7 +159,7 @@ class MultiagentEpisodeStats(_ParallelWrapper):
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
         """Take one step. The info of an agent is empty unless its episode ended or the agent vanished."""
         outcome: Any = self.env.step(actions)
-        if not _has_five(outcome):
+        if not _has_five_values(outcome):
             return outcome  # type: ignore[no-any-return]
         observations, rewards, terminations, truncations, infos = outcome
         present = set(self.env.agents)

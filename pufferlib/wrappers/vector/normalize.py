@@ -52,11 +52,11 @@ class NormalizeObservation(VectorWrapper):
         self._shape = space.shape
         self._dtype = emulated["emulated_observation_dtype"] if emulated else np.dtype(space.dtype)
         if self._dtype.names is None:
-            self._open_box(space, emulated)
+            self._init_box(space, emulated)
         else:
-            self._open_fields(emulated)
+            self._init_fields(emulated)
 
-    def _open_box(self, space: Box, emulated: Any) -> None:
+    def _init_box(self, space: Box, emulated: Any) -> None:
         plain = None if emulated else self.vecenv.driver_env.action_mask
         self._moments: dict[tuple[str, ...], Moments] = {(): Moments(int(np.prod(space.shape)), self._epsilon, plain)}
         self._others: list[tuple[str, ...]] = []
@@ -65,7 +65,7 @@ class NormalizeObservation(VectorWrapper):
             emulated = emulation_of(shape, np.dtype(np.float32), (-self._limit, self._limit))
         self._set_observation_space(Box(-self._limit, self._limit, space.shape, np.float32), emulated)
 
-    def _open_fields(self, emulated: Mapping[str, Any]) -> None:
+    def _init_fields(self, emulated: Mapping[str, Any]) -> None:
         old, new = self._dtype, real_dtype(self._dtype)
         self._new_dtype = new
         row = np.zeros((1, old.itemsize), np.uint8)

@@ -82,16 +82,16 @@ class EpisodeStatistics(VectorWrapper):
         if transitions.any_ended:
             rows = transitions.ended_rows
             ended_returns, ended_lengths = returns[rows], lengths[rows]
-            self._keep(ended_returns, ended_lengths)
+            self._store(ended_returns, ended_lengths)
             if self._adds_infos:
-                transitions.infos = self._reports(transitions, ended_returns, ended_lengths)
+                transitions.infos = self._add_reports(transitions, ended_returns, ended_lengths)
         if transitions.any_ended or transitions.any_begins:
             for values in (returns, lengths):
                 clear_episodes(values, transitions.ended, transitions.begins)
         if not isinstance(agents, slice):  # indexing made copies
             self.episode_returns[agents], self.episode_lengths[agents] = returns, lengths
 
-    def _keep(self, returns: Array, lengths: Array) -> None:
+    def _store(self, returns: Array, lengths: Array) -> None:
         size = len(self._last_returns)
         self.episode_count += len(returns)
         returns, lengths = returns[-size:], lengths[-size:]
@@ -101,7 +101,7 @@ class EpisodeStatistics(VectorWrapper):
             queue[start : start + len(values)] = values[:before_wrap]
             queue[: max(0, len(values) - before_wrap)] = values[before_wrap:]
 
-    def _reports(self, transitions: Transitions, returns: Array, lengths: Array) -> Infos:
+    def _add_reports(self, transitions: Transitions, returns: Array, lengths: Array) -> Infos:
         """Return the infos of the batch, including reports of the ended episodes."""
         found = [
             {"score": episode_return, "episode_return": episode_return, "episode_length": length}
@@ -114,9 +114,9 @@ class EpisodeStatistics(VectorWrapper):
         reports: dict[int, list[dict[str, Any]]] = {}
         for env_id, report in zip((agents // self._rows_per_env).tolist(), found, strict=True):
             reports.setdefault(env_id, []).append(report)
-        return self._merged(transitions.infos, reports)
+        return self._merge_reports(transitions.infos, reports)
 
-    def _merged(self, infos: Infos, reports: dict[int, list[dict[str, Any]]]) -> Infos:
+    def _merge_reports(self, infos: Infos, reports: dict[int, list[dict[str, Any]]]) -> Infos:
         """Merge reports, by environment, into the infos of their last steps, or add them before other infos."""
         old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
         found: list[tuple[InfoSource, dict[str, Any]]] = []
