@@ -29,8 +29,8 @@ def _save_ale(ale: Any) -> bytes:
     sticky = ale.getFloat("repeat_action_probability")
     if sticky > 0:
         raise HiddenStateError(
-            f"an emulator with repeat_action_probability={sticky:g}, which tells nobody the action that it may repeat "
-            "(pass repeat_action_probability=0, or make atari/<game>, which repeats actions itself)"
+            f"an emulator with repeat_action_probability={sticky:g}, which does not reveal the action that it may "
+            "repeat (pass repeat_action_probability=0, or make atari/<game>, which repeats actions itself)"
         )
     return bytes(ale.cloneState(include_rng=True).serialize())
 

@@ -61,8 +61,8 @@ def load(where: str, owner: Any, state: object, contents: Mapping[str, Any], all
     if facts["format"] == "pickle":
         if not allow_pickle:
             raise APIUsageError(
-                f"{where}: the state must be plain data, got a pickle, which may execute anything as it is loaded; "
-                "pass allow_pickle=True if you know who made it"
+                f"{where}: the state must be plain data, got a pickle, which can execute arbitrary code; "
+                "pass allow_pickle=True if you trust its source"
             )
         found: dict[str, Any] = pickle.loads(data)
         return found

@@ -172,6 +172,7 @@ def _sizes(cores: Cores | None, num_envs: int, options: Mapping[str, Any]) -> tu
             f"{WHERE}: batch_size must be at most num_envs, got batch_size={batch}, num_envs={num_envs}"
         )
 
+    # Choose the largest number of workers for which the batch size is valid.
     choices = [workers]
     if cores is not None and workers in (None, "auto"):
         choices = [w for w in range(min(cores.count(), num_envs), 0, -1) if num_envs % w == 0]

@@ -223,7 +223,7 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
 
 
 def _takes_autoreset_mode(creator: Callable[..., Any]) -> bool:
-    """Return whether keyword ``autoreset`` takes our modes: its default is a mode, None or missing."""
+    """Return whether keyword ``autoreset`` takes one of these modes: its default is a mode, None or missing."""
     parameter = inspect.signature(creator).parameters.get("autoreset")
     return parameter is None or parameter.default in (*AUTORESET_MODES, None, parameter.empty)
 

@@ -128,7 +128,7 @@ def test_a_game_of_atari_goes_on(how, keywords):
 def test_an_emulator_that_hides_the_action_it_may_repeat_is_not_saved():
     env = pufferlib.make("ALE/Pong-v5")
     env.reset(seed=1)
-    message = "an emulator with repeat_action_probability=0.25, which tells nobody .* repeat_action_probability=0"
+    message = "an emulator with repeat_action_probability=0.25, which does not reveal .* repeat_action_probability=0"
     with pytest.raises(APIUsageError, match=rf"save_state: AtariEnv .* {message}"):
         env.save_state()
     with pytest.raises(APIUsageError, match=rf"a copy of .* {message}"):
