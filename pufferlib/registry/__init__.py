@@ -1,7 +1,8 @@
-"""Names to environments: Ocean by plain name, bindings as ``binding/name``, and yours; each loaded on first use.
+"""Lookup of environments by name. Nothing is imported before its first use.
 
-``outside`` has the names of what is not in this repository, ``objects`` imports Python objects by name, ``creators``
-makes environments of any kind, ``facts`` says what a binding needs.
+Ocean environments have plain names, and those of bindings are named ``binding/name``. ``outside`` resolves the names
+of environments that are not in this repository. ``objects`` imports Python objects by name, ``creators`` makes
+environments of any kind, and ``facts`` reads what a binding needs.
 """
 
 import functools
@@ -63,17 +64,18 @@ __all__ = [
 
 Backend = TypeVar("Backend", bound="VectorEnv")
 
-_OWN = (
-    "your own is path/to/file.py:Class or module:Class; one of a notebook needs pufferlib.register(name, Class) first"
+_OWN_ENV_HINT = (
+    "name your own as path/to/file.py:Class or module:Class; a class in a notebook needs "
+    "pufferlib.register(name, Class) first"
 )
 
-_BOTH_SIDES = {"players": 2, "script_opponents": False}  # of games in C, by the names of their parameters
+_BOTH_SIDES = {"players": 2, "script_opponents": False}  # parameters of C environments that select both sides
 
 
 def list_envs() -> list[str]:
-    """Return every name that ``make`` knows: Ocean's, then ``binding/name`` of each binding, then registered ones.
+    """Return the names of all environments: Ocean, then bindings as ``binding/name``, then registered ones.
 
-    Each of these is sorted. It also takes names of modules, files and Gymnasium's ids, which nothing lists.
+    Each group is sorted. ``make`` also accepts names of modules and files, and Gymnasium ids. These are not listed.
     """
     from pufferlib import ocean
 
@@ -82,27 +84,27 @@ def list_envs() -> list[str]:
 
 
 def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator") -> Callable[..., Any]:
-    """Return the function that makes environment ``name``, for ``vector.make``; it can be pickled.
+    """Return a function that makes environment ``name``, for example for ``vector.make``.
 
-    It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
-    a wrapper of ``pufferlib.emulation`` around an environment that is written in Python.
+    The function accepts ``buf``, ``seed`` and the keyword arguments of the environment. It returns a ``PufferEnv``, or
+    a wrapper from ``pufferlib.emulation`` around an environment that is written in Python. It can be pickled.
 
     Args:
-        name: Of ``list_envs()``, or of one that is not in this repository: "mypkg.envs:Forage" (module and attribute),
-            "path/to/my_env.py:Forage", or an id of Gymnasium's, "CartPole-v1". Or the ``Path`` of a file.
-        where: Begins the message of an error.
+        name: Name from ``list_envs()``, module and attribute ("mypkg.envs:Forage"), file and attribute
+            ("path/to/my_env.py:Forage"), Gymnasium id ("CartPole-v1"), or ``Path`` of a file.
+        where: Prefix of error messages.
 
     Raises:
-        UnknownNameError: No environment has this name; the nearest ones are suggested.
+        UnknownNameError: No environment has this name. The message suggests similar names.
         BindingMissing: The package behind the binding is not installed.
-        APIUsageError: The file or module that it names cannot be imported.
+        APIUsageError: The file or module in ``name`` cannot be imported.
     """
     from pufferlib import ocean
 
     if not isinstance(name, str | PathLike):
         raise APIUsageError(
-            f"{where}: name must be a str, as in 'breakout', got {name!r}; pufferlib.register gives what you have a "
-            "name, and pufferlib.emulation wraps an environment that exists"
+            f"{where}: name must be a str, as in 'breakout', got {name!r}; give a class or function a name with "
+            "pufferlib.register, or wrap an environment object with pufferlib.emulation"
         )
     name = fspath(name)
     binding, _, game = name.partition("/")
@@ -121,7 +123,7 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
 
 
 def is_inside(name: str) -> bool:
-    """True for the form of a name of this repository: of Ocean, or of one of its bindings."""
+    """Return True if ``name`` has the form of an Ocean or binding environment."""
     from pufferlib import ocean
 
     binding, _, game = name.partition("/")
@@ -130,7 +132,7 @@ def is_inside(name: str) -> bool:
 
 
 def batches_itself(name: str) -> bool:
-    """True if ``name`` stands for environments in C, or for a class of ``PufferEnv``."""
+    """Return True if ``name`` refers to a C environment or to a subclass of ``PufferEnv``."""
     from pufferlib import ocean
     from pufferlib.registry import creators
 
@@ -140,9 +142,9 @@ def batches_itself(name: str) -> bool:
 
 
 def both_sides(name: str) -> dict[str, Any]:
-    """Return the keywords with which agents play both sides of a game, instead of one against its own opponent.
+    """Return the keyword arguments that let agents play both sides of a game.
 
-    Empty where no keyword does that.
+    Without them, agents play one side against the built-in opponent. The result is empty if no argument does this.
     """
     from pufferlib import ocean
 
@@ -156,7 +158,7 @@ def both_sides(name: str) -> dict[str, Any]:
 
 
 def own_keywords(name: str) -> dict[str, Any]:
-    """Return the keywords of an environment that is not in this repository, with their defaults.
+    """Return the keyword arguments of an environment that is not in this repository, with their defaults.
 
     Raises:
         UnknownNameError: No environment has this name.
@@ -167,7 +169,7 @@ def own_keywords(name: str) -> dict[str, Any]:
 
 
 def keyword_kinds(name: str) -> dict[str, frozenset[Any]]:
-    """Return the types that the keywords of an environment may have, as far as it declares them.
+    """Return the types that an environment declares for its keyword arguments.
 
     Raises:
         UnknownNameError: No environment has this name.
@@ -178,9 +180,10 @@ def keyword_kinds(name: str) -> dict[str, frozenset[Any]]:
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:
-    """Return the error for a name that no environment has.
+    """Return the error for an unknown environment name.
 
-    Suggests those that bear it elsewhere (``PongNoFrameskip-v4``), or the nearest, of its binding if it names one.
+    The message suggests environments that have this name elsewhere (``PongNoFrameskip-v4``), or else similar names. If
+    ``name`` starts with a binding, only names of that binding are suggested.
     """
     everything = list_envs()
     binding, _, game = name.partition("/")
@@ -189,27 +192,27 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
         facts = binding_facts().get(binding)
         example = f"{binding}/{facts.example}" if facts else inside[0]
         return UnknownNameError(
-            f"{where}: unknown environment {name!r}; {binding} has {len(inside)} of them, for example {example}; "
-            f"{as_typed(f'puffer list {binding}')} shows all"
+            f"{where}: unknown environment {name!r}; {binding} has {len(inside)} environments, for example {example}; "
+            f"{as_typed(f'puffer list {binding}')} lists them"
         )
     known = inside or everything
     close = likely_names(name) or _same_game(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
-    own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN
+    own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN_ENV_HINT
     if close or inside:
         return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
     shows = as_typed("puffer list")
-    return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} shows those that have a name; {own}")
+    return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} lists the known names; {own}")
 
 
 def _ids() -> list[str]:
-    """Ids of Gymnasium's own environments."""
+    """Return the ids of the environments that Gymnasium itself provides."""
     import gymnasium
 
     return [name for name, spec in gymnasium.registry.items() if str(spec.entry_point).startswith("gymnasium.")]
 
 
 def same_game(env_id: str) -> list[str]:
-    """Names here of a game that has the id ``env_id`` in Gymnasium, those of bindings first."""
+    """Return the names of environments here for the game with Gymnasium id ``env_id``, bindings first."""
     is_id = not (is_inside(env_id) or is_object_name(env_id) or env_id in registrations())
     return _same_game(env_id, list_envs()) if is_id else []
 
@@ -220,7 +223,7 @@ def _same_game(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _title(name: str) -> str:
-    """Reduce a name to its game: "ALE/SpaceInvaders-v5" and "atari/space_invaders" are "spaceinvaders"."""
+    """Reduce a name to the game: "ALE/SpaceInvaders-v5" and "atari/space_invaders" become "spaceinvaders"."""
     game = re.split("[/:]", name)[-1].removeprefix("puffer_").lower()
     return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
@@ -257,19 +260,20 @@ def make(
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("CartPole-v1", num_envs=8)``.
 
     Args:
-        name: As ``env_creator`` takes it.
-        num_envs: How many, in one batch. An environment that takes this keyword itself, as those in C do, makes them
-            all. Others are run by ``pufferlib.vector.make``. None makes a single environment.
-        backend: Of ``pufferlib.vector.make``. None means "Serial", in this process.
-        **kwargs: Keywords of the environment. Where ``pufferlib.vector.make`` runs it, its options as well, such as
-            ``seed``, ``num_workers`` and ``batch_size``. A keyword that both have belongs to the environment.
+        name: Name of the environment, in any form that ``env_creator`` accepts.
+        num_envs: Number of environments in the batch, or None for a single environment. If the environment has this
+            argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
+        backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process.
+        **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
+            accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
+            environment.
 
     Returns:
-        What ``env_creator(name)`` makes, or the environments as one.
+        A single environment as made by ``env_creator(name)``, or a batch of environments.
 
     Raises:
-        UnknownNameError: No environment has this name; the nearest ones are suggested.
-        APIUsageError: A keyword that the environment does not take, or a value out of its range.
+        UnknownNameError: No environment has this name. The message suggests similar names.
+        APIUsageError: The environment does not accept a keyword argument, or a value is out of range.
         BindingMissing: The package behind the binding is not installed.
     """
     creator = env_creator(name)
@@ -295,7 +299,10 @@ def _takes_num_envs(name: str) -> bool:
 
 
 def policies(env_name: str) -> ModuleType | None:
-    """Import the module of policies that the environment or its binding brings, if it does; loading it loads torch."""
+    """Import the policy module of an environment or its binding, or return None if it has none.
+
+    This imports torch.
+    """
     from pufferlib import ocean
 
     binding, _, game = env_name.partition("/")
@@ -310,12 +317,12 @@ def policies(env_name: str) -> ModuleType | None:
 
 
 def binding_facts() -> dict[str, Facts]:
-    """Return the ``binding.toml`` of every binding (``pufferlib.registry.facts.Facts``), by name."""
+    """Return the parsed ``binding.toml`` of every binding, by name of the binding."""
     return all_facts()
 
 
 def names(binding: str) -> tuple[str, ...]:
-    """Return the environments of a binding, without its own name before them."""
+    """Return the environment names of a binding, without the ``binding/`` prefix."""
     found: tuple[str, ...] = _binding(binding).names()
     return found
 

@@ -1,4 +1,4 @@
-"""Creators of environments as ``vector.make`` takes them, from classes and functions that make any kind of one."""
+"""Conversion of environment classes and factory functions to creators for ``vector.make``."""
 
 import dataclasses
 import functools
@@ -33,22 +33,23 @@ Creator = Callable[..., Any]
 
 
 def creator_of(name: str, maker: Creator) -> Creator:
-    """Return a creator ``(buf=None, seed=0, **keywords)`` of what ``maker(**keywords)`` makes.
+    """Return a creator ``(buf=None, seed=0, **keywords)`` for the environment that ``maker(**keywords)`` makes.
 
-    The kind is found from what is made: environments of Gymnasium and PettingZoo, also turn-based (AEC) and old ones,
-    and of dm_env are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as
-    it is. A maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
+    Environments of Gymnasium, PettingZoo (parallel, turn-based and old ones) and dm_env are wrapped in ``EpisodeStats``
+    and emulated. If ``EpisodeStats`` is already one of their wrappers, it is not added again. A ``PufferEnv`` is
+    returned unchanged. ``buf`` and ``seed`` are passed to ``maker`` if it has parameters of these names. The creator
+    can be pickled if ``maker`` can.
 
     Args:
-        name: Of the environment, for messages.
-        maker: A class, or a function.
+        name: Name of the environment, for error messages.
+        maker: Class or function that makes the environment.
 
     Raises:
-        APIUsageError: ``maker`` cannot be called.
+        APIUsageError: ``maker`` is not callable.
     """
     if not callable(maker):
         raise APIUsageError(
-            f"{name}: must be a class or a function that makes an environment, got {maker!r}; define def make(): ..."
+            f"{name}: must be a class or a function that makes an environment, got {maker!r}; write def make(): ..."
         )
     if _is_class_of(maker, PufferEnv) and "render_mode" in keywords_of(maker)[0]:
         return maker
@@ -56,7 +57,7 @@ def creator_of(name: str, maker: Creator) -> Creator:
 
 
 def batches_itself(creator: Creator) -> bool:
-    """True if ``creator`` is, or calls, a class of ``PufferEnv``."""
+    """Return True if ``creator`` is or calls a subclass of ``PufferEnv``."""
     maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
     while isinstance(maker, functools.partial):
         maker = maker.func
@@ -64,10 +65,10 @@ def batches_itself(creator: Creator) -> bool:
 
 
 def single_game(creator: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``keywords`` for one game of what ``creator`` makes, without ``autoreset``.
+    """Return ``keywords`` with ``num_envs=1`` and without ``autoreset``.
 
-    Only those of an environment that batches itself change. Another environment may have keywords of these names that
-    mean something else.
+    Only the keywords of a ``PufferEnv`` are changed. In other environments, arguments of these names may have another
+    meaning.
     """
     if not batches_itself(creator):
         return dict(keywords)
@@ -76,13 +77,13 @@ def single_game(creator: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]
 
 
 def own_keywords(creator: Creator) -> dict[str, Any]:
-    """Keywords that the maker of ``creator`` names, each with its default, None where it has none."""
+    """Return the named keyword arguments of ``creator`` with their defaults (None if there is no default)."""
     maker = _maker_of(creator)
     if maker is None:
         return {}
     try:
         parameters = inspect.signature(maker).parameters.values()
-    except (TypeError, ValueError):  # written in C: it does not say
+    except (TypeError, ValueError):  # a C function without a signature
         return {}
     named = (item for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD))
     defaults = {item.name: None if item.default is item.empty else item.default for item in named}
@@ -90,33 +91,38 @@ def own_keywords(creator: Creator) -> dict[str, Any]:
 
 
 def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
-    """Return the types that each keyword of ``creator`` may have, by its annotation or else by its default.
+    """Return the types allowed for each keyword argument of ``creator``.
 
-    A Literal has its values in place of types. Keywords without an annotation whose default is no number are left out:
-    they may have any type.
+    They are taken from the annotation, or else from the default. A ``Literal`` gives its values instead of types.
+    Arguments without an annotation whose default is not a number are omitted, because any type is allowed.
     """
     maker = _maker_of(creator)
     try:
         parameters = inspect.signature(maker, eval_str=True).parameters.values()
-    except (TypeError, ValueError, NameError, AttributeError):  # in C, or annotated with what cannot be imported
+    except (
+        TypeError,
+        ValueError,
+        NameError,
+        AttributeError,
+    ):  # a C function, or an annotation that cannot be evaluated
         return {}
-    found = {item.name: _kinds(item) for item in parameters}
+    found = {item.name: _declared_types(item) for item in parameters}
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
-def _kinds(item: inspect.Parameter) -> frozenset[Any]:
+def _declared_types(item: inspect.Parameter) -> frozenset[Any]:
     if item.annotation is not inspect.Parameter.empty:
-        return frozenset(_members(item.annotation)) - {Any, object}
+        return frozenset(_types_in_hint(item.annotation)) - {Any, object}
     kind = type(item.default)
     return frozenset({kind, type(None)} if kind in (bool, int, float) else ())
 
 
-def _members(hint: Any) -> Iterator[Any]:
+def _types_in_hint(hint: Any) -> Iterator[Any]:
     """Yield the types of a union, the values of a Literal, and the origin of a generic type."""
     origin = get_origin(hint)
     if origin in (Union, UnionType, Annotated):
         for member in get_args(hint)[: 1 if origin is Annotated else None]:
-            yield from _members(member)
+            yield from _types_in_hint(member)
     elif origin is Literal:
         yield from get_args(hint)
     else:
@@ -124,27 +130,27 @@ def _members(hint: Any) -> Iterator[Any]:
 
 
 def _maker_of(creator: Creator) -> Any:
-    """Return the class or function that ``creator`` calls; None if it cannot be imported."""
+    """Return the class or function that ``creator`` calls, or None if it cannot be imported."""
     maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
     if isinstance(maker, functools.partial) and maker.func is _make_registered:
         entry = maker.args[0].entry_point
         try:
             return load_env_creator(entry) if isinstance(entry, str) else entry
-        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making it will say what is missing
+        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making the environment reports what is missing
             return None
     return maker
 
 
 def gymnasium_creator(spec: EnvSpec) -> Creator:
-    """Return the creator of an environment that is registered with Gymnasium.
+    """Return a creator for an environment that is registered with Gymnasium.
 
-    It takes the keywords of the environment, and ``max_episode_steps``.
+    It accepts the keyword arguments of the environment and ``max_episode_steps``.
     """
     return functools.partial(_create, spec.id, functools.partial(_make_registered, spec))
 
 
 def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
-    """Emulate an environment of Gymnasium, PettingZoo or dm_env, in ``EpisodeStats`` unless it has that inside."""
+    """Emulate a Gymnasium, PettingZoo or dm_env environment. Add ``EpisodeStats`` if it is not among its wrappers."""
     env = DMEnvToGymnasium(env) if is_dm_env(env) else converted(env)
     if isinstance(env, gymnasium.Env):
         return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
@@ -152,7 +158,10 @@ def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
 
 
 def keywords_of(maker: Creator) -> tuple[set[str], bool]:
-    """Keywords that a class or function takes, a class also for those above it; and whether any other will do."""
+    """Return the keyword arguments of a class or function, and whether it accepts any others.
+
+    The arguments of a class include those of its base classes, as far as ``__init__`` passes ``**kwargs`` on.
+    """
     keywords: set[str] = set()
     makers: Iterable[Any] = [maker]
     if inspect.isclass(maker):
@@ -160,12 +169,12 @@ def keywords_of(maker: Creator) -> tuple[set[str], bool]:
     for function in makers:
         try:
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # written in C: it does not say
+        except (TypeError, ValueError):  # a C function without a signature
             return keywords, True
         keywords |= {item.name for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)}
         if not any(item.kind is item.VAR_KEYWORD for item in parameters):
             return keywords - {"self"}, False
-    # A class whose every __init__ passes the rest on, though object takes none, reads them itself: kwargs.get("size").
+    # If every __init__ passes **kwargs on, although object accepts none, the class reads them itself (kwargs.get).
     return keywords - {"self"}, makers != [object.__init__]
 
 
@@ -175,7 +184,7 @@ def _create(
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
-    keywords = _as_declared(name, maker, keywords)
+    keywords = _lists_as_declared(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
     try:
@@ -195,39 +204,39 @@ def _create(
 _NUMBERS, _CONTAINERS = {int, float, bool}, {list, tuple, dict, set, frozenset}
 
 
-def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``keywords`` with tuples in place of lists where tuples are declared, by annotation or else by default.
+def _lists_as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert lists in ``keywords`` to tuples where the annotation, or else the default, is a tuple.
 
     Raises:
-        APIUsageError: A text or a list was given for a number, or a text for a list.
+        APIUsageError: A string, list or dict was given for a number, or a string for a container.
     """
     found = dict(keywords)
     try:
         parameters = inspect.signature(maker, eval_str=True).parameters
-    except (TypeError, ValueError, NameError):  # written in C, or annotated with what cannot be imported
+    except (TypeError, ValueError, NameError):  # a C function, or an annotation that cannot be evaluated
         return found
     for key in keywords.keys() & parameters.keys():
         hint, default, value = parameters[key].annotation, parameters[key].default, keywords[key]
-        kinds = {type(default)} if hint is inspect.Parameter.empty else {*_members(hint)}
+        kinds = {type(default)} if hint is inspect.Parameter.empty else {*_types_in_hint(hint)}
         kinds -= {None, type(None)}
         is_wrong = kinds <= _NUMBERS and isinstance(value, str | list | dict)
         if kinds and (is_wrong or (kinds <= _CONTAINERS and isinstance(value, str))):
             kind = " or ".join(sorted(each.__name__ for each in kinds))
             now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"
             raise APIUsageError(f"{name}: {key} must be {kind}, got {value!r}{now}")
-        if kinds == {tuple} and isinstance(value, list):  # files and the command line have lists alone
+        if kinds == {tuple} and isinstance(value, list):  # TOML and the command line have only lists
             found[key] = tuple(value)
     return found
 
 
 def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
-    """Call ``maker``, without ``render_mode`` if it takes none: such an environment draws as it likes, or not."""
+    """Call ``maker``, without ``render_mode`` if it does not accept that argument."""
     try:
         inspect.signature(maker).bind(**{key: keywords[key] for key in keywords.keys() - {"render_mode"}})
-    except ValueError:  # written in C
+    except ValueError:  # a C function without a signature
         pass
     except TypeError as error:
-        raise APIUsageError(f"{name}: {error}; give it as --env.NAME VALUE, or a default in the code") from error
+        raise APIUsageError(f"{name}: {error}; pass it as --env.NAME VALUE, or set a default in the code") from error
     try:
         return maker(**keywords)
     except TypeError as error:
@@ -240,9 +249,10 @@ def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
 def _make_registered(
     spec: EnvSpec, /, *, render_mode: str | None = None, max_episode_steps: int | None = None, **keywords: Any
 ) -> Any:
-    """Make an environment of Gymnasium's, without the checks that are the emulation's task.
+    """Make an environment that is registered with Gymnasium, without the checks that the emulation does itself.
 
-    It takes the spec, not the id, which a worker would not know that has not imported what registers it.
+    The argument is the spec instead of the id, because a worker process may not have imported the module that
+    registers the id.
     """
     try:
         entry = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
@@ -252,7 +262,7 @@ def _make_registered(
             raise UnknownNameError.of(spec.id, "keyword", keyword, known - {"render_mode"} | {"max_episode_steps"})
         modes = (getattr(entry, "metadata", None) or {}).get("render_modes", [render_mode])
         options = {**keywords, "render_mode": render_mode} if render_mode in modes else dict(keywords)
-        own = ("id", "disable_env_checker")  # names that gymnasium.make has for itself
+        own = ("id", "disable_env_checker")  # names that gymnasium.make uses for its own parameters
         taken: dict[str, Any] = {key: options.pop(key) for key in own if key in options}
         lean = dataclasses.replace(spec, order_enforce=False, kwargs={**spec.kwargs, **taken})
         return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
@@ -268,7 +278,7 @@ def _is_class_of(maker: object, kind: type) -> bool:
 
 
 def _with_stats(env: Any, stats: type) -> Any:
-    """Return ``env``, in ``stats`` unless one of its wrappers is that already."""
+    """Wrap ``env`` in ``stats``, unless it has such a wrapper already."""
     layer = env
     while layer is not None:
         if isinstance(layer, stats):

@@ -1,4 +1,4 @@
-"""Facts of a binding, as its ``binding.toml`` says: the one place for its packages, versions and needs."""
+"""Schema and parser of ``binding.toml``, which declares the packages, versions and requirements of a binding."""
 
 import importlib
 import tomllib
@@ -11,21 +11,21 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["Facts", "Metadata", "all_facts", "read_facts"]
 
-Reason = NewType("Reason", str)  # for a Debian package
+Reason = NewType("Reason", str)  # why a Debian package is needed
 T = TypeVar("T")
 
-_SPELLED = {"apt-build": "apt_build"}  # keys of the file that are no Python names
+_PYTHON_NAMES = {"apt-build": "apt_build"}  # keys of the file that are not Python identifiers
 _EXPECTED = {str: "a string", bool: "true or false", Reason: "its reason"}
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """Corrected requirements of a package whose own metadata are stale.
+    """Corrected requirements of a package with outdated metadata.
 
     Attributes:
-        version: The release of which this is true.
-        requires: Its requirements, as pip writes them.
-        why: What is wrong with those that it declares.
+        version: Release that this correction applies to.
+        requires: Correct requirements, in pip's syntax.
+        why: What is wrong with the declared requirements.
     """
 
     version: str
@@ -42,33 +42,33 @@ class _Build:
 
 @dataclass(frozen=True)
 class Facts:
-    """One ``binding.toml``, checked.
+    """Validated contents of one ``binding.toml``.
 
     Attributes:
-        name: Of the binding: its folder.
-        title: What people call it.
-        about: One sentence.
-        homepage: Address of its project.
-        licence: Of the package, as SPDX writes it where it can.
+        name: Name of the binding, equal to the name of its folder.
+        title: Human-readable name.
+        about: Description in one sentence.
+        homepage: URL of the project.
+        licence: Licence of the package, as an SPDX identifier if there is one.
         requires: Pinned requirements, ``package==version``.
-        modules: What must be importable.
-        example: The environment that is shown and played first.
-        conformance: Those that the conformance tests play; together they are of all its kinds.
+        modules: Modules that must be importable.
+        example: Environment to show and play first.
+        conformance: Environments for the conformance tests. Together they cover every kind in the binding.
         extra: Whether plain pip can install ``pufferlib[name]``.
-        extra_why: If not, why.
-        common: Whether its extra can be installed together with all the others that say so, with the
-            newest numpy and gymnasium; unless it is set, whatever ``extra`` is.
-        unavailable: Why no package index has it, and what a user must provide; "" for all others.
-        seeding: Why a seed cannot decide everything; "" where it does, as it should.
-        deterministic: Those of ``conformance`` that play the same whatever the seed.
-        both_sides: Keywords, as TOML, with which agents play both sides of its games; "" where there are none.
-        isolated: The stack that needs a Python environment of its own, such as "jax"; "" for none.
-        prepare: Functions, ``module:function``, to call once after the installation in an image: they write
-            files beside themselves, which whoever runs the image may not.
-        strip: Folders in site-packages whose compiled modules come with debug symbols; images take them out.
-        metadata: Corrections, by package.
-        build: Packages that must be there to compile sources: ``pip`` installs them first.
-        apt: Debian packages needed to run, with reasons.
+        extra_why: Why pip cannot install it, if ``extra`` is False.
+        common: Whether the extra can be installed together with all other common extras and the newest numpy and
+            gymnasium. Equal to ``extra`` by default.
+        unavailable: Why no package index has the package and what the user must provide, or "" if one has it.
+        seeding: Why results are not fully determined by the seed, or "" if they are.
+        deterministic: Environments in ``conformance`` that ignore the seed.
+        both_sides: Keyword arguments, as TOML, that let agents play both sides of a game, or "" if there are none.
+        isolated: Stack that needs a separate Python environment, such as "jax", or "" for none.
+        prepare: Functions, ``module:function``, to call once after the installation in an image. They write files
+            into site-packages, which users of the image have no permission to do.
+        strip: Folders in site-packages whose compiled modules contain debug symbols, which images remove.
+        metadata: Corrected requirements, by package.
+        build: Packages to install before the binding is compiled from source.
+        apt: Debian packages needed at run time, with reasons.
         apt_build: Debian packages needed to compile, with reasons.
     """
 
@@ -98,25 +98,25 @@ class Facts:
 
     @property
     def extra_name(self) -> str:
-        """Name of its extra as metadata spell it, since older releases of pip know ``pokemon-red`` only."""
+        """Name of the extra, with hyphens, because older releases of pip only accept ``pokemon-red``."""
         return self.name.replace("_", "-")
 
     @property
     def image(self) -> str:
-        """The smallest image that has it, and its service of Compose."""
+        """Name of the smallest image with this binding, which is also the name of its Compose service."""
         return "tank" if self.common else "tank-full"
 
     @property
     def command(self) -> str:
-        """The command that installs it."""
+        """Command that installs the binding."""
         return f"puffer install {self.name}"
 
 
 def all_facts(folder: Path | None = None) -> dict[str, Facts]:
-    """Read the facts of every binding, by name.
+    """Read the ``binding.toml`` of every binding, by name.
 
     Args:
-        folder: That of the bindings, by default the installed ones.
+        folder: Folder with the bindings, by default ``pufferlib/bindings`` of this installation.
     """
     if folder is None:
         (installed,) = importlib.import_module("pufferlib.bindings").__path__
@@ -129,26 +129,26 @@ def read_facts(file: Path) -> Facts:
     """Read and check one ``binding.toml``.
 
     Raises:
-        UnknownNameError: A key that does not exist; the nearest are suggested.
-        APIUsageError: The file is missing or no TOML, a key is missing, a value has the wrong type, or
-            two of them contradict each other.
+        UnknownNameError: A key is unknown. The message suggests similar ones.
+        APIUsageError: The file is missing or not valid TOML, a key is missing, a value has the wrong type, or two
+            values contradict each other.
     """
     try:
         data = tomllib.loads(file.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise APIUsageError(f"{file}: cannot be read as TOML: {error}; see docs/add-a-binding.md") from error
     where = f"{file.parent.name}/{file.name}"
-    data = {_SPELLED.get(key, key): value for key, value in data.items()}
+    data = {_PYTHON_NAMES.get(key, key): value for key, value in data.items()}
     if "build" in data:
-        data["build"] = list(_built(f"{where}: build", _Build, data["build"]).packages)
+        data["build"] = list(_parse_table(f"{where}: build", _Build, data["build"]).packages)
     data.setdefault("common", data.get("extra", False))
-    facts = _built(where, Facts, data, name=file.parent.name)
-    _check_sense(where, facts)
+    facts = _parse_table(where, Facts, data, name=file.parent.name)
+    _check_consistency(where, facts)
     return facts
 
 
-def _built(where: str, kind: type[T], data: Any, **given: str) -> T:
-    """Make a dataclass of a table: all its keys are known, none that is needed is missing, each has its type."""
+def _parse_table(where: str, kind: type[T], data: Any, **given: str) -> T:
+    """Make a dataclass from a table, after checking for unknown keys, missing keys and wrong types."""
     if not isinstance(data, dict):
         raise APIUsageError(f"{where} must be a table, got {data!r}")
     known = {item.name: item for item in fields(kind) if item.name not in given}  # type: ignore[arg-type]
@@ -160,13 +160,13 @@ def _built(where: str, kind: type[T], data: Any, **given: str) -> T:
             raise APIUsageError(f"{where}: {name} is missing; see docs/add-a-binding.md")
     hints = get_type_hints(kind)
     inside = f"{where}: " if given else f"{where}."
-    return kind(**given, **{key: _checked(inside + key, hints[key], value) for key, value in data.items()})
+    return kind(**given, **{key: _parse_value(inside + key, hints[key], value) for key, value in data.items()})
 
 
-def _checked(where: str, hint: Any, value: Any) -> Any:
-    """Return ``value`` as the type that ``hint`` asks for."""
+def _parse_value(where: str, hint: Any, value: Any) -> Any:
+    """Convert ``value`` to the type ``hint``, or raise APIUsageError if it has another type."""
     if isinstance(hint, type) and is_dataclass(hint):
-        return _built(where, hint, value)
+        return _parse_table(where, hint, value)
     if get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise APIUsageError(f"{where} must be a list of strings, got {value!r}")
@@ -174,14 +174,14 @@ def _checked(where: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) is Mapping:
         if not isinstance(value, dict):
             raise APIUsageError(f"{where} must be a table, got {value!r}")
-        return {name: _checked(f"{where}.{name}", get_args(hint)[1], entry) for name, entry in value.items()}
+        return {name: _parse_value(f"{where}.{name}", get_args(hint)[1], entry) for name, entry in value.items()}
     if type(value) is not getattr(hint, "__supertype__", hint):
         raise APIUsageError(f"{where} must be {_EXPECTED[hint]}, got {value!r}")
     return value
 
 
-def _check_sense(where: str, facts: Facts) -> None:
-    """Raise APIUsageError where values contradict each other."""
+def _check_consistency(where: str, facts: Facts) -> None:
+    """Raise APIUsageError if values contradict each other."""
     problems = {
         "requires must pin every package, as name==version": any("==" not in pin for pin in facts.requires),
         "extra_why must say why pip cannot install it, when extra is false": not facts.extra

@@ -1,4 +1,4 @@
-"""Python objects by name: ``mypkg.envs:make_forage``, ``./my_env.py:Forage``."""
+"""Import of Python objects by name: ``mypkg.envs:make_forage``, ``./my_env.py:Forage``."""
 
 import ast
 import importlib
@@ -34,7 +34,7 @@ _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def source_file(name: str) -> Path | None:
-    """Return the file in Python with the object that ``name`` stands for; None if it has none or is not there."""
+    """Return the Python file that defines the object ``name``, or None if there is no such file."""
     match = _FILE.fullmatch(name)
     if match is not None:
         path = Path(match["path"]).expanduser()
@@ -46,17 +46,17 @@ def source_file(name: str) -> Path | None:
     origin = Path(spec.origin) if spec and spec.origin else None
     return (
         origin if origin and origin.suffix == ".py" and origin.is_file() else None
-    )  # no file where it is part of an archive
+    )  # there is no file if the module is part of an archive
 
 
 def moved_name(name: str, folders: Iterable[Path]) -> str:
-    """Return ``name`` with the new place of its file, if the file is gone and can be found.
+    """Return ``name`` with the new path of its file, if the file was moved and can be found.
 
-    A project may be moved as a whole, to another machine or out of a container. So the longest end of the old path that
-    exists in one of ``folders``, or in a folder above it, is the new place.
+    A whole project may move to another machine or out of a container. The new path is therefore the longest tail of the
+    old path that exists in one of ``folders`` or their parents.
 
     Args:
-        name: Name of an object. Names without a file are returned as they are.
+        name: Name of an object. A name without a file is returned unchanged.
         folders: Folders that were probably moved with the file, such as that of a run.
     """
     match = _FILE.fullmatch(name)
@@ -72,7 +72,7 @@ def moved_name(name: str, folders: Iterable[Path]) -> str:
 
 
 def full_name(name: str) -> str:
-    """Return ``name`` with the path of its file made absolute; other names are full already."""
+    """Return ``name`` with an absolute file path. A name without a file is returned unchanged."""
     match = _FILE.fullmatch(name)
     if match is None:
         return name
@@ -86,22 +86,22 @@ def short_name(name: str) -> str:
 
 
 def is_object_name(name: str) -> bool:
-    """Check for the form of a name of an object: ``module:attribute``, ``file.py:attribute`` or ``file.py``."""
+    """Return True if ``name`` has the form ``module:attribute``, ``file.py:attribute`` or ``file.py``."""
     match = _FILE.fullmatch(name)
     return _OBJECT.fullmatch(name) is not None if match is None else match["path"].endswith(".py")
 
 
 def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
-    """Import the object that ``name`` stands for.
+    """Import the object ``name``.
 
     Args:
-        where: Begins the message of an error.
-        name: ``module:attribute``, ``file.py:attribute``, or ``file.py`` alone if it defines one class of ``kinds``.
-        kinds: Base classes of what is looked for.
+        where: Prefix of error messages.
+        name: ``module:attribute``, ``file.py:attribute``, or ``file.py`` if the file defines one subclass of ``kinds``.
+        kinds: Base classes to look for if ``name`` has no attribute.
 
     Raises:
-        UnknownNameError: There is no such module or attribute; the nearest attributes are suggested.
-        APIUsageError: There is no such file, it cannot be run, or it does not define exactly one such class.
+        UnknownNameError: There is no such module or attribute. The message suggests similar attributes.
+        APIUsageError: There is no such file, the file cannot be imported, or it does not define exactly one such class.
     """
     match = _FILE.fullmatch(name)
     if match is None:
@@ -121,36 +121,36 @@ def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
 
 
 def has_module(name: str) -> bool:
-    """True for a module that is imported, installed, or in the current folder, where ``python -m`` finds it too."""
+    """Return True if the module is imported, installed, or in the current folder (as for ``python -m``)."""
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
-        sys.path.append(folder)  # last, so that it hides nothing; workers get it too
+        sys.path.append(folder)  # last, to shadow no installed module; worker processes inherit sys.path
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # of the package above it
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
 def import_module(where: str, name: str) -> ModuleType:
-    """Import a module that is installed, or in the current folder.
+    """Import a module that is installed or in the current folder.
 
     Raises:
         UnknownNameError: There is no such module.
-        APIUsageError: It cannot be imported.
+        APIUsageError: The module cannot be imported.
     """
     if not has_module(name):
         raise UnknownNameError(
             f"{where}: there is no module {name!r}, neither installed nor in {os.getcwd()}; install its package, or "
-            "name a file: path/to/file.py:Class"
+            "give a file: path/to/file.py:Class"
         )
-    with _explained(where, name):
+    with _reporting_import_errors(where, name):
         module = importlib.import_module(name)
     _warn_of_edits(module)
     return module
 
 
 def _warn_of_edits(module: ModuleType) -> None:
-    """Warn if the file of a module was edited since it was used first: a process imports a module once."""
+    """Warn if the file of an imported module was edited, because this process keeps the old code."""
     file, spec = getattr(module, "__file__", None), module.__spec__
     if file is None or spec is None or not os.path.isfile(file):
         return
@@ -167,44 +167,45 @@ def _warn_of_edits(module: ModuleType) -> None:
     )
 
 
-_USED: dict[str, tuple[int, Any]] = {}  # time of change and spec of each module's file, when it was used last
+_USED: dict[str, tuple[int, Any]] = {}  # modification time and spec of each module at its last use
 
 
 def _import_file(where: str, path: Path) -> ModuleType:
-    """Import a file by its place; again if it has changed since. What it defines goes to workers by value.
+    """Import a file by its path, again if it has changed.
 
-    The script that runs is not imported, or it would run a second time.
+    The classes and functions of the file are pickled by value for workers. The running script is not imported, because
+    that would run it a second time.
     """
     if not path.is_file():
         others = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
         beside = "".join(f"; {path.parent / other} is there" for other in nearest(path.name, others, count=1))
         raise APIUsageError(
-            f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
-            f"into env_name, policy.name or track.loggers of its config.toml{beside}"
+            f"{where}: there is no file {path}; if it was moved, give its new path in the command, or for a run in "
+            f"env_name, policy.name or track.loggers of its config.toml{beside}"
         )
     script = getattr(sys.modules["__main__"], "__file__", None)
     if script is not None and os.path.isfile(script) and path.samefile(script):
         return sys.modules["__main__"]
     source = path.read_bytes()
     package, folder = _package_of(path, source)
-    # The name is the file's own, so that it hides no other module. Relative imports need the package in it.
+    # The hash makes the module name unique, so that it shadows no other module. Relative imports need the package name.
     name = ".".join([*package, f"{path.stem}_{zlib.crc32(source):08x}"])
     twin = getattr(sys.modules.get(name), "__file__", None)
-    if twin is not None and twin != str(path) and os.path.isfile(twin):  # the same text, beside other files
+    if twin is not None and twin != str(path) and os.path.isfile(twin):  # a copy of the file in another folder
         name = f"{name}_{zlib.crc32(os.fsencode(path)):08x}"
     if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return sys.modules[name]
     if str(folder) not in sys.path:
-        sys.path.append(str(folder))  # for the modules beside it, which workers find there too
+        sys.path.append(str(folder))  # for imports from the same folder, also in workers
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, path
     assert spec.loader is not None, path
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        with _explained(where, str(path)):
+        with _reporting_import_errors(where, str(path)):
             if package:
                 importlib.import_module(".".join(package))
-            exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # no older bytecode of this file
+            exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # ignores old bytecode
     except BaseException:
         del sys.modules[name]
         raise
@@ -212,13 +213,13 @@ def _import_file(where: str, path: Path) -> ModuleType:
 
 
 def _package_of(path: Path, source: bytes) -> tuple[list[str], Path]:
-    """Return the names of the packages that a file with relative imports is in, and the folder that has the first.
+    """Return the packages that a file with relative imports belongs to, and the folder of the outermost package.
 
-    Without relative imports a file needs none: ``[]``, and the folder of the file.
+    For a file without relative imports, this is an empty list and the folder of the file.
     """
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):  # which importing it will explain
+    except (SyntaxError, ValueError):  # importing the file reports the error
         return [], path.parent
     levels = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
     names: list[str] = []
@@ -230,8 +231,8 @@ def _package_of(path: Path, source: bytes) -> tuple[list[str], Path]:
 
 
 @contextmanager
-def _explained(where: str, name: str) -> Iterator[None]:
-    """Turn what importing ``name`` raises into an APIUsageError that says in which line."""
+def _reporting_import_errors(where: str, name: str) -> Iterator[None]:
+    """Convert any error from importing ``name`` to an APIUsageError with the line of the error."""
     try:
         yield
     except Exception as error:
@@ -243,7 +244,7 @@ def _explained(where: str, name: str) -> Iterator[None]:
 
 
 def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, ...]) -> type:
-    """Return the one class of ``kinds`` that a module defines, but for those that others of it build on."""
+    """Return the only subclass of ``kinds`` that a module defines, not counting base classes of its other classes."""
     own = [value for value in _public(module).values() if inspect.isclass(value) and issubclass(value, kinds)]
     last = [kind for kind in own if not any(other is not kind and issubclass(other, kind) for other in own)]
     if len(last) == 1:
@@ -253,11 +254,11 @@ def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, .
     expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
     raise APIUsageError(
         f"{where}: {place} must define exactly one class of {expected}, got {len(last)}; "
-        f"name what you mean: {place}:{example}" + (f" (there are {', '.join(names)})" if names else "")
+        f"choose one: {place}:{example}" + (f" (there are {', '.join(names)})" if names else "")
     )
 
 
 def _public(module: ModuleType) -> dict[str, Any]:
-    """Functions and classes that a module defines itself, by name."""
+    """Return the public functions and classes that a module defines itself, by name."""
     found = {name: value for name, value in vars(module).items() if name[:1] != "_" and callable(value)}
     return {name: value for name, value in found.items() if getattr(value, "__module__", "") == module.__name__}

@@ -1,14 +1,14 @@
-"""Names for environments that are not in this repository; the one place that knows their forms.
+"""Resolution of names of environments that are not in this repository.
 
 =============================== ==========================================================================
 Name                            Environment
 =============================== ==========================================================================
 ``myname``                      registered with ``pufferlib.register``, also by an installed package
-``path/to/my_env.py:Forage``    a class or function of a file; without ``:Forage`` its only environment
-``mypkg.envs:make_forage``      a class or function of a module that is installed, or in this folder
-``CartPole-v1``, ``ALE/Pong-v5`` an id of Gymnasium's
-``mypkg:Forage-v0``             an id that a module registers with Gymnasium when it is imported
-``path/to/corridor.c``          a file in C, which is compiled when it has changed
+``path/to/my_env.py:Forage``    class or function in a file; without ``:Forage`` its only environment
+``mypkg.envs:make_forage``      class or function in a module, installed or in the current folder
+``CartPole-v1``, ``ALE/Pong-v5`` Gymnasium id
+``mypkg:Forage-v0``             id that a module registers with Gymnasium when it is imported
+``path/to/corridor.c``          C file, compiled again after each change
 =============================== ==========================================================================
 """
 
@@ -41,7 +41,7 @@ __all__ = [
     "registrations",
 ]
 
-#: Entry points of packages: each is a module that registers its environments when imported, or a function that does.
+#: Entry point group. Each entry is a module that registers environments when imported, or a function that does.
 GROUP = "pufferlib.envs"
 
 Settings = Mapping[str, Mapping[str, Any]] | Path | str
@@ -49,18 +49,18 @@ Creator = Callable[..., Any]
 
 _OWN_NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
 _GYMNASIUM_ID = re.compile(r"([\w.-]+/)?[\w.-]+-v\d+")
-# Ids of Gymnasium's that are registered when a module is imported, not before.
+# Gymnasium ids that only exist after the module has been imported.
 _REGISTERED_BY = {"ale_py": re.compile(r"ALE/.+|\w+(-ram)?(NoFrameskip|Deterministic)?-v[045]")}
 
 
 @dataclass(frozen=True)
 class Registration:
-    """One call of ``register``.
+    """Arguments of one call of ``register``.
 
     Attributes:
-        creator: A class or function, or the name of one.
-        settings: Of training, as the sections of a ``train.toml`` or as the path of one; None: the defaults.
-        about: One sentence for ``puffer list``.
+        creator: Class or function that makes the environment, or its name.
+        settings: Training settings, as sections of a ``train.toml`` or the path of one. None means the defaults.
+        about: Description in one sentence, for ``puffer list``.
     """
 
     creator: Creator | str
@@ -68,25 +68,25 @@ class Registration:
     about: str
 
 
-#: Registrations of this process so far, by name.
+#: Registrations in this process, by name.
 REGISTERED: dict[str, Registration] = {}
 
 
 def register(name: str, creator: Creator | str, settings: Settings | None = None, about: str = "") -> None:
-    """Give an environment of your own a name for ``pufferlib.make``, ``puffer train`` and all other verbs.
+    """Register your environment under a name for ``pufferlib.make``, ``puffer train`` and all other verbs.
 
-    Registering a name again replaces what it meant. A package whose entry point of the group ``pufferlib.envs`` is a
-    module, or a function, that calls this is found wherever it is installed.
+    Registering a name again replaces the earlier registration. An installed package can register its environments
+    with an entry point in the group ``pufferlib.envs``: a module or a function that calls ``register``.
 
     Args:
-        name: Letters, digits, ``_``, ``.`` and ``-``, in parts between slashes: "forage", "mypkg/forage".
-        creator: A class or function that makes an environment of Gymnasium or PettingZoo, or a ``PufferEnv``; or its
-            name, "mypkg.envs:Forage", so that it is imported only when it is made.
-        settings: Of training, like a ``train.toml``: ``{"train": {"gamma": 0.9}}``, or the path of such a file.
-        about: One sentence for ``puffer list``.
+        name: Name of the environment, with letters, digits, ``_``, ``.``, ``-`` and slashes: "forage", "mypkg/forage".
+        creator: Class or function that makes a Gymnasium or PettingZoo environment or a ``PufferEnv``. It may be given
+            by name, "mypkg.envs:Forage", and is then imported on first use.
+        settings: Training settings, ``{"train": {"gamma": 0.9}}``, or the path of a ``train.toml``.
+        about: Description in one sentence, for ``puffer list``.
 
     Raises:
-        APIUsageError: The name cannot be used, or ``creator`` is neither callable nor a name.
+        APIUsageError: ``name`` is invalid, or ``creator`` is neither callable nor a string.
     """
     where = "pufferlib.register"
     if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name.endswith((".py", ".c")):
@@ -105,47 +105,47 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
 
 
 def name_of(env: Creator, where: str) -> str:
-    """Return the name of a class or function in its module; register one of a script or notebook by its own.
+    """Return the ``module:name`` of a class or function. Register one from a script or notebook under its own name.
 
-    A function made in another function, and a lambda, has a number too where several have its name: they are others.
+    A local function or lambda gets a numeric suffix if another one is registered under its name.
 
     Raises:
-        APIUsageError: It is neither; the message begins with ``where``.
+        APIUsageError: ``env`` is neither a class nor a function. The message starts with ``where``.
     """
     module, own = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
     if not callable(env) or not own:
         raise APIUsageError(
             f"{where}: env must be a name, a class or a function, got {env!r}; "
-            "anything else that makes one gets a name by pufferlib.register(name, env)"
+            "any other callable needs a name: pufferlib.register(name, env)"
         )
     if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
         return f"{module}:{own}"
     name = own.rpartition(".")[2].strip("<>")
     if "<" in own:
-        name = next(each for each in _numbered(name) if _may_be(each, env))
+        name = next(each for each in _numbered(name) if _is_free_for(each, env))
     register(name, env)
     return name
 
 
 def _numbered(name: str) -> Iterator[str]:
-    """``name``, then "name-2" and so on."""
+    """Yield ``name``, then "name-2", "name-3" and so on."""
     return itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
 
 
-def _may_be(name: str, env: Creator) -> bool:
+def _is_free_for(name: str, env: Creator) -> bool:
     return name not in REGISTERED or REGISTERED[name].creator is env
 
 
 def registrations() -> Mapping[str, Registration]:
-    """Return every registration by name, also those of installed packages."""
+    """Return all registrations by name, including those of installed packages."""
     load_packages()
     return REGISTERED
 
 
 @functools.cache
 def load_packages() -> None:
-    """Let the packages register their environments; one that cannot is told in a warning, and no other suffers."""
-    from importlib.metadata import entry_points  # takes 15 ms, which names of this repository need not pay
+    """Load the entry points of installed packages. Warn about each one that fails and continue with the others."""
+    from importlib.metadata import entry_points  # takes 15 ms, which environments of this repository do not need
 
     for entry in entry_points(group=GROUP):
         try:
@@ -154,7 +154,7 @@ def load_packages() -> None:
                 loaded()
         except Exception as error:
             warnings.warn(
-                f"pufferlib: the entry point {entry.name} = {entry.value!r} of group {GROUP} registers nothing: "
+                f"pufferlib: the entry point {entry.name} = {entry.value!r} of group {GROUP} failed: "
                 f"{type(error).__name__}: {error}",
                 RuntimeWarning,
                 stacklevel=2,
@@ -162,21 +162,21 @@ def load_packages() -> None:
 
 
 def outside_creator(where: str, name: str) -> Creator | None:
-    """Return the creator of an environment that is not in this repository; None if ``name`` is none of one.
+    """Return a creator for an environment that is not in this repository, or None if ``name`` matches no form.
 
     Args:
-        where: Begins the message of an error.
-        name: See the table above.
+        where: Prefix of error messages.
+        name: Name in one of the forms that the docstring of this module lists.
 
     Raises:
         UnknownNameError: A module, or the attribute of a module or file, does not exist.
-        APIUsageError: There is no such file, or it cannot be imported.
+        APIUsageError: The file does not exist or cannot be imported.
     """
     found = (resolve(where, name) for resolve in _RESOLVERS)
     return next((creator for creator in found if creator is not None), None)
 
 
-def _of_registration(where: str, name: str) -> Creator | None:
+def _resolve_registered(where: str, name: str) -> Creator | None:
     if name not in REGISTERED and name not in registrations():
         return None
     from pufferlib.registry.creators import creator_of
@@ -186,22 +186,22 @@ def _of_registration(where: str, name: str) -> Creator | None:
         found = outside_creator(where, creator)
         if found is None:
             raise APIUsageError(
-                f"{where}: {name} is registered as {creator!r}, which is no environment; expected mypkg.envs:Forage, "
-                "path/to/file.py:Forage, or an id of Gymnasium's"
+                f"{where}: {name} is registered as {creator!r}, which is not an environment; expected "
+                "mypkg.envs:Forage, path/to/file.py:Forage, or a Gymnasium id"
             )
         return found
     return creator_of(name, creator)
 
 
 def _latest(name: str, creator: Creator | str) -> Creator | str:
-    """``creator``, or what has taken its name in the script or notebook since, as when a cell ran again."""
+    """Return the newest definition of ``creator`` in the script or notebook, since a cell may have run again."""
     if getattr(creator, "__module__", "") != "__main__" or getattr(creator, "__qualname__", "") != name:
         return creator
     latest = getattr(sys.modules["__main__"], name, creator)
     return latest if callable(latest) else creator
 
 
-def _of_object(where: str, name: str) -> Creator | None:
+def _resolve_object(where: str, name: str) -> Creator | None:
     if not is_object_name(name):
         return None
     place, _, attribute = name.partition(":")
@@ -210,7 +210,7 @@ def _of_object(where: str, name: str) -> Creator | None:
     from pufferlib import registry
 
     if place in registry.binding_facts() and attribute in registry.names(place):
-        return None  # "procgen:bigfish" is not the package behind the binding, but a slip
+        return None  # "procgen:bigfish" is a typo for "procgen/bigfish", not an object of that package
     from gymnasium import Env
     from pettingzoo import AECEnv, ParallelEnv
 
@@ -221,7 +221,7 @@ def _of_object(where: str, name: str) -> Creator | None:
     return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
 
 
-def _of_gymnasium(where: str, name: str) -> Creator | None:
+def _resolve_gymnasium_id(where: str, name: str) -> Creator | None:
     module, _, env_id = name.rpartition(":")
     if not _GYMNASIUM_ID.fullmatch(env_id):
         return None
@@ -237,15 +237,15 @@ def _of_gymnasium(where: str, name: str) -> Creator | None:
                 importlib.import_module(package)
     spec = gymnasium.registry.get(env_id)
     if module and spec is None:
-        raise UnknownNameError.of(f"{where}: {module}", "id of Gymnasium's", env_id, gymnasium.registry)
+        raise UnknownNameError.of(f"{where}: {module}", "Gymnasium id", env_id, gymnasium.registry)
     return None if spec is None or spec.entry_point is None else gymnasium_creator(spec)
 
 
 def likely_names(name: str) -> list[str]:
-    """Names of what is in this folder, or installed, that were probably meant by one that leads nowhere.
+    """Return corrections of an unknown name that refer to existing files or installed modules.
 
-    "my_env" is "my_env.py", "mypkg.envs.Forage" is "mypkg.envs:Forage", and "mypkg/Forage-v0", an id that nothing has
-    registered yet, is "mypkg:mypkg/Forage-v0".
+    The corrections are "my_env.py" for "my_env", "mypkg.envs:Forage" for "mypkg.envs.Forage", and
+    "mypkg:mypkg/Forage-v0" for an id "mypkg/Forage-v0" that is not registered yet.
     """
     module, _, attribute = name.rpartition(".")
     package = name.partition("/")[0]
@@ -258,16 +258,21 @@ def likely_names(name: str) -> list[str]:
 
 
 def c_file(name: str) -> str | None:
-    """Return the C file that ``name`` stands for, as its path or by a registration; None if it stands for no such."""
+    """Return the path of the C file that ``name`` is or is registered for, or None if it is no C environment."""
     known = name if name.endswith(".c") or name not in registrations() else registrations()[name].creator
     return known if isinstance(known, str) and known.endswith(".c") else None
 
 
-def _of_c_file(where: str, name: str) -> Creator | None:
+def _resolve_c_file(where: str, name: str) -> Creator | None:
     from pufferlib import ocean
 
     return ocean.env_creator_of_file(name, where) if name.endswith(".c") else None
 
 
-# Each takes the beginning of an error's message and a name, and returns its creator, or None if that has another form.
-_RESOLVERS: tuple[Callable[[str, str], Creator | None], ...] = (_of_registration, _of_object, _of_gymnasium, _of_c_file)
+# Each takes the prefix of error messages and a name, and returns a creator, or None if the name has another form.
+_RESOLVERS: tuple[Callable[[str, str], Creator | None], ...] = (
+    _resolve_registered,
+    _resolve_object,
+    _resolve_gymnasium_id,
+    _resolve_c_file,
+)

@@ -69,7 +69,7 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train"], "puffer train: name an environment first, for example: puffer train breakout"),
         (["train", "--train.seed", "1"], "puffer train: name an environment first"),
         (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
-        (["train", "atari"], "atari has 104 of them, for example atari/breakout; puffer list atari shows all"),
+        (["train", "atari"], "atari has 104 environments, for example atari/breakout; puffer list atari lists them"),
         (
             ["train", "squared", "--policy.recurrent", "True"],
             "puffer train: --policy.recurrent has become --policy.memory; type --policy.memory LSTM in place of "

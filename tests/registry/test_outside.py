@@ -174,21 +174,21 @@ def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None
     ("name", "message"),
     [
         ("my_env.py:Forag", r"my_env\.py: unknown attribute 'Forag'; did you mean 'Forage'\?"),
-        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, .*; \S+/my_env\.py is there"),
-        ("other.py", r"there is no file \S+/other\.py; if it has moved, write where it is now"),
+        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it was moved, .*; \S+/my_env\.py is there"),
+        ("other.py", r"there is no file \S+/other\.py; if it was moved, give its new path"),
         ("my_env", r"unknown environment 'my_env'; did you mean 'my_env\.py'\?"),
         ("my_env.Forage", r"unknown environment 'my_env\.Forage'; did you mean 'my_env:Forage'\?"),
         ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
-        ("json:Forage-v0", r"json: unknown id of Gymnasium's 'Forage-v0'"),
+        ("json:Forage-v0", r"json: unknown Gymnasium id 'Forage-v0'"),
         ("absent:Forage-v0", r"there is no module 'absent', neither installed nor in \S+; install its package"),
         ("Blackjak", r"unknown environment 'Blackjak'; did you mean '.*Blackjack-v1'"),
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
         ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),
-        ("two.py", r"two\.py must define exactly one class of Env .*, got 2; name what you mean: \S+two\.py:A \(there"),
+        ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A \(there"),
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
-        ("needs.py", r"needs\.py: missing a required argument: 'size'; give it as --env\.NAME VALUE"),
+        ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
     ],
 )
 def test_names_that_lead_nowhere_are_explained(name: str, message: str, folder: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None
     assert episode(pufferlib.make("mine/forage", length=1))["score"] == 2.0
     assert pufferlib.make("mine/pole").single_observation_space.shape == (4,)
     assert pufferlib.make("again").single_observation_space.shape == (4,)
-    with pytest.raises(pufferlib.UnknownNameError, match="mine has 2 of them, for example mine/forage"):
+    with pytest.raises(pufferlib.UnknownNameError, match="mine has 2 environments, for example mine/forage"):
         pufferlib.make("mine")
     with pytest.raises(pufferlib.UnknownNameError, match="did you mean 'mine/forage'"):
         pufferlib.make("mine/foragge")
@@ -297,7 +297,7 @@ def test_packages_register_by_entry_point_and_one_that_fails_is_told(
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == outside.GROUP else [])
     monkeypatch.syspath_prepend(folder)
-    with pytest.warns(RuntimeWarning, match="entry point bad = 'absent_pkg' of group pufferlib.envs registers nothing"):
+    with pytest.warns(RuntimeWarning, match="entry point bad = 'absent_pkg' of group pufferlib.envs failed"):
         assert "installed/forage" in pufferlib.list_envs()
     assert pufferlib.make("installed/forage").single_observation_space.shape == (6,)
 

@@ -152,8 +152,8 @@ def test_an_environment_in_the_place_of_a_name_is_refused() -> None:
     ("name", "message"),
     [
         ("nethack/qqqqqq", r"; known: nethack/\S+, nethack/[^/]+, nethack/"),
-        ("nethack", "nethack has 9 of them, for example nethack/NetHackScore-v0; puffer list nethack shows all"),
-        ("atari/", "atari has 104 of them, for example atari/breakout"),
+        ("nethack", "nethack has 9 environments, for example nethack/NetHackScore-v0; puffer list nethack lists them"),
+        ("atari/", "atari has 104 environments, for example atari/breakout"),
     ],
 )
 def test_whoever_names_a_binding_is_shown_its_environments(name: str, message: str) -> None:

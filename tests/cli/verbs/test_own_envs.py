@@ -100,7 +100,7 @@ def test_a_run_of_ones_own_is_a_whole_run(
     capsys.readouterr()
     assert main(["eval", str(run)]) == 1
     error = capsys.readouterr().err
-    assert f"there is no file {own}/my_env.py; if it has moved, write where it is now" in error
+    assert f"there is no file {own}/my_env.py; if it was moved, give its new path" in error
     assert "env_name, policy.name or track.loggers of its config.toml" in error
 
 
@@ -169,7 +169,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
     ("argv", "code", "sentence"),
     [
         (["train", "my_env.py:Forag"], 2, "my_env.py: unknown attribute 'Forag'; did you mean 'Forage'?"),
-        (["train", "nowhere.py"], 1, "nowhere.py; if it has moved, write where it is now"),
+        (["train", "nowhere.py"], 1, "nowhere.py; if it was moved, give its new path"),
         (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
         (["train", "my_env.py", "--length", "3"], 2, "unknown flag '--length'; did you mean '--env.length'?"),
         (["train", "my_env.py", "--env.lenght", "3"], 2, "unknown keyword 'lenght'; did you mean 'length'?"),
@@ -177,7 +177,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
         (["train", "my_env.py", "--vec", "fast"], 2, "argument --vec: invalid choice: 'fast' (choose from 'auto')"),
-        (["train", "CartPole-v9"], 2, "did you mean 'classic/CartPole-v1' or 'cartpole'?; your own is"),
+        (["train", "CartPole-v9"], 2, "did you mean 'classic/CartPole-v1' or 'cartpole'?; name your own as"),
     ],
 )
 def test_slips_get_a_sentence(
