@@ -1,4 +1,4 @@
-"""Film of an environment that is played for other reasons."""
+"""Video recording of an environment during evaluation or training."""
 
 import warnings
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from pufferlib.render.video import Frame
 
 __all__ = ["Camera", "Record"]
 
-#: Takes a picture, or None from an environment that draws none, and the number of pictures in a second.
+#: Function of a frame, or None if the environment cannot be drawn, and the frame rate in 1/s.
 Record = Callable[[Frame | None, float], None]
 
 
 class Camera:
-    """Records the pictures of an environment. If drawing or recording one fails, it warns and records no more.
+    """Recorder of frames of an environment. If rendering or recording fails, it warns and stops recording.
 
     Args:
-        env: The environment, or one that describes a batch.
-        record: Takes the pictures; None records nothing.
+        env: Environment, or the driver environment of a batch.
+        record: Function that receives the frames. None disables recording.
     """
 
     def __init__(self, env: Any, record: Record | None) -> None:
@@ -27,16 +27,16 @@ class Camera:
         self._motion = Motion(env)
 
     def shoot(self, actions: Any, **agent: int) -> None:
-        """Record the picture of now, and those on the way to the end of a step with ``actions``."""
+        """Record the current frame, and the frames between now and the end of a step with ``actions``."""
         if self._record is None:
             return
         try:
             self._record(picture_of(self._env, **agent), self._motion.fps)
             for picture in self._motion.between(actions, **agent):
                 self._record(picture, self._motion.fps)
-        except Exception as error:  # whatever it is: the scores must not be lost with the pictures
+        except Exception as error:  # a failure to draw must not lose the scores
             self._record = None
             name = type(getattr(self._env, "unwrapped", self._env)).__name__
             warnings.warn(
-                f"{name} is filmed no further: {type(error).__name__}: {error}; it is played to the end", stacklevel=3
+                f"{name}: recording stopped: {type(error).__name__}: {error}; the episode continues", stacklevel=3
             )

@@ -1,4 +1,4 @@
-"""Pace of an environment that is watched, and the frames between two of its steps."""
+"""Frame rate of a rendered environment, and the frames between two steps."""
 
 import math
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from pufferlib.render.video import Frame
 
 __all__ = ["Motion"]
 
-DEFAULT_FPS = 30.0  # steps in a second, where an environment does not say
-SMOOTH_FPS = 30.0  # with less, pictures do not flow
+DEFAULT_FPS = 30.0  # steps per second if the environment declares no rate
+SMOOTH_FPS = 30.0  # lowest frame rate that looks smooth
 
 
 def _rate(fps: Any) -> float:
-    """Return the steps in a second that metadata declare, or the default if they declare no positive number."""
+    """Convert a declared ``render_fps`` to a float. Return the default unless it is positive and finite."""
     try:
         rate = float(fps)
     except (TypeError, ValueError):
@@ -22,17 +22,17 @@ def _rate(fps: Any) -> float:
 
 
 class Motion:
-    """The pictures of an environment in time.
+    """Frame rate and intermediate frames of an environment.
 
-    Where a step plays several frames, and the environment can show them (``OceanEnv.frames``), every frame is shown,
-    or one of two, one of three, ..., as long as they flow.
+    If a step consists of several frames and the environment can draw them (``OceanEnv.frames``), one of every n frames
+    is drawn. The largest n is used that still looks smooth.
 
     Attributes:
-        fps: Pictures in a second.
-        pictures_per_step: How many of them a step has.
+        fps: Frames per second.
+        pictures_per_step: Number of frames per step.
 
     Args:
-        env: One environment, or one that describes a batch.
+        env: Single environment, or the driver environment of a batch.
     """
 
     def __init__(self, env: Any) -> None:
@@ -46,11 +46,11 @@ class Motion:
         self._every = frames // self.pictures_per_step
 
     def between(self, actions: Any, **agent: int) -> Iterator[Frame]:
-        """The pictures between now and the end of a step with ``actions``, uint8 ``(height, width, 3)``.
+        """Yield the frames between now and the end of a step with ``actions``, uint8 ``(height, width, 3)``.
 
         Args:
-            actions: Of all agents of the environment.
-            agent: ``agent=2`` where the pictures are for the third agent, as ``render`` takes it.
+            actions: Actions of all agents of the environment.
+            agent: Keyword argument for ``render``, for example ``agent=2`` for the view of the third agent.
         """
         if self.pictures_per_step > 1:
             yield from self._env.frames(actions, every=self._every, **agent)

@@ -1,4 +1,4 @@
-"""Time between pictures."""
+"""Limiter of the frame rate."""
 
 import time
 
@@ -6,10 +6,10 @@ __all__ = ["Pace"]
 
 
 class Pace:
-    """Lets something happen ``fps`` times a second, and never faster to catch up.
+    """Rate limiter. After a delay it does not run faster to catch up.
 
     Args:
-        fps: Times a second, above 0.
+        fps: Calls per second, above 0.
     """
 
     def __init__(self, fps: float) -> None:
@@ -17,7 +17,7 @@ class Pace:
         self._due = 0.0
 
     def wait(self) -> None:
-        """Sleep until it is time again."""
+        """Sleep until the next call is due."""
         now = time.monotonic()
         if self._due > now:
             time.sleep(self._due - now)

@@ -1,4 +1,4 @@
-"""The picture that any environment draws."""
+"""Conversion of the output of ``render()`` to an RGB image, for any environment."""
 
 import functools
 import warnings
@@ -14,31 +14,31 @@ __all__ = ["as_picture", "picture_of"]
 
 
 def picture_of(env: Any, **options: Any) -> Frame | None:
-    """Picture of ``env``, uint8 ``(height, width, 3)``; None from one that draws none, or lacks what it draws with.
+    """Render ``env`` to uint8 ``(height, width, 3)``, or return None if it returns no image or lacks a package.
 
     Args:
-        env: Any environment.
-        **options: For its ``render``.
+        env: Environment of any kind.
+        **options: Keyword arguments for ``render()``.
     """
     if not hasattr(env, "render"):
         return None
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*You are calling render method without")  # some draw all the same
+            warnings.filterwarnings("ignore", ".*You are calling render method without")  # some still draw
             frame = env.render(**options)
     except NotImplementedError:
         return None
     except gymnasium.error.DependencyNotInstalled as error:
-        _warn_once(f"{type(getattr(env, 'unwrapped', env)).__name__} draws no pictures: {error}")
+        _warn_once(f"{type(getattr(env, 'unwrapped', env)).__name__} cannot be rendered: {error}")
         return None
     return as_picture(frame)
 
 
 def as_picture(frame: Any) -> Frame | None:
-    """Convert what an environment's ``render`` returned to uint8 ``(height, width, 3)``; None if it is no picture.
+    """Convert the result of ``render()`` to uint8 ``(height, width, 3)``, or return None if it is not an image.
 
-    Takes grey, RGB and RGBA pictures, also with the channels first, of any numbers: real numbers up to 1 are scaled
-    by 255. Of a list of pictures it takes the last one.
+    Gray, RGB and RGBA images of any numeric dtype are accepted, with channels last or first. Floats up to 1 are scaled
+    by 255. For a list of images, the last one is used.
     """
     if isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3:
         return frame
@@ -62,7 +62,7 @@ _CHANNELS = (1, 3, 4)
 
 
 def _is_picture(value: Any) -> bool:
-    """True for a whole picture, as opposed to a row of one."""
+    """Return True if ``value`` is a whole image, and False if it is one row of an image."""
     array = np.asarray(value)
     return array.ndim == 3 or (array.ndim == 2 and array.shape[1] not in _CHANNELS)
 
@@ -80,5 +80,5 @@ def _bytes(array: npt.NDArray[Any]) -> Frame:
 
 @functools.cache
 def _warn_once(text: str) -> None:
-    """Warn as often as Python would, had ``catch_warnings`` not let it forget what it has shown."""
+    """Warn once per text. ``catch_warnings`` resets Python's own record of the warnings already shown."""
     warnings.warn(text, stacklevel=4)

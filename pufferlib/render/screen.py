@@ -1,4 +1,4 @@
-"""The terminal as a screen with a keyboard: pictures in half blocks, lines of text, keys one by one."""
+"""Images and keyboard input in a terminal."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from pufferlib.render.video import Frame
 
 __all__ = ["Screen", "is_terminal", "parse_keys"]
 
-# A terminal tells when a key goes down, and again and again while it stays so, but not when it comes up.
+# A terminal repeats a key while it is held and does not report its release. A key counts as held for this long.
 HELD_S = 0.2
-# What it sends for one key comes at once, so that an escape after which nothing comes was the key of that name.
+# The bytes of one key arrive together. If nothing follows an escape byte for this long, it was the Escape key.
 PARTS_S = 0.1
 
 _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
@@ -27,20 +27,20 @@ _PLAIN = {"\r": "enter", "\n": "enter", " ": "space", "\t": "tab", "\x7f": "back
 _KEY = re.compile(r"\x1b[\[O][0-9;]*(?P<code>[A-Za-z~])|\x1b[^\x1b\[O]|(?P<plain>[^\x1b])", re.DOTALL)
 _UNFINISHED = re.compile(r"\x1b([\[O][0-9;]*)?$")
 
-_OPEN = "\033[?1049h\033[?25l\033[2J"  # the other screen, without a cursor
+_OPEN = "\033[?1049h\033[?25l\033[2J"  # the alternate screen, without a cursor
 _CLOSE = f"{RESET}\033[?25h\033[?1049l"
 
 
 def is_terminal() -> bool:
-    """True if there is a terminal, on both sides, for pictures and keys."""
+    """Return True if both standard input and standard output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class Screen:
-    """Takes the terminal until it is closed.
+    """Terminal in full-screen mode. Images are drawn with half-block characters.
 
     Attributes:
-        closed: The terminal has gone, or ``close`` was called.
+        closed: True after ``close()``, or if the terminal is gone.
 
     Raises:
         PufferError: There is no terminal.
@@ -50,25 +50,25 @@ class Screen:
 
     def __init__(self) -> None:
         if not is_terminal():
-            raise PufferError("Screen: expected a terminal for input and output; run this in one, without pipes")
+            raise PufferError("Screen: expected a terminal for input and output; run this in a terminal, without pipes")
         self.closed = False
         self._input = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._input)
         self._size = (0, 0)
-        self._last: tuple[Frame, Sequence[str]] | None = None  # what is shown
+        self._last: tuple[Frame, Sequence[str]] | None = None  # frame and lines on the screen
         self._unread, self._read_at = "", 0.0
         self._seen: dict[str, float] = {}
-        tty.setcbreak(self._input)  # keys at once and without an echo; Ctrl-C still interrupts
+        tty.setcbreak(self._input)  # unbuffered keys without echo; Ctrl-C still interrupts
         self._write(_OPEN)
 
     @property
     def held(self) -> set[str]:
-        """Names of the keys that are probably down."""
+        """Names of the keys that are probably held down."""
         since = time.monotonic() - HELD_S
         return {name for name, last in self._seen.items() if last > since}
 
     def pressed(self) -> list[str]:
-        """Names of the keys that were pressed since the last call: "left", "space", "a", "1"."""
+        """Return the names of the keys pressed since the last call: "left", "space", "a", "1"."""
         if time.monotonic() - self._read_at > PARTS_S:
             self._unread = ""
         while select.select([self._input], [], [], 0)[0]:
@@ -79,13 +79,13 @@ class Screen:
             self._unread += data.decode(errors="ignore")
             self._read_at = time.monotonic()
         if self._last and self._size != tuple(shutil.get_terminal_size()):
-            self.show(*self._last)  # a game that waits for a key shows nothing new by itself
+            self.show(*self._last)  # redraw after a resize, since a game that waits for a key does not
         names, self._unread = parse_keys(self._unread)
         self._seen.update(dict.fromkeys(names, time.monotonic()))
         return names
 
     def clicks(self) -> list[tuple[float, float]]:
-        """None: a terminal has keys only."""
+        """Return an empty list, because a terminal has no mouse."""
         return []
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
@@ -99,7 +99,7 @@ class Screen:
         self._write(f"{cleared}\033[H" + "\n".join(f"\033[K{line}" for line in [*picture, *text]) + "\033[J")
 
     def close(self) -> None:
-        """Give the terminal back as it was; twice is fine."""
+        """Restore the terminal. Closing twice is harmless."""
         if self._before:
             self._write(_CLOSE)
             termios.tcsetattr(self._input, termios.TCSADRAIN, self._before)
@@ -112,7 +112,7 @@ class Screen:
 
 
 def parse_keys(text: str) -> tuple[list[str], str]:
-    """Names of the keys that a terminal sent as ``text``, and the beginning of one that is not all there yet."""
+    """Return the names of the keys in ``text`` from a terminal, and the incomplete escape sequence at its end."""
     unfinished = _UNFINISHED.search(text)
     rest = unfinished[0] if unfinished else ""
     names = []

@@ -1,4 +1,4 @@
-"""Pictures as text: two pixels to a character, in 24-bit colour, for any terminal that has it."""
+"""Images as terminal text, with two pixels per character in 24-bit colour."""
 
 import shutil
 
@@ -10,23 +10,23 @@ from pufferlib.render.video import Frame
 __all__ = ["RESET", "fitting", "to_lines", "to_text"]
 
 RESET = "\033[0m"
-HALF_BLOCK = "▀"  # its upper half has the colour of the text, its lower half that of the background
+HALF_BLOCK = "▀"  # the upper half has the text colour, the lower half the background colour
 
 
 def to_text(frame: Frame, columns: int | None = None, rows: int | None = None) -> str:
-    """``frame`` as lines of half blocks, as large as fits.
+    """Render ``frame`` as half-block characters, scaled to fit the terminal.
 
     Args:
-        frame: uint8 ``(height, width, 3)``.
-        columns: Characters side by side; None: as many as the terminal has.
-        rows: Lines; None: as many as the terminal has, but one, which the prompt needs.
+        frame: Image, uint8 ``(height, width, 3)``.
+        columns: Maximum width in characters, by default the width of the terminal.
+        rows: Maximum number of lines, by default the height of the terminal less one line for the prompt.
     """
     size = shutil.get_terminal_size()
     return "\n".join(to_lines(frame, columns or size.columns, rows or size.lines - 1))
 
 
 def to_lines(frame: Frame, columns: int, rows: int) -> list[str]:
-    """``frame`` as at most ``rows`` lines of at most ``columns`` characters, which keep its proportions."""
+    """Render ``frame`` as up to ``rows`` lines of up to ``columns`` characters, with its aspect ratio."""
     height, width = fitting(frame.shape[0], frame.shape[1], 2 * max(rows, 1), max(columns, 1))
     small = np.zeros((height + height % 2, width, 3), np.uint8)  # the last line may lack its lower half
     scale_picture(np.ascontiguousarray(frame), small[:height])
@@ -35,13 +35,13 @@ def to_lines(frame: Frame, columns: int, rows: int) -> list[str]:
 
 
 def fitting(height: int, width: int, max_height: int, max_width: int) -> tuple[int, int]:
-    """The largest height and width in the proportions of the first two that the last two have room for."""
+    """Return the largest ``(height, width)`` with the given aspect ratio that fits the given maximum."""
     scale = min(max_height / height, max_width / width)
     return max(1, int(height * scale)), max(1, int(width * scale))
 
 
 def _line(upper: list[int], lower: list[int]) -> str:
-    """A line of half blocks. A colour is only named where it changes."""
+    """Return one line of half blocks. A colour code is only written where the colour changes."""
     parts, above, below = [], -1, -1
     for top, bottom in zip(upper, lower, strict=True):
         if top != above:

@@ -1,4 +1,4 @@
-"""Text screens as pictures: characters and colours in, pixels out, in the font of the games in C."""
+"""Rendering of text to images, in the font of the C environments."""
 
 import re
 import textwrap
@@ -13,11 +13,11 @@ __all__ = ["draw_terminal", "with_lines", "wrapped"]
 
 Pixels = npt.NDArray[np.uint8]
 
-SCALE = 2  # a dot is so many pixels wide and high
+SCALE = 2  # px per dot of the font
 
-LEAST_WIDTH = 480  # px, of a picture with lines of text below
+LEAST_WIDTH = 480  # px, minimum width of an image with lines of text below
 
-# The sixteen colours of a terminal; 0 to 7, then the same, bright.
+# The sixteen terminal colours: 0 to 7, then their bright variants.
 _COLORS = np.array(
     [
         *([0, 0, 0], [190, 40, 40], [40, 160, 40], [170, 110, 40], [60, 90, 210], [170, 60, 170], [40, 160, 170]),
@@ -34,16 +34,16 @@ _GLUE = "\N{NO-BREAK SPACE}"
 
 
 def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: tuple[int, int] | None = None) -> Pixels:
-    """A picture of a text screen.
+    """Draw a text screen.
 
     Args:
-        characters: ``(rows, columns)``, codes of ASCII; others are left blank.
-        colors: ``(rows, columns)``: 1 to 15 are those of a terminal, 0 is its usual grey, and 16 more
-            is the same in reverse.
-        cursor: Row and column of the cursor, which is underlined.
+        characters: ASCII codes, shape ``(rows, columns)``. Other codes are left blank.
+        colors: Colours, shape ``(rows, columns)``: 0 is the default grey, and 1 to 15 are terminal colours. Add 16 for
+            reverse video.
+        cursor: Row and column of the cursor, which is drawn as an underline.
 
     Returns:
-        uint8 ``(rows * 20, columns * 12, 3)``.
+        Image, uint8 ``(rows * 20, columns * 12, 3)``.
     """
     lit = _ATLAS[characters]
     lit ^= (colors & _REVERSE != 0)[:, :, None, None]
@@ -58,10 +58,10 @@ def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: t
 
 
 def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:
-    """``picture``, enlarged by a whole number where it is small, above ``lines``, broken where they are too long."""
+    """Draw ``lines`` below an image. A small image is enlarged by a whole factor, and long lines are wrapped."""
     factor = -(-LEAST_WIDTH // picture.shape[1])
     picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
-    columns = picture.shape[1] // _ATLAS.shape[2] - 2  # one is left free on either side
+    columns = picture.shape[1] // _ATLAS.shape[2] - 2  # leave one column free on each side
     first, rest = wrapped(lines[:1], columns), wrapped(lines[1:], columns)
     text = "".join(f" {line:<{columns + 1}}" for line in first + rest).encode("ascii", "replace")
     characters = np.frombuffer(text, np.uint8).reshape(-1, columns + 2)
@@ -72,19 +72,19 @@ def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:
 
 
 def wrapped(lines: Sequence[str], columns: int) -> list[str]:
-    """``lines``, broken to ``columns`` characters, where possible between the items that three spaces divide."""
+    """Wrap ``lines`` at ``columns`` characters, if possible between items, which are separated by three spaces."""
     glued = [re.sub(r"\S+( \S+)*", lambda item: _whole(item[0], columns), line) for line in lines]
     return [part.replace(_GLUE, " ") for line in glued for part in textwrap.wrap(line, columns)]
 
 
 def _whole(item: str, columns: int) -> str:
-    """``item`` so that it is not broken, unless it is longer than a line."""
+    """Protect ``item`` from being wrapped, unless it is longer than a line."""
     return item.replace(" ", _GLUE) if len(item) <= columns else item
 
 
 def _atlas() -> npt.NDArray[np.bool_]:
-    """Pixels that each of the 256 codes lights: ``(256, height of a line, width of a column)``."""
-    dots = np.pad(font_dots(), ((0, 0), (0, 1), (0, 1)))  # a row and a column between them
+    """Return the glyph masks of all 256 codes, shape ``(256, line height, column width)``."""
+    dots = np.pad(font_dots(), ((0, 0), (0, 1), (0, 1)))  # one row and one column between characters
     return dots.repeat(SCALE, axis=1).repeat(SCALE, axis=2)
 
 

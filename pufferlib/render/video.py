@@ -1,4 +1,4 @@
-"""Frames to an H.264 mp4 that every browser plays."""
+"""Writer of H.264 mp4 videos that play in every browser."""
 
 import math
 import os
@@ -21,32 +21,33 @@ __all__ = ["Frame", "VideoWriter", "check_video_path"]
 
 Frame = npt.NDArray[np.uint8]
 
-# Small screens (Atari: 160 x 210) are enlarged by a whole number until the height reaches this.
+# Small frames (Atari: 160 x 210) are enlarged by a whole factor until they have at least this height.
 MIN_HEIGHT_PX = 320
 
 
 def check_video_path(where: str, path: Path) -> None:
-    """Raise APIUsageError unless ``path`` has the suffix of the videos that are written, ``.mp4``."""
+    """Raise APIUsageError unless ``path`` ends with ``.mp4``."""
     if path.suffix.lower() != ".mp4":
         raise APIUsageError(
-            f"{where}: a video must be a file NAME.mp4, got {path}; convert it: ffmpeg -i NAME.mp4 NAME.gif"
+            f"{where}: a video must be a file NAME.mp4, got {path}; for a GIF, convert it: ffmpeg -i NAME.mp4 NAME.gif"
         )
 
 
 class VideoWriter:
-    """Writes frames one by one, in constant memory; the file appears when it is complete.
+    """Video writer that encodes frame by frame, in constant memory.
 
-    All frames must have the shape of the first. Small frames are enlarged by a whole factor and
-    odd sizes padded by a black line, since yuv420p, which browsers need, has even sides.
+    The file appears when it is complete. All frames must have the shape of the first one. Small frames are enlarged by
+    a whole factor. Odd sizes are padded by a black line, because the pixel format yuv420p, which browsers need,
+    requires even sizes.
 
     Args:
-        path: The mp4 file; its folder must exist.
+        path: Path of the mp4 file. Its folder must exist.
         fps: Frames per second of the video, at least 1.
-        max_seconds: Frames beyond this length are dropped.
+        max_seconds: Maximum length of the video. Further frames are dropped.
 
     Attributes:
-        frames: How many were written.
-        dropped: How many were not.
+        frames: Number of frames written.
+        dropped: Number of frames dropped.
 
     Raises:
         APIUsageError: ``fps`` is below 1.
@@ -69,23 +70,23 @@ class VideoWriter:
         self._shape: tuple[int, ...] = ()
         self._stream: VideoStream | None = None
         self._partial = self.path.with_name(self.path.name + ".part")
-        self._partial.touch()  # an unwritable folder shows now, not after a minute of frames
-        # faststart puts the index first, so that a browser can play before it has the whole file.
+        self._partial.touch()  # fail now if the folder is not writable, not after a minute of frames
+        # faststart writes the index first, so that a browser can start before it has loaded the whole file.
         self._container: OutputContainer | None = av.open(
             str(self._partial), "w", format="mp4", options={"movflags": "+faststart"}
         )
 
     @property
     def full(self) -> bool:
-        """True once the video has reached its longest length; further frames are dropped."""
+        """True if the video has reached its maximum length. Further frames are dropped."""
         return self.frames >= self.max_frames
 
     def write(self, frame: Frame) -> None:
         """Append ``frame``, uint8 ``(height, width, 3)`` RGB.
 
         Raises:
-            APIUsageError: The frame is no RGB image, differs in shape from the first one, or the
-                writer is closed.
+            APIUsageError: The frame is not an RGB image, its shape differs from the first one, or the writer is
+                closed.
         """
         import av
 
@@ -101,7 +102,7 @@ class VideoWriter:
         self.frames += 1
 
     def close(self) -> None:
-        """Finish the file and give it its name; without a single frame none is left. Closing twice is harmless."""
+        """Finish the file and move it to ``path``. Without frames there is no file. Closing twice is harmless."""
         if self._container is None:
             return
         container, self._container = self._container, None
@@ -143,7 +144,7 @@ class VideoWriter:
 
 
 def _fit(frame: Frame) -> Frame:
-    """``frame`` enlarged by a whole number to ``MIN_HEIGHT_PX``, then padded to even sides."""
+    """Enlarge ``frame`` by a whole factor to at least ``MIN_HEIGHT_PX``, then pad it to an even width and height."""
     factor = max(1, -(-MIN_HEIGHT_PX // frame.shape[0]))
     if factor > 1:
         frame = frame.repeat(factor, axis=0).repeat(factor, axis=1)

@@ -1,4 +1,4 @@
-"""Render modes: what is returned and shown in each, for every environment that draws pictures."""
+"""Implementation of the render modes."""
 
 from pufferlib.errors import UnknownNameError
 from pufferlib.render.pace import Pace
@@ -12,17 +12,17 @@ RENDER_MODES = ("human", "rgb_array", "ansi")
 
 
 class View:
-    """Hands pictures on as ``render_mode`` says, and opens a window for "human" when the first one comes.
+    """Output of an environment's frames according to its ``render_mode``.
 
     Attributes:
-        window: None before the first picture, and in other modes.
-        is_live: Pictures are due after every reset and step, because a person watches.
+        window: Window of mode "human", opened by the first frame. None in other modes.
+        is_live: True if every reset and step must show a frame ("human", until the window is closed).
 
     Args:
-        name: Of the environment's class.
+        name: Name of the environment class.
         render_mode: One of RENDER_MODES, or None for "rgb_array".
-        fps: Steps in a second of the game.
-        instead: What an error says to do where there can be no window.
+        fps: Steps per second.
+        instead: Advice in the error message if a window cannot be opened.
 
     Raises:
         UnknownNameError: There is no such mode.
@@ -37,12 +37,12 @@ class View:
         self._pace = Pace(fps)
 
     def show(self, picture: Frame) -> Frame | str | None:
-        """``picture`` as it is, as text for a terminal, or in the window, which is nothing to return.
+        """Return the image ("rgb_array") or terminal text ("ansi"), or show it in the window and return None ("human").
 
         Raises:
-            BindingMissing: A window needs pygame.
-            PufferError: A window needs a display.
-            SystemExit: The person has closed the window. Who catches it goes on without one.
+            BindingMissing: A window is needed, but pygame is not installed.
+            PufferError: A window is needed, but there is no display.
+            SystemExit: The user closed the window. If you catch this, the environment continues without a window.
         """
         if self._mode == "ansi":
             return to_text(picture)
@@ -61,7 +61,7 @@ class View:
         self._pace.wait()
 
     def close(self) -> None:
-        """Close the window for good; twice is fine."""
+        """Close the window. It is not opened again. Closing twice is harmless."""
         self.is_live = False
         if self.window is not None:
             self.window.close()

@@ -1,4 +1,4 @@
-"""A window that shows pictures, by pygame, and the keys that are pressed in it."""
+"""Window for images, with keyboard and mouse input, based on pygame."""
 
 import contextlib
 import importlib.util
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Window", "drawn_unseen", "has_display", "needed_for_windows"]
 
-# Pictures are enlarged by a whole number until their longer side reaches this, and shrunk beyond the second.
+# Images are enlarged by a whole factor until the longer side reaches the first, and shrunk to the second.
 LEAST_PX, MOST_PX = 480, 960
 
-INSTEAD = "take render_mode='ansi' for pictures in the terminal, or 'rgb_array'"
+INSTEAD = "use render_mode='ansi' for images in the terminal, or 'rgb_array'"
 
-UNSEEN = ("offscreen", "dummy")  # what SDL falls back to, without a word, where a display does not answer
+UNSEEN = ("offscreen", "dummy")  # drivers that SDL silently falls back to if the display does not answer
 
-_windows: list["Window"] = []  # the events of all windows come in one queue
+_windows: list["Window"] = []  # pygame has one event queue for all windows
 
 
 class Window:
-    """Shows one picture after the other; the first opens it.
+    """Window that shows images. It opens with the first image.
 
     Attributes:
-        closed: The person has closed it.
-        held: Names of the keys that are down: "left", "space", "a", "1".
+        closed: True if the user has closed the window.
+        held: Names of the keys that are held down: "left", "space", "a", "1".
 
     Args:
-        title: Stands in its frame.
-        instead: What an error says to do where there can be no window.
+        title: Title of the window.
+        instead: Advice in the error message if a window cannot be opened.
 
     Raises:
         BindingMissing: pygame is not installed.
@@ -53,13 +53,13 @@ class Window:
         self._window: pygame.Window | None = None
         self._pressed: list[str] = []
         self._clicks: list[tuple[float, float]] = []
-        self._last: tuple[Frame, Sequence[str]] | None = None  # what is shown
-        self._corner, self._scale = (0, 0), 1.0  # of the picture, px of the window
+        self._last: tuple[Frame, Sequence[str]] | None = None  # frame and lines in the window
+        self._corner, self._scale = (0, 0), 1.0  # corner of the image in window px, and window px per image px
         self.closed = False
         self.held: set[str] = set()
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, as large as the window is."""
+        """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, scaled to fit the window."""
         if self.closed:
             return
         self._last = frame, lines
@@ -67,7 +67,7 @@ class Window:
         self.pump()
 
     def pump(self) -> None:
-        """Take note of what the person did."""
+        """Process the pending keyboard, mouse and window events."""
         pygame = self._pygame
         for event in pygame.event.get():
             source = getattr(event, "window", None)
@@ -76,19 +76,19 @@ class Window:
                     window._note(event)
 
     def pressed(self) -> list[str]:
-        """Names of the keys that were pressed since the last call."""
+        """Return the names of the keys pressed since the last call."""
         self.pump()
         pressed, self._pressed = self._pressed, []
         return pressed
 
     def clicks(self) -> list[tuple[float, float]]:
-        """Points that the person has clicked since the last call, px of the picture from its upper left corner."""
+        """Return the points clicked since the last call, in image px from the upper left corner."""
         self.pump()
         clicks, self._clicks = self._clicks, []
         return clicks
 
     def close(self) -> None:
-        """Close it; twice is fine."""
+        """Close the window. Closing twice is harmless."""
         self.closed = True
         if self._window is not None:
             _windows.remove(self)
@@ -121,7 +121,7 @@ class Window:
                 raise pygame.error("no display answers")
             self._window = pygame.Window(self._title, size[::-1], resizable=True)
         except pygame.error as error:
-            raise PufferError(f"Window: cannot open one here: {error}; {self._instead}") from error
+            raise PufferError(f"Window: cannot open a window: {error}; {self._instead}") from error
         _windows.append(self)
         return self._window
 
@@ -141,11 +141,11 @@ class Window:
         elif event.type == pygame.WINDOWFOCUSLOST:
             self.held.clear()
         elif event.type in (pygame.WINDOWSIZECHANGED, pygame.WINDOWEXPOSED) and self._last:
-            self._draw(*self._last)  # a game that waits for a key shows nothing new by itself
+            self._draw(*self._last)  # redraw, since a game that waits for a key does not
 
 
 def _size(height: int, width: int) -> tuple[int, int]:
-    """Height and width of a window for such pictures."""
+    """Return the height and width of a window for images of this size."""
     factor = max(1, -(-LEAST_PX // max(height, width)))
     return fitting(height, width, min(height * factor, MOST_PX), min(width * factor, MOST_PX))
 
@@ -155,13 +155,13 @@ def _key_name(name: str) -> str:
 
 
 def has_display() -> bool:
-    """True if windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
+    """Return True if windows can be opened. Without a display, SDL would silently draw nothing."""
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
 
 
 @contextlib.contextmanager
 def drawn_unseen() -> Iterator[None]:
-    """Let environments draw for a film, by pygame, without a display; SDL would look for one, and complain."""
+    """Let environments render to arrays with pygame when there is no display."""
     if has_display():
         yield
         return
@@ -173,7 +173,7 @@ def drawn_unseen() -> Iterator[None]:
 
 
 def needed_for_windows() -> str:
-    """Conditions for windows to open, for messages."""
+    """Return the unmet conditions for opening a window, for error messages."""
     has_pygame = importlib.util.find_spec("pygame") is not None
     missing = "" if has_pygame else f" and pygame is installed ({way_to_install('render')})"
     return f"DISPLAY or WAYLAND_DISPLAY is set{missing}"

@@ -80,6 +80,6 @@ def test_one_made_without_render_mode_draws_none_without_a_word() -> None:
 
 def test_what_it_draws_with_is_named_once_where_it_is_missing() -> None:
     env = Draws(gymnasium.error.DependencyNotInstalled("pygame is not installed"))
-    with pytest.warns(UserWarning, match="^Draws draws no pictures: pygame is not installed") as told:
+    with pytest.warns(UserWarning, match="^Draws cannot be rendered: pygame is not installed") as told:
         assert (picture_of(env), picture_of(env)) == (None, None)
     assert len(told) == 1

@@ -198,7 +198,7 @@ def test_without_a_display_it_says_what_to_do(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     env = ocean.Squared(render_mode="human")
-    with pytest.raises(pufferlib.PufferError, match=r"no display: .* take render_mode='ansi'"):
+    with pytest.raises(pufferlib.PufferError, match=r"no display: .* use render_mode='ansi'"):
         env.reset()
     env.close()
 
@@ -207,7 +207,7 @@ def test_a_display_that_does_not_answer_is_told(monkeypatch):
     pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "qqq")
     pygame.display.quit()
-    with pytest.raises(pufferlib.PufferError, match=r"cannot open one here: .* take render_mode='ansi'"):
+    with pytest.raises(pufferlib.PufferError, match=r"cannot open a window: .* use render_mode='ansi'"):
         Window("none").show(np.zeros((10, 10, 3), np.uint8))
 
 
@@ -222,7 +222,7 @@ def test_a_display_that_is_not_there_is_told():
     kept = {key: value for key, value in os.environ.items() if key not in ("WAYLAND_DISPLAY", "SDL_VIDEODRIVER")}
     environment = {**kept, "DISPLAY": ":4242"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert "cannot open one here" in done.stdout
+    assert "cannot open a window" in done.stdout
     assert done.stdout.endswith("; do this\n")
 
 
@@ -245,7 +245,7 @@ def test_without_pygame_it_names_the_command():
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f"windows need pygame; {way_to_install('render')}, or take render_mode='ansi'" in done.stdout
+    assert f"windows need pygame; {way_to_install('render')}, or use render_mode='ansi'" in done.stdout
 
 
 def test_nothing_but_a_window_loads_pygame():

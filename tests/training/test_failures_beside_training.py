@@ -247,7 +247,7 @@ def test_evaluation_that_fails_in_training_leaves_the_training(make_trainer, tar
     ("env", "words"),
     [
         (NoDisplay, "cannot be made with render_mode='rgb_array': .*no display"),
-        (BreaksWhileRendering, "is filmed no further: ValueError: the window is gone"),
+        (BreaksWhileRendering, "recording stopped: ValueError: the window is gone"),
     ],
 )
 def test_environment_that_cannot_be_filmed_is_evaluated(env, words, tmp_path):
