@@ -1,1 +1,1 @@
-"""Interactive play: a person or agents in an environment, whatever shows it."""
+"""Interactive play of an environment by a user or by trained agents."""

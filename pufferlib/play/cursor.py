@@ -1,4 +1,4 @@
-"""A cursor over the places of a picture that stand for actions."""
+"""Cursor for actions that correspond to areas of the image."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,10 +11,10 @@ DIRECTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
 class Cursor:
-    """Chooses among places with the arrow keys and Enter, or by a click.
+    """Selection of an area with the arrow keys and Enter, or with a mouse click.
 
     Attributes:
-        action: The one that it is on; None before there is any place.
+        action: Action of the selected area, or None if there were no areas yet.
     """
 
     def __init__(self) -> None:
@@ -24,16 +24,16 @@ class Cursor:
     def choose(
         self, areas: Mapping[int, Area], pressed: Sequence[str], clicks: Sequence[tuple[float, float]]
     ) -> int | None:
-        """The action that was chosen, if one was.
+        """Move the cursor and return the chosen action, or None.
 
         Args:
-            areas: Where each action is now.
-            pressed: Names of keys that moved it, or "enter".
-            clicks: Where the person clicked, px.
+            areas: Current area of each action.
+            pressed: Names of the pressed keys. Arrow keys move the cursor, and "enter" chooses.
+            clicks: Points clicked with the mouse, in px.
         """
         if not areas:
             return None
-        if self.action not in areas:  # the nearest to where it was
+        if self.action not in areas:  # move to the nearest area
             self._move_to(areas, min(areas, key=lambda action: _distance(self._at, _middle(areas[action]))))
         for x, y in clicks:
             for action, (left, top, width, height) in areas.items():
@@ -48,7 +48,7 @@ class Cursor:
         return None
 
     def marked(self, frame: Frame, areas: Mapping[int, Area]) -> Frame:
-        """``frame`` with a border around the place that it is on."""
+        """Return a copy of ``frame`` with a border around the selected area."""
         if self.action is None or self.action not in areas:
             return frame
         left, top, width, height = areas[self.action]
@@ -60,7 +60,7 @@ class Cursor:
         return frame
 
     def _step(self, areas: Mapping[int, Area], across: int, down: int) -> None:
-        """Go to the next place in a direction; one that lies to its side counts as further away."""
+        """Move to the nearest area in a direction. Sideways distance counts twice."""
         best, best_cost = self.action, float("inf")
         for action, area in areas.items():
             x, y = _middle(area)

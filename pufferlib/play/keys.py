@@ -1,4 +1,4 @@
-"""From keys to actions: what a person presses becomes what an environment takes."""
+"""Mapping of keys to actions."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -11,17 +11,17 @@ from pufferlib.spaces import Space
 
 __all__ = ["KeyMap", "keys_for"]
 
-# For each number of a continuous action, the keys for its least and greatest value; the first also up and down.
+# Keys for the lowest and highest value of each component of a continuous action.
 PAIRS = (("left", "right"), ("down", "up"), ("a", "d"), ("s", "w"), ("f", "h"), ("g", "t"), ("j", "l"), ("k", "i"))
 MOST_DIGITS = 10
 
 
 def keys_for(space: Space, declared: Sequence[Key] = ()) -> tuple[Key, ...]:
-    """The keys of an environment with actions in ``space``, of one agent.
+    """Return the keys for the actions of one agent.
 
-    Those that it declares, as far as the space has their actions; or else digits for a Discrete
-    space of up to ten actions and pairs of keys for the numbers of a Box; or else none: then actions
-    are typed as numbers.
+    A Box space gets a pair of keys for each component. Other spaces use the declared keys with valid actions. If there
+    are none, a Discrete space of up to ten actions uses the digits. Otherwise the result is empty, and actions are
+    typed as numbers.
     """
     if isinstance(space, Box):
         return tuple(_keys_of_a_box(int(np.prod(space.shape))))
@@ -49,21 +49,21 @@ def _fits(space: Space, key: Key) -> bool:
 
 
 class KeyMap:
-    """Actions of the keys that a person holds or types.
+    """Conversion of held or typed keys to actions.
 
     Attributes:
-        waits: The game waits for a key; otherwise time goes on without.
-        types: Actions are typed as numbers, for want of keys.
-        typed: What was typed so far.
+        waits: True if the environment waits for a key, because no key stands for "no key pressed".
+        types: True if actions are typed as numbers, because there are no keys.
+        typed: Text typed so far.
 
     Args:
-        space: Of the actions of one agent.
-        keys: What ``keys_for`` found.
+        space: Action space of one agent.
+        keys: Keys returned by ``keys_for``.
     """
 
     def __init__(self, space: Space, keys: Sequence[Key]) -> None:
         self.space = space
-        # Keys that are held together, as in up+right, come before each of them alone.
+        # Combinations such as up+right take precedence over single keys.
         self._keys = sorted(keys, key=lambda key: -key.name.count("+"))
         self._idle = {key.component: key.value for key in keys if key.name == ""}
         self.waits = not self._idle
@@ -71,7 +71,7 @@ class KeyMap:
         self.typed = ""
 
     def action(self, down: Collection[str]) -> Any:
-        """Action while these keys are down, as the environment takes it; None: nothing yet."""
+        """Return the action for the keys that are held down, or None if the environment must wait for a key."""
         chosen: dict[int, int] = {}
         for key in self._keys:
             if key.name and key.component not in chosen and set(key.name.split("+")) <= set(down):
@@ -79,7 +79,7 @@ class KeyMap:
         return None if self.waits and not chosen else self._array({**self._idle, **chosen})
 
     def read(self, pressed: Sequence[str]) -> Any:
-        """The action that was typed, once Enter is pressed; None before, or if there is no such action."""
+        """Process typed keys. Return the typed action when Enter is pressed, or None (also if it is invalid)."""
         for name in pressed:
             if name == "backspace":
                 self.typed = self.typed[:-1]
@@ -93,10 +93,10 @@ class KeyMap:
         return None
 
     def help(self) -> list[str]:
-        """List of what each key by itself does: "left: move left"."""
+        """Return a description of each single key, for example "left: move left"."""
         if self.types:
             sizes = " and ".join(str(size - 1) for size in self._sizes)
-            return [f"type numbers up to {sizes}, a space between them, then enter"]
+            return [f"type numbers up to {sizes}, separated by spaces, then enter"]
         return [f"{key.name}: {key.about}" for key in self._keys if key.name and "+" not in key.name]
 
     @property

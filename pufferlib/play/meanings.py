@@ -1,4 +1,4 @@
-"""Keys for environments that say what their actions mean, as Atari does: NOOP, FIRE, UP, UPRIGHTFIRE."""
+"""Keys for environments that name their actions, such as Atari: NOOP, FIRE, UP, UPRIGHTFIRE."""
 
 import re
 import string
@@ -10,7 +10,7 @@ from pufferlib.ocean.types import Key
 __all__ = ["keys_of_env", "keys_of_meanings", "keys_of_table"]
 
 IDLE = {"noop", "no op", "nothing", "none", "stay", "still", "idle", "wait"}
-# The key for an action in whose name there is such a word.
+# Keys for words in action names.
 KEYS = {
     **{word: word for word in ("left", "right", "up", "down")},
     **{"forward": "up", "backward": "down", "gas": "up", "brake": "down", "main": "up"},
@@ -19,7 +19,7 @@ KEYS = {
 BUTTONS = re.compile("(UP|DOWN|LEFT|RIGHT|FIRE)")
 RESERVED = ("q", "r")
 SPARE = string.digits + string.ascii_lowercase
-# Arrow keys as the old and the new pygame number them.
+# Codes of the arrow keys in pygame 1 and pygame 2.
 ARROWS = {
     **{273: "up", 274: "down", 275: "right", 276: "left"},
     **{2**30 + 79: "right", 2**30 + 80: "left", 2**30 + 81: "down", 2**30 + 82: "up"},
@@ -27,10 +27,10 @@ ARROWS = {
 
 
 def keys_of_env(env: Any) -> tuple[Key, ...]:
-    """The keys of an environment, or of one inside its wrappers, that explains its actions.
+    """Return the keys of an environment that describes its actions itself, or an empty tuple.
 
-    By ``get_action_meanings()``, a name for each value of a Discrete action, or ``get_keys_to_action()``, an action
-    for each set of keys, as Gymnasium and ale-py have them. Empty for all others.
+    The environment, or one inside its wrappers, must have ``get_action_meanings()``, which names each value of a
+    Discrete action, or ``get_keys_to_action()``, which maps sets of keys to actions, as in Gymnasium and ale-py.
     """
     for layer in _layers(env):
         if callable(meanings := getattr(layer, "get_action_meanings", None)):
@@ -41,7 +41,7 @@ def keys_of_env(env: Any) -> tuple[Key, ...]:
 
 
 def keys_of_meanings(meanings: Sequence[str]) -> tuple[Key, ...]:
-    """A key for each of the actions that ``meanings`` names: arrows, space, else a letter of the name or a digit."""
+    """Choose a key for each named action: arrow keys, space, or else a letter of the name or a digit."""
     keys: dict[str, Key] = {}
     others = []
     for value, name in enumerate(meanings):
@@ -58,7 +58,7 @@ def keys_of_meanings(meanings: Sequence[str]) -> tuple[Key, ...]:
 
 
 def keys_of_table(table: Mapping[Any, int]) -> tuple[Key, ...]:
-    """The keys of a table from characters, or numbers of pygame, that are down together to a Discrete action."""
+    """Convert a table from key combinations to Discrete actions. Keys are characters or pygame codes."""
     found = []
     for codes, value in table.items():
         names = [_key_name(code) for code in (codes if isinstance(codes, str | tuple | list) else [codes])]
@@ -68,7 +68,10 @@ def keys_of_table(table: Mapping[Any, int]) -> tuple[Key, ...]:
 
 
 def _key_for(name: str) -> tuple[str | None, str]:
-    """The key that suits an action, "" for none that is down, None if no word tells; and the action in words."""
+    """Return a key and a description for an action name.
+
+    The key is "" for an action without a key, such as NOOP, and None if no word of the name suggests a key.
+    """
     buttons = [button.lower() for button in BUTTONS.findall(name)]
     if buttons and BUTTONS.sub("", name) == "":
         return "+".join(KEYS[button] for button in buttons), " and ".join(buttons)
@@ -79,7 +82,7 @@ def _key_for(name: str) -> tuple[str | None, str]:
 
 
 def _key_name(code: Any) -> str:
-    """The name of a key, empty if it is not known."""
+    """Return the name of a key, or "" if it is unknown."""
     if isinstance(code, int):
         code = ARROWS.get(code) or (chr(code) if 32 <= code < 127 else "")
     return {" ": "space"}.get(code, str(code).lower())

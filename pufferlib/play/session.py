@@ -1,4 +1,4 @@
-"""A game that a person plays, whatever shows it."""
+"""Session of interactive play, independent of the viewer."""
 
 import dataclasses
 import time
@@ -26,31 +26,31 @@ from pufferlib.training.runs import Run, load_policy
 
 __all__ = ["Session", "play"]
 
-NEXT_AFTER_S = 1.5  # that an episode is over, when nobody plays who could press a key
-# Where the game waits for a key:
-LEAST_LOOKS = 30.0  # at the keyboard in a second
-REPEATS_AFTER_S = 0.3  # that a key is down
-REPEATS_S = 0.12  # between two of its actions
+NEXT_AFTER_S = 1.5  # pause between episodes that are only watched
+# If the environment waits for a key:
+MIN_POLLS_PER_S = 30.0  # minimum keyboard polls per second
+REPEATS_AFTER_S = 0.3  # delay before a held key repeats
+REPEATS_S = 0.12  # interval between repetitions
 
 
 class Session:
-    """One environment with a person for one of its agents, or with a person who watches.
+    """One environment in which the user plays one agent, or watches a trained policy.
 
     Attributes:
-        fps: Steps in a second.
-        pictures_per_step: What ``step`` shows of each, and the last picture.
-        watched: A trained policy plays all agents.
+        fps: Steps per second.
+        pictures_per_step: Number of frames per step.
+        watched: True if a trained policy plays all agents.
 
     Args:
-        name: Of the environment.
-        keywords: For it.
-        seed: Of it and of the other agents.
-        agent: Which one is the person.
-        run: A run whose policy plays the others; None lets them act at random.
-        watched: It plays the agent of the person too.
+        name: Name of the environment.
+        keywords: Keyword arguments of the environment.
+        seed: Seed of the environment and of the other agents.
+        agent: Index of the user's agent.
+        run: Run whose policy plays the other agents. If None, they act at random.
+        watched: True to let the policy play the user's agent too.
 
     Raises:
-        APIUsageError: The environment draws no pictures, or ``agent`` or ``files`` do not suit it.
+        APIUsageError: The environment has no such agent or does not match ``run``.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Session:
         config = _config_of(run, name) if run else None
         keywords = {**(config.env if config else {}), **keywords}
         creator = registry.env_creator(name)
-        # A game that is over stands still, so that its last picture can be seen.
+        # Without autoreset the last frame stays visible after the end of an episode.
         drawn = {**creators.single_game(creator, keywords), "render_mode": "rgb_array"}
         env_type = ocean.type_made_by(creator)
         if env_type:
@@ -99,28 +99,28 @@ class Session:
         agents = self._env.num_agents
         if not 0 <= self.agent < agents:
             raise APIUsageError(
-                f"puffer play: --player must be at least 0 and below {agents}, the agents of {self.name}, "
-                f"got {self.agent}"
+                f"puffer play: --player must be at least 0 and less than {agents}, the number of agents in "
+                f"{self.name}, got {self.agent}"
             )
         if run and agents == 1 and not self.watched:
             raise APIUsageError(
-                f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
-                f"or watch it play: {as_typed(f'puffer play --watch {run.argument}')}"
+                f"puffer play: {self.name} has one agent, which you play; remove --checkpoint, "
+                f"or watch the policy play: {as_typed(f'puffer play --watch {run.argument}')}"
             )
 
     def reset(self) -> None:
-        """Begin another episode."""
+        """Start another episode."""
         self._observations, _ = self._env.reset()
         self._opponents.begin()
         self.steps, self.reward, self.total = 0, 0.0, 0.0
         self.over = self.out = False
 
     def step(self, action: Any = None, show: Callable[[Frame], None] | None = None) -> None:
-        """Act, and let the others act. A game that is over stands still.
+        """Step the environment. If the episode is over, do nothing.
 
         Args:
-            action: Of the person; counts for nothing if the game is watched.
-            show: Takes the pictures of the way there, without the last.
+            action: Action of the user, ignored if ``watched`` is True.
+            show: Function that receives the frames between the two steps, without the last one.
         """
         if self.over:
             return
@@ -139,30 +139,30 @@ class Session:
         self.out = not masks[self.agent]
         self._opponents.begin(terminals | truncations | absent)
         if (terminals | truncations | ~masks).all():
-            # Either the game is over, or all agents of a game that goes on have ended in one step.
+            # Either the episode is over, or all agents ended in the same step while the environment continues.
             self._observations, *_ = self._env.step(actions)
             self.over = not self._env.masks.any()
-        if self.over or terminals[self.agent] or truncations[self.agent]:  # not if only others have ended
+        if self.over or terminals[self.agent] or truncations[self.agent]:  # not if only other agents have ended
             self.scores += [float(info["score"]) for info in infos if "score" in info]
 
     def picture(self) -> Frame:
-        """Picture of the environment, uint8 ``(height, width, 3)``.
+        """Render the environment to uint8 ``(height, width, 3)``.
 
         Raises:
-            APIUsageError: Nothing.
+            APIUsageError: The environment cannot be rendered.
         """
         frame = picture_of(self._env.driver_env, **self._for_me)
         if frame is None:
-            raise APIUsageError(f"puffer play: {self.name} draws no pictures; play an environment that does")
+            raise APIUsageError(f"puffer play: {self.name} cannot be rendered; play an environment that can")
         return frame
 
     def areas(self) -> dict[int, Area]:
-        """Places that actions have in the picture; none in most games."""
+        """Return the image areas of actions. Most environments have none."""
         find = getattr(self._env.driver_env, "areas", None)
         return {} if find is None or self.over else find(**self._for_me)
 
     def lines(self, has_mouse: bool = True) -> list[str]:
-        """Lines of text: the state of the game, and the keys; places to click on where there is a mouse."""
+        """Return two lines of text: the state of the episode, and the keys (and clicks, if there is a mouse)."""
         parts = [self._title, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
         if self.scores:
             parts.append(f"last score {self.scores[-1]:g}")
@@ -171,29 +171,31 @@ class Session:
             parts.append(over if self.over else out)
         if self.key_map.types:
             parts.append(f"action: {self.key_map.typed}_")
-        keys = [*([] if self.watched else self.key_map.help()), "r: begin again", "q: quit"]
+        keys = [*([] if self.watched else self.key_map.help()), "r: restart", "q: quit"]
         if self.areas() and not self.watched:
-            ways = {"click on a place": has_mouse, "choose a place by arrows and enter": not self.has_arrows}
+            ways = {"click on a place": has_mouse, "choose a place with arrows and enter": not self.has_arrows}
             keys[:0] = [way for way, is_open in ways.items() if is_open]
         return ["   ".join(parts), "   ".join(keys)]
 
     def result(self) -> str:
-        """Text for when it is over: the best score, or the return so far."""
+        """Return a summary of the session: the best score, or the return so far."""
         name = registry.short_name(self.name)
         if not self.scores:
             return f"{name}: no episode was finished; return {self.total:g} after {self.steps} steps"
         return f"{name}: best score {max(self.scores):g}, episodes finished: {len(self.scores)}"
 
     def close(self) -> None:
-        """End it."""
+        """Close the environment."""
         self._env.close()
 
 
 def play(session: Session, viewer: Viewer, fps: float) -> None:
-    """Let a person play, or watch, ``fps`` steps a second, until they have enough."""
-    person = _Person(session)
-    rate = max(fps, LEAST_LOOKS) if session.key_map.waits and not session.watched else fps * session.pictures_per_step
-    pace, pause = Pace(rate), 0  # looks at a game that is over
+    """Play or watch at ``fps`` steps per second, until the user presses "q" or closes the viewer."""
+    user = _User(session)
+    rate = (
+        max(fps, MIN_POLLS_PER_S) if session.key_map.waits and not session.watched else fps * session.pictures_per_step
+    )
+    pace, pause = Pace(rate), 0  # iterations since the end of the episode
 
     def show(picture: Frame) -> None:
         viewer.show(picture, session.lines(viewer.has_mouse))
@@ -208,40 +210,40 @@ def play(session: Session, viewer: Viewer, fps: float) -> None:
         pause = pause + 1 if session.over and session.watched else 0
         if "r" in pressed or pause > NEXT_AFTER_S * rate:
             session.reset()
-        action = None if session.watched else person.action(viewer, pressed)
+        action = None if session.watched else user.action(viewer, pressed)
         moves = session.watched or action is not None
         if moves:
             session.step(action, show)
         if pressed or moves:
-            viewer.show(person.marked(session.picture()), session.lines(viewer.has_mouse))
+            viewer.show(user.marked(session.picture()), session.lines(viewer.has_mouse))
 
 
-class _Person:
-    """Actions of a person at keyboard and mouse."""
+class _User:
+    """Actions of the user, from keyboard and mouse."""
 
     def __init__(self, session: Session) -> None:
-        self._session, self._one_by_one, self._cursor = session, _OneByOne(), Cursor()
+        self._session, self._key_repeat, self._cursor = session, _KeyRepeat(), Cursor()
 
     def action(self, viewer: Viewer, pressed: Sequence[str]) -> Any:
-        """The action that was chosen, None if there is none yet."""
+        """Return the chosen action, or None if there is none yet."""
         keys, held, clicks = self._session.key_map, viewer.held, viewer.clicks()
         if not keys.waits:
             action = keys.action({*pressed, *held})
         elif keys.types:
             action = keys.read(pressed)
         else:
-            action = keys.action(self._one_by_one(pressed, held))
+            action = keys.action(self._key_repeat(pressed, held))
         if action is None:
             action = self._cursor.choose(self._session.areas(), () if self._session.has_arrows else pressed, clicks)
         return action
 
     def marked(self, picture: Frame) -> Frame:
-        """``picture`` with the place that the person is at."""
+        """Return ``picture`` with a border around the selected area."""
         return self._cursor.marked(picture, self._session.areas())
 
 
-class _OneByOne:
-    """Keys that count in a game that waits for one, when one is held for some time."""
+class _KeyRepeat:
+    """Key repetition for environments that wait for a key."""
 
     def __init__(self) -> None:
         self._down_since: dict[str, float] = {}
@@ -260,7 +262,7 @@ class _OneByOne:
 
 
 def _trained(run: Run, config: Config, env: Any, seed: int, greedy: bool) -> tuple[Any, Player]:
-    """The environment as the policy of ``run`` sees it, and that policy at play."""
+    """Return the environment with the observation normalization of ``run``, and a player with the policy of ``run``."""
     import torch
 
     policy = load_policy(config, run)

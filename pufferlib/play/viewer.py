@@ -1,4 +1,4 @@
-"""Viewers of pictures: a window where there is a display, or else the terminal."""
+"""Choice of the viewer: a window if there is a display, or else the terminal."""
 
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -13,35 +13,35 @@ __all__ = ["Viewer", "choose_viewer"]
 
 
 class Viewer(Protocol):
-    """Shows pictures and hears keys: a window or a terminal."""
+    """Interface of a window or terminal that shows images and reads keys."""
 
     closed: bool
     has_mouse: bool
 
     @property
     def held(self) -> set[str]:
-        """Names of the keys that are down."""
+        """Names of the keys that are held down."""
 
     def pressed(self) -> list[str]:
-        """Names of the keys that were pressed since the last call."""
+        """Return the names of the keys pressed since the last call."""
 
     def clicks(self) -> list[tuple[float, float]]:
-        """Points that the person has clicked since the last call, px of the picture."""
+        """Return the points clicked since the last call, in px of the image."""
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show a picture above lines of text."""
+        """Show an image above lines of text."""
 
     def close(self) -> None:
-        """Give back what it took."""
+        """Close the window, or restore the terminal."""
 
 
 def choose_viewer(prog: str, in_terminal: bool, advice: str) -> Callable[[str], Viewer]:
-    """Choose between window and terminal; returns what opens it, given a title.
+    """Choose between window and terminal, and return a function that opens the viewer with a given title.
 
     Args:
-        prog: The command, for messages.
-        in_terminal: Take the terminal even where windows can be opened.
-        advice: What to do where there is neither.
+        prog: Name of the command, for error messages.
+        in_terminal: True to use the terminal even if windows can be opened.
+        advice: Advice in the error message if there is neither.
 
     Raises:
         UsageError: There is neither a display nor a terminal.
@@ -51,6 +51,6 @@ def choose_viewer(prog: str, in_terminal: bool, advice: str) -> Callable[[str], 
     if is_terminal():
         return lambda title: Screen()
     raise UsageError(
-        f"{prog}: there is neither a display nor a terminal to show it in; {advice}, or run it where "
+        f"{prog}: there is neither a display nor an interactive terminal; {advice}, or run it where "
         f"{needed_for_windows()}"
     )

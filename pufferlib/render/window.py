@@ -173,7 +173,7 @@ def drawn_unseen() -> Iterator[None]:
 
 
 def needed_for_windows() -> str:
-    """Return the unmet conditions for opening a window, for error messages."""
+    """Return the conditions for opening a window, for error messages."""
     has_pygame = importlib.util.find_spec("pygame") is not None
     missing = "" if has_pygame else f" and pygame is installed ({way_to_install('render')})"
     return f"DISPLAY or WAYLAND_DISPLAY is set{missing}"

@@ -146,7 +146,9 @@ def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeyp
 
 def test_a_run_that_could_only_play_you_can_be_watched(tmp_path):
     run = untrained_run(tmp_path)
-    with pytest.raises(APIUsageError, match=r"one agent, which is you; .* watch it play: puffer play --watch"):
+    with pytest.raises(
+        APIUsageError, match=r"one agent, which you play; .* watch the policy play: puffer play --watch"
+    ):
         Session("squared", {}, run=run)
 
 
@@ -229,7 +231,7 @@ def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch)
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode begins by itself"
     assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
-    assert texts[0][1] == "r: begin again   q: quit"
+    assert texts[0][1] == "r: restart   q: quit"
     assert any("   over" in lines[0] for lines in texts)
     window.close()
     game.close()
@@ -267,7 +269,7 @@ def test_a_click_plays_what_it_is_on(monkeypatch):
     window = Clicking([""])
     play(game, window, 1000)
     assert game.steps == 1
-    assert "click on a place   choose a place by arrows and enter   1:" in window.shown[0][1][1]
-    assert game.lines(has_mouse=False)[1].startswith("choose a place by arrows and enter   1:")
+    assert "click on a place   choose a place with arrows and enter   1:" in window.shown[0][1][1]
+    assert game.lines(has_mouse=False)[1].startswith("choose a place with arrows and enter   1:")
     window.close()
     game.close()

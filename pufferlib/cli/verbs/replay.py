@@ -57,7 +57,7 @@ def run(argv: list[str]) -> int:
     )
     is_shown = options.show or options.terminal
     if is_shown or options.video:
-        viewer = choose_viewer(PROG, options.terminal, "film it with --video")(PROG) if is_shown else None
+        viewer = choose_viewer(PROG, options.terminal, "record it with --video")(PROG) if is_shown else None
         with _Pictures(viewer, options.video, options.fps) as pictures:
             outcome = replay(bundle, _drawing(creator), pictures.show)
     else:

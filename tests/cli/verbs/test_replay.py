@@ -60,7 +60,7 @@ def test_another_version_is_told(bundle: Path, capsys: pytest.CaptureFixture[str
             2,
             "--video must be a file in a folder that exists",
         ),
-        (["env0-seed4.npz", "--show"], 2, "there is neither a display nor a terminal to show it in; film it with"),
+        (["env0-seed4.npz", "--show"], 2, "there is neither a display nor an interactive terminal; record it with"),
         (["env0-seed4.npz", "--env", "squarred"], 2, "puffer replay: unknown environment 'squarred'; did you mean"),
     ],
 )
