@@ -1,1 +1,1 @@
-"""This machine, seen from inside a process: cores, memory, containers, and commands as they are typed here."""
+"""Properties of this machine: usable cores, memory, containers, and commands for messages."""

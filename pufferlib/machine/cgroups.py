@@ -1,4 +1,4 @@
-"""Control groups: the limits that a container puts on this process, of version 1 or 2."""
+"""Control groups (cgroups) of version 1 and 2, with the limits of a container."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,18 +8,18 @@ __all__ = ["ControlGroup", "control_groups", "words_of"]
 
 
 class ControlGroup(NamedTuple):
-    """One group, as the folder with its limits, and the version of its format: 1 or 2."""
+    """Folder of one control group, and the version of its format: 1 or 2."""
 
     folder: Path
     version: int
 
 
 def control_groups(controller: str, root: Path = Path("/")) -> Iterator[ControlGroup]:
-    """Yield the groups whose limits on ``controller`` hold for this process: its own, and each above it.
+    """Yield the groups whose limits apply to this process: its own group and all parents.
 
     Args:
-        controller: "cpu" or "memory".
-        root: Where /proc and /sys are; tests pass a folder of their own.
+        controller: Controller of the limits, "cpu" or "memory".
+        root: Folder with /proc and /sys, for tests.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -37,7 +37,7 @@ def control_groups(controller: str, root: Path = Path("/")) -> Iterator[ControlG
 
 
 def words_of(file: Path) -> list[str]:
-    """Return the words in a file of a control group; none if it is not there."""
+    """Return the words in a file of a control group, or an empty list if there is no such file."""
     try:
         return file.read_text().split()
     except OSError:

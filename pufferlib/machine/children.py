@@ -1,7 +1,7 @@
-"""Commands that start other Python processes without the current folder on their path.
+"""Commands that start Python processes without the current folder in ``sys.path``.
 
-Python puts the current folder first on the path of ``python -c`` and ``python -m``. A user's ``random.py`` or
-``signal.py`` there would replace the standard module in every process that this package starts.
+``python -c`` and ``python -m`` put the current folder first in ``sys.path``. A user's ``random.py`` or ``signal.py``
+there would replace the standard module in every process that this package starts.
 """
 
 import json
@@ -13,30 +13,30 @@ from typing import Any
 
 __all__ = ["children_have_safe_paths", "python_code", "python_module"]
 
-SAFE = "-P"  # a flag, not PYTHONSAFEPATH: programs that a child starts must not inherit it
+SAFE = "-P"  # not PYTHONSAFEPATH, which programs started by a child would inherit
 
-_TAKE_PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1))"
+_SET_PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1))"
 
 
 def python_code(code: str, *arguments: object) -> list[str]:
-    """Return the command that runs ``code`` in another process, with the ``sys.path`` of this one.
+    """Return a command that runs ``code`` in another process, with the ``sys.path`` of this one.
 
     Args:
-        code: Python code.
-        arguments: ``sys.argv[1:]`` of the code.
+        code: Python code to run.
+        arguments: Arguments of the code, as ``sys.argv[1:]``.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]
-    return [sys.executable, SAFE, "-c", f"{_TAKE_PATH}; {code}", json.dumps(path), *map(str, arguments)]
+    return [sys.executable, SAFE, "-c", f"{_SET_PATH}; {code}", json.dumps(path), *map(str, arguments)]
 
 
 def python_module(module: str, *arguments: object) -> list[str]:
-    """Return the command that runs ``module`` like ``python -m``, with the ``sys.path`` of this process."""
+    """Return a command that runs ``module`` like ``python -m``, with the ``sys.path`` of this process."""
     return python_code(f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)", *arguments)
 
 
 @contextmanager
 def children_have_safe_paths() -> Iterator[None]:
-    """Let processes that multiprocessing starts meanwhile leave the current folder out of their path."""
+    """Start processes of ``multiprocessing`` without the current folder in their ``sys.path``."""
     interpreter: Any = util
     flags = interpreter._args_from_interpreter_flags
     interpreter._args_from_interpreter_flags = lambda: [*(flag for flag in flags() if flag != SAFE), SAFE]

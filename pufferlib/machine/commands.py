@@ -1,4 +1,4 @@
-"""Commands in messages, as they are typed where this runs."""
+"""Commands for messages, in the form in which the user must type them."""
 
 import os
 import shlex
@@ -6,35 +6,35 @@ import shutil
 
 __all__ = ["DISTRIBUTION", "as_typed", "in_image", "way_to_install"]
 
-#: Of this package's metadata. No message hands it to pip: package indexes have another project of this name.
+#: Name in this package's metadata. No message passes it to pip, because package indexes have another project so named.
 DISTRIBUTION = "pufferlib"
 
 
 def as_typed(command: str, *words: object) -> str:
-    """Return ``command`` with ``PUFFER_COMMAND``, where that is set, in place of the ``puffer`` that it begins with.
+    """Return ``command`` with its leading ``puffer`` replaced by ``PUFFER_COMMAND``, if that variable is set.
 
-    ``scripts/tank`` sets it, because it runs a ``puffer`` that is not on the caller's PATH.
+    ``scripts/tank`` sets it, because it runs a ``puffer`` that is not on the user's PATH.
 
     Args:
-        command: As in "puffer train breakout --train.seed 7".
-        words: To follow it, such as paths, in quotes where a shell needs them.
+        command: Command such as "puffer train breakout --train.seed 7".
+        words: Words to append, such as paths. They are quoted for the shell if necessary.
     """
     typed = (os.environ.get("PUFFER_COMMAND") or "puffer") + command.removeprefix("puffer")
     return " ".join([typed, *(shlex.quote(str(word)) for word in words)])
 
 
 def in_image() -> bool:
-    """Return True in a container of ours, where nothing is installed any more."""
+    """Return True in a container of one of our images, which do not support installing more packages."""
     return shutil.which("tank-entrypoint") is not None
 
 
 def way_to_install(name: str, image: str = "tank", arguments: str = "") -> str:
-    """Return the end of a message about what is not installed: the command that brings it.
+    """Return advice on how to install a missing binding or extra, as the end of an error message.
 
     Args:
-        name: A binding or an extra.
-        image: The smallest that has it.
-        arguments: What to run there instead, where this is an image.
+        name: Name of the binding or extra.
+        image: Smallest image that contains it.
+        arguments: Command to suggest for that image if this process runs in an image.
     """
     if in_image():
         return f"this image does not have it, run outside: docker compose run --rm {image} {arguments}".rstrip()

@@ -1,4 +1,4 @@
-"""Number of cores that this process may really use: affinity and container quota, not what the machine has."""
+"""Number of CPU cores available to this process, with its affinity and container quota."""
 
 import os
 import warnings
@@ -8,17 +8,18 @@ from pufferlib.machine.cgroups import ControlGroup, control_groups, words_of
 
 __all__ = ["has_bfloat16", "usable_cpus", "warn_without_bfloat16"]
 
-BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is of ARM
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is for ARM
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """Return the cores that this process can keep busy: those it may run on, or its cgroup quota if that is less.
+    """Return the number of cores that this process can use, at least 1.
 
-    At least 1. A quota of 2.5 cores counts as 2: a third busy worker would stall all of them. Processes that train
-    together have equal shares of them; ``LOCAL_WORLD_SIZE``, as torchrun sets it, says how many these are.
+    This is the number of cores it may run on, or its cgroup quota if that is smaller. A quota of 2.5 cores counts as
+    2, because a third busy worker would stall all of them. If ``LOCAL_WORLD_SIZE`` is set, as by torchrun, the cores
+    are divided by this number of training processes.
 
     Args:
-        root: Where /proc and /sys are; tests pass a folder of their own.
+        root: Folder with /proc and /sys, for tests.
     """
     allowed = len(os.sched_getaffinity(0))
     quotas = [quota for group in control_groups("cpu", root) if (quota := _quota(group)) is not None]
@@ -27,26 +28,26 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
 
 def has_bfloat16(root: Path = Path("/")) -> bool:
-    """Return True if a core multiplies bfloat16 by itself; without it, bfloat16 is slower than float32.
+    """Return True if the CPU has bfloat16 instructions. Without them, bfloat16 is slower than float32.
 
     Args:
-        root: Where /proc is; tests pass a folder of their own.
+        root: Folder with /proc, for tests.
     """
     return not BFLOAT16_FLAGS.isdisjoint((root / "proc/cpuinfo").read_text("utf-8").split())
 
 
 def warn_without_bfloat16(setting: str) -> None:
-    """Warn of bfloat16 on a CPU without instructions for it; ``setting`` names what asked for it."""
+    """Warn if the CPU has no bfloat16 instructions. ``setting`` is the setting that selected bfloat16."""
     if not has_bfloat16():
         warnings.warn(
-            f"{setting}: this CPU has no instructions for bfloat16 (avx512_bf16 or amx_bf16), so that it takes two to "
-            "three times as long as float32; use float32",
+            f"{setting}: this CPU has no instructions for bfloat16 (avx512_bf16 or amx_bf16), so bfloat16 takes two "
+            "to three times as long as float32; use float32",
             stacklevel=3,
         )
 
 
 def _quota(group: ControlGroup) -> float | None:
-    """Return the CPU quota of a control group, in cores; None without one."""
+    """Return the CPU quota of a control group in cores, or None if it has none."""
     if group.version == 2:
         limit, period = words_of(group.folder / "cpu.max") or ["max", "1"]
         return None if limit == "max" else int(limit) / int(period)

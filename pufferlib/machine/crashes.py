@@ -1,4 +1,4 @@
-"""Crashes of this process, by a signal that Python cannot catch."""
+"""Explanation of crashes by signals that Python cannot catch."""
 
 import contextlib
 import faulthandler
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 __all__ = ["crash_explained"]
 
-# Waits for the Python stack that a crash leaves, at no cost until then; an end without one leaves nothing to say.
+# Waits for the Python stack that a crash writes to the pipe. Prints nothing if the pipe closes without one.
 _WATCH = 'stack=$(cat); [ -z "$stack" ] || printf "%s\\n\\n%s\\n" "$0" "$stack" >&2'
 
 
 @contextlib.contextmanager
 def crash_explained(sentence: str) -> Iterator[None]:
-    """While this holds, a segmentation fault and its like end with ``sentence`` on standard error, and the stack.
+    """Print ``sentence`` and the Python stack to standard error if the process crashes, as by a segmentation fault.
 
-    Where somebody else takes the stacks of crashes already, as pytest does, nothing changes.
+    This does nothing if ``faulthandler`` is already enabled, as in pytest.
     """
     if faulthandler.is_enabled():
         yield

@@ -1,4 +1,4 @@
-"""Memory that this process freed: who keeps it, malloc or the kernel."""
+"""Reuse of freed memory by malloc."""
 
 import ctypes
 import threading
@@ -7,45 +7,45 @@ from contextlib import contextmanager
 
 __all__ = ["freed_memory_kept"]
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # of malloc.h, for mallopt(3)
-# What glibc comes to by itself in a process that frees large arrays; mallopt ends that it adapts.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # from malloc.h, for mallopt(3)
+# Values that glibc's adaptive thresholds reach in a process that frees large arrays. mallopt turns adaptation off.
 ADAPTED = {M_TRIM_THRESHOLD: 64 * 2**20, M_MMAP_THRESHOLD: 32 * 2**20, M_MMAP_MAX: 65536}
 
 _lock = threading.Lock()
-_keepers = 0  # that are open: the setting is one of the whole process
+_open_contexts = 0  # number of open context managers, because the setting applies to the whole process
 
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Let malloc keep what is freed for the next large array, in place of giving it back to the kernel at once.
+    """Let malloc reuse freed memory for the next large array, instead of returning it to the kernel at once.
 
-    A learner makes and frees the same large arrays in each minibatch. The kernel hands out pages that are zeroed, one
-    fault each, which with large minibatches of images is much of the time. At the end, of the last one if several
-    are open, the kernel gets all that is free; until then the process is larger, by the gaps between the arrays.
+    A learner allocates and frees the same large arrays in each minibatch. Pages from the kernel are zeroed, with one
+    page fault each. With large minibatches of images this takes much of the time. All free memory is returned to the
+    kernel when the last open context manager exits. Until then the process is larger by the gaps between arrays.
 
-    Does nothing where the C library is not glibc, which alone has this setting.
+    This does nothing if the C library is not glibc, since other libraries do not have this setting.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):
         yield
         return
-    _count(libc, 1)
+    _change_count(libc, 1)
     try:
         yield
     finally:
-        _count(libc, -1)
+        _change_count(libc, -1)
 
 
-def _count(libc: ctypes.CDLL, change: int) -> None:
-    """Set malloc for the first that opens, and back for the last that closes."""
-    global _keepers
+def _change_count(libc: ctypes.CDLL, change: int) -> None:
+    """Change malloc when the first context manager opens, and restore it when the last one closes."""
+    global _open_contexts
     with _lock:
-        before, _keepers = _keepers, _keepers + change
+        before, _open_contexts = _open_contexts, _open_contexts + change
         if not before:
-            # In the heap instead of mappings of their own, and the heap's free end is kept.
+            # Allocate large arrays in the heap, not with mmap, and keep the free end of the heap.
             libc.mallopt(M_MMAP_MAX, 0)
             libc.mallopt(M_TRIM_THRESHOLD, -1)
-        elif not _keepers:
+        elif not _open_contexts:
             for parameter, value in ADAPTED.items():
                 libc.mallopt(parameter, value)
             libc.malloc_trim(0)

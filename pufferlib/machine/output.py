@@ -1,4 +1,4 @@
-"""Standard output and error of this process, as Python and C write to them."""
+"""Redirection of standard output and error, for both Python and C."""
 
 import contextlib
 import ctypes
@@ -15,7 +15,7 @@ DESCRIPTORS = (1, 2)  # standard output and error
 
 
 def flush_output() -> None:
-    """Write out what Python and C still have in their buffers."""
+    """Flush the output buffers of Python and C."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -24,10 +24,10 @@ def flush_output() -> None:
 
 @contextlib.contextmanager
 def redirected(descriptor: int, target: int) -> Iterator[None]:
-    """Let ``descriptor`` lead to where the open file ``target`` leads."""
+    """Redirect file descriptor ``descriptor`` to ``target``."""
     try:
         before = os.dup(descriptor)
-    except OSError:  # closed, as of a daemon
+    except OSError:  # closed, as in a daemon
         yield
         return
     os.dup2(target, descriptor)
@@ -40,29 +40,29 @@ def redirected(descriptor: int, target: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hidden_output() -> Iterator[None]:
-    """Drop what this process, in any of its threads, writes to standard output and error."""
+    """Discard everything that this process writes to standard output and error, in all threads."""
     flush_output()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    null = os.open(os.devnull, os.O_WRONLY)
     try:
         with contextlib.ExitStack() as stack:
             for descriptor in DESCRIPTORS:
-                stack.enter_context(redirected(descriptor, nowhere))
-            # Streams of notebooks lead elsewhere than to the descriptors.
-            stack.enter_context(contextlib.redirect_stdout(_Nowhere()))
-            stack.enter_context(contextlib.redirect_stderr(_Nowhere()))
+                stack.enter_context(redirected(descriptor, null))
+            # The streams of notebooks do not write to the descriptors.
+            stack.enter_context(contextlib.redirect_stdout(_NullStream()))
+            stack.enter_context(contextlib.redirect_stderr(_NullStream()))
             stack.callback(flush_output)
             yield
     finally:
-        os.close(nowhere)
+        os.close(null)
 
 
-class _Nowhere(io.TextIOBase):
+class _NullStream(io.TextIOBase):
     def write(self, text: str, /) -> int:
         return len(text)
 
 
 def hide_output_of(owner: Any, *names: str) -> None:
-    """Replace methods of ``owner`` by ones whose output is hidden."""
+    """Replace methods of ``owner`` by versions with hidden output."""
     for name in names:
         setattr(owner, name, _hidden(getattr(owner, name)))
 
@@ -77,9 +77,9 @@ def _hidden(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hide_output_for_good() -> None:
-    """Drop all that this process will write to standard output and error."""
+    """Discard all further output of this process to standard output and error."""
     flush_output()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    null = os.open(os.devnull, os.O_WRONLY)
     for descriptor in DESCRIPTORS:
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+        os.dup2(null, descriptor)
+    os.close(null)

@@ -1,4 +1,4 @@
-"""Paths as users write them."""
+"""Paths given by users."""
 
 from os import PathLike
 from pathlib import Path
@@ -7,8 +7,8 @@ __all__ = ["user_path"]
 
 
 def user_path(path: str | PathLike[str]) -> Path:
-    """Return ``path`` with a leading ``~`` replaced by the home folder, as shells do it, but not in ``--flag=~/x``."""
+    """Return ``path`` with a leading ``~`` expanded to the home folder. Shells do not do this in ``--flag=~/x``."""
     try:
         return Path(path).expanduser()
-    except RuntimeError:  # of a user that does not exist
+    except RuntimeError:  # no such user
         return Path(path)

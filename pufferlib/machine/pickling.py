@@ -1,4 +1,4 @@
-"""Messages as bytes. To workers: what only the caller has (scripts, notebooks, files loaded by place) goes by value."""
+"""Pickling for worker processes, with code of scripts, notebooks and files that are loaded by path."""
 
 import contextlib
 import enum
@@ -25,67 +25,67 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["pickle_by_value", "pickled"]
 
-_registering = threading.RLock()  # cloudpickle has one list for all threads of what goes by value
+_registry_lock = threading.RLock()  # cloudpickle's list of modules to pickle by value is global
 
 
 def pickled(message: object) -> bytes:
-    """``message`` as the bytes that a worker sends.
+    """Pickle a message of a worker.
 
-    Not as multiprocessing does it: a tensor of torch would take an open file of the parent.
+    The pickler of multiprocessing is not used, because with it every torch tensor needs an open file in the parent.
     """
-    try:  # twice as fast as what follows
+    try:  # twice as fast as the fallback
         return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     except Exception:
         pass
     data = io.BytesIO()
-    _ByName(data, pickle.HIGHEST_PROTOCOL).dump(message)
+    _ByNamePickler(data, pickle.HIGHEST_PROTOCOL).dump(message)
     return data.getvalue()
 
 
-class _ByName(pickle.Pickler):
-    """Sends classes of the caller's script, which came by value, by name: there they are what they were."""
+class _ByNamePickler(pickle.Pickler):
+    """Pickler that sends classes of the caller's script by name, since the caller has them."""
 
     def reducer_override(self, value: object) -> Any:
-        """Recipe that restores ``value``; NotImplemented for pickle's own."""
+        """Return how to restore ``value``, or NotImplemented for the default of pickle."""
         if not isinstance(value, type) or "<locals>" in value.__qualname__:
             return NotImplemented
         name = value.__module__, value.__qualname__
         with contextlib.suppress(KeyError, AttributeError):
-            if _named(*name) is value:
+            if _lookup(*name) is value:
                 return NotImplemented
-        return _named, name
+        return _lookup, name
 
 
-def _named(module: str, name: str) -> Any:
-    """Whatever has that name in this process."""
+def _lookup(module: str, name: str) -> Any:
+    """Return the object with this name in a module that is already imported."""
     return functools.reduce(getattr, name.split("."), sys.modules[module])
 
 
 def pickle_by_value(value: object) -> bytes:
-    """``value`` as bytes that ``pickle.loads`` restores in a worker.
+    """Pickle ``value`` for a worker, which restores it with ``pickle.loads``.
 
-    Functions, classes and modules that a worker could not import, as those of scripts and notebooks, are
-    sent by value. There they have their names in their modules, so that environments can pickle them too. All that was
-    registered with Gymnasium beside its own environments is registered in the worker.
+    Functions, classes and modules that a worker cannot import, such as those of scripts and notebooks, are pickled by
+    value. The worker adds them to modules of the original names, so that environments can pickle them too. It also
+    registers the environments that the caller has registered with Gymnasium.
 
     Raises:
-        APIUsageError: Something in it cannot be sent.
+        APIUsageError: Some part of ``value`` cannot be pickled.
     """
     specs = []
     for spec in gymnasium.registry.values():
-        if not _is_gymnasiums(spec):
-            with contextlib.suppress(APIUsageError):  # what cannot be sent may be what no worker needs
+        if not _is_builtin_spec(spec):
+            with contextlib.suppress(APIUsageError):  # the workers may not need this one
                 specs.append((spec.id, _pickle(spec)))
-    return _pickle(_Registered(value, specs) if specs else value)
+    return _pickle(_WithSpecs(value, specs) if specs else value)
 
 
-def _is_gymnasiums(spec: EnvSpec) -> bool:
-    """Check for an environment that importing Gymnasium registers."""
+def _is_builtin_spec(spec: EnvSpec) -> bool:
+    """Return True for an environment that Gymnasium itself registers."""
     return isinstance(spec.entry_point, str) and spec.entry_point.startswith("gymnasium.")
 
 
-class _Registered:
-    """A value whose recipient finds ``specs``, pairs of an id and a pickled EnvSpec, by ``gymnasium.make``."""
+class _WithSpecs:
+    """Value that registers ``specs``, pairs of id and pickled EnvSpec, with Gymnasium when it is unpickled."""
 
     def __init__(self, value: object, specs: Sequence[tuple[str, bytes]]) -> None:
         self._value, self._specs = value, specs
@@ -97,44 +97,45 @@ class _Registered:
 def _register_specs(specs: Sequence[tuple[str, bytes]], value: object) -> object:
     for name, spec in specs:
         if name not in gymnasium.registry:
-            # Each alone: the arguments of another package's environment may be of a module that is not installed here.
+            # Skip only the specs that fail: their arguments may need a module that is not installed here.
             with contextlib.suppress(Exception):
                 gymnasium.registry[name] = pickle.loads(spec)
-    # A package that is imported later registers its environments itself, which is no mistake of the user.
+    # A package that is imported later registers its environments again. Hide the warning about that.
     warnings.filterwarnings("ignore", ".*Overriding environment .* already in registry")
     return value
 
 
 def _pickle(value: object) -> bytes:
     data = io.BytesIO()
-    with _registering, contextlib.ExitStack() as stack:
-        sender = _Sender(data, stack)
+    with _registry_lock, contextlib.ExitStack() as stack:
+        pickler = _ByValuePickler(data, stack)
         try:
-            sender.dump(value)
+            pickler.dump(value)
         except Exception as error:
             raise APIUsageError(
                 "vector.make: this backend must be able to pickle creators and arguments, "
-                f"got {error}{sender.find_place()}; "
-                "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
+                f"got {error}{pickler.find_place()}; "
+                "create objects that cannot be pickled (files, locks, windows) inside the creator, or use "
+                "backend=Serial"
             ) from error
     return data.getvalue()
 
 
-class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
-    """Sends by value what a worker could not import, also what cloudpickle sends by name or refuses.
+class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickler that sends everything a worker cannot import by value, with more types than cloudpickle.
 
-    Locks are sent, as new ones, where importing the caller's module would make new ones too: as globals
-    of functions and attributes of classes. As arguments they are refused: they would exclude nobody.
+    A lock that is a global of a function or an attribute of a class is sent as a new lock, because importing the module
+    would create a new lock too. A lock as an argument is an error, because a copy would not lock anything.
     """
 
     def __init__(self, file: io.BytesIO, stack: contextlib.ExitStack) -> None:
         super().__init__(file)
         self._stack = stack
         self._seen: set[str] = set()
-        self._owners: list[Any] = []  # functions, classes and modules that go by value, and objects that hold locks
+        self._owners: list[Any] = []  # functions, classes and modules sent by value, and objects that hold locks
 
     def reducer_override(self, value: Any) -> Any:
-        """Recipe to restore ``value``; NotImplemented: as usual."""
+        """Return how to restore ``value``, or NotImplemented for the default of pickle."""
         kind = type(value)
         if kind in _LOCKS or kind in _LOCK_HOLDERS:
             return self._reduce_lock(value)
@@ -149,9 +150,9 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         if reduce or issubclass(kind, types.FunctionType | type | typing.TypeVar):
             self._register(value.__module__)
         if reduce:
-            return _name(value) if _has_name(value) else reduce(value)
+            return _qualified_name(value) if _is_found_by_name(value) else reduce(value)
         reduced = super().reducer_override(value)
-        if reduced is not NotImplemented:  # a function or class that goes by value
+        if reduced is not NotImplemented:  # a function or class sent by value
             self._owners.append(value)
             reduced = _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
             return _reduce_named(value, reduced)
@@ -166,34 +167,34 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         return NotImplemented
 
     def find_place(self) -> str:
-        """Path, in words, to the first thing that cannot be sent; empty if that is not known."""
+        """Describe where the first object that cannot be pickled is, or return "" if that is unknown."""
         for owner in reversed(self._owners):  # the innermost first
             for name, value in _contents(owner):
-                sender = _Sender(io.BytesIO(), self._stack)
-                sender._owners = list(self._owners)
+                pickler = _ByValuePickler(io.BytesIO(), self._stack)
+                pickler._owners = list(self._owners)
                 try:
-                    sender.dump(value)
+                    pickler.dump(value)
                 except Exception:
                     return f" ({name} in {owner.__qualname__})"
         return ""
 
     def _register(self, module: str | None) -> None:
-        """From now on, send what ``module`` defines by value if a worker could not import it."""
+        """Pickle the contents of ``module`` by value from now on, if a worker cannot import it."""
         if module is None or module in self._seen:
             return
         self._seen.add(module)
-        if not _is_registered(module) and _defined_by_caller(module):  # what the caller has registered outlasts this
+        if not _is_registered(module) and _defined_by_caller(module):  # registrations by the caller are kept
             cloudpickle.register_pickle_by_value(sys.modules[module])
             self._stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
 
 
 def _namespace(owner: Any) -> Mapping[str, Any]:
-    """The globals of a function, the attributes of anything else."""
+    """Return the globals of a function, or the attributes of any other object."""
     return owner.__globals__ if isinstance(owner, types.FunctionType) else vars(owner)
 
 
 def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
-    """Names and values that are sent with a function or class."""
+    """Yield the names and values that are pickled with a function or class."""
     if isinstance(owner, types.FunctionType):
         code, cells = owner.__code__, owner.__closure__ or ()
         yield from ((k, owner.__globals__[k]) for k in code.co_names if k in owner.__globals__)
@@ -204,19 +205,19 @@ def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _reduce_enum(kind: Any, reduced: tuple[Any, ...]) -> Any:
-    """``reduced`` by cloudpickle and what it forgets: aliases, and what ``__init__`` gave to the members."""
+    """Extend cloudpickle's reduction of an enum by aliases and by the attributes that ``__init__`` sets on members."""
     make, (bases, name, qualname, _, *rest), state, _, _, set_state = reduced
     members = kind.__members__
     for alias in members:
-        state[0].pop(alias, None)  # an attribute of the class, that may not be set
+        state[0].pop(alias, None)  # an attribute of the class that cannot be set
     given = {name: {k: v for k, v in vars(m).items() if k[0] + k[-1] != "__"} for name, m in members.items()}
     values = {name: member.value for name, member in members.items()}
     return make, (bases, name, qualname, values, *rest), (set_state, state, given), None, None, _set_members
 
 
 def _reduce_named(value: Any, reduced: tuple[Any, ...]) -> Any:
-    """``reduced``, a recipe for a function or class, which then also gives it its name in its module."""
-    if not value.__qualname__.isidentifier() or len(reduced) != 6:  # no name of a module's
+    """Extend the reduction of a function or class so that unpickling also adds it to its module."""
+    if not value.__qualname__.isidentifier() or len(reduced) != 6:  # not at the top level of a module
         return reduced
     *recipe, state, items, pairs, set_state = reduced
     return (*recipe, (set_state, state), items, pairs, _set_named)
@@ -227,12 +228,12 @@ def _set_named(value: Any, states: tuple[Callable[..., Any], Any]) -> None:
     set_state(value, state)
     module = sys.modules.get(value.__module__) or _partial_module(value.__module__)
     there = vars(module).get(value.__name__)
-    if getattr(there, "__module__", None) != value.__module__:  # else the module itself, or an earlier message, has it
+    if getattr(there, "__module__", None) != value.__module__:  # else it is defined by the module or an earlier message
         setattr(module, value.__name__, value)
 
 
 def _partial_module(name: str) -> types.ModuleType:
-    """Add a module for what was sent by value. It is completed when something else of it is imported."""
+    """Add a module for objects sent by value. The rest of the module is loaded when another attribute is needed."""
 
     def load_rest(missing: str) -> Any:
         spec = None if missing.startswith("__") else _find_spec(name)
@@ -251,7 +252,7 @@ def _partial_module(name: str) -> types.ModuleType:
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of a module that can be imported, whatever ``sys.modules`` has under its name."""
+    """Return the import spec of a module, without looking it up in ``sys.modules``."""
     parent = name.rpartition(".")[0]
     path = importlib.import_module(parent).__path__ if parent else None
     specs = (finder.find_spec(name, path) for finder in sys.meta_path)
@@ -291,7 +292,7 @@ def _register_all(function: Any, registry: Mapping[type, Callable[..., Any]]) ->
 
 _DISPATCHER = functools.singledispatch(print).__code__  # type: ignore[attr-defined]
 
-# What pickle would send by name, or with a lock of its own.
+# Types that pickle would send by name, or that contain a lock.
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
     type(functools.cache(print)): _reduce_cached,
     functools.cached_property: lambda value: (type(value), (value.func,), {"attrname": value.attrname}),
@@ -313,15 +314,15 @@ _LOCK_HOLDERS = (
 )
 
 
-def _name(value: Any) -> str:
+def _qualified_name(value: Any) -> str:
     return str(getattr(value, "__qualname__", getattr(value, "__name__", "")))
 
 
-def _has_name(value: Any) -> bool:
-    """Check whether a worker finds ``value`` by its name in a module that it can import."""
+def _is_found_by_name(value: Any) -> bool:
+    """Return True if a worker can import ``value`` by its name."""
     with contextlib.suppress(KeyError, AttributeError):
         if value.__module__ != "__main__" and not _is_registered(value.__module__):
-            return _named(value.__module__, _name(value)) is value
+            return _lookup(value.__module__, _qualified_name(value)) is value
     return False
 
 
@@ -332,10 +333,10 @@ def _is_registered(module: str) -> bool:
 
 
 def _defined_by_caller(name: str) -> bool:
-    """Check for a module of the caller's, in Python, that a worker with our ``sys.path`` could not import."""
+    """Return True for a Python module that a worker with the same ``sys.path`` cannot import."""
     module = sys.modules.get(name)
     if name == "__main__" or "__builtins__" not in getattr(module, "__dict__", {}):
-        return False  # cloudpickle takes care of it; or no Python ever ran in it
+        return False  # cloudpickle handles __main__; others are not Python modules
     spec = getattr(module, "__spec__", None)
     if spec is not None and (spec.name != name or spec.origin in ("built-in", "frozen")):
         return False
@@ -345,9 +346,9 @@ def _defined_by_caller(name: str) -> bool:
 
 
 def _importable_in_workers(finder: Any) -> bool:
-    """Check whether other processes import with ``finder`` too: from the path, or what is installed to be edited."""
-    # Setuptools, scikit-build and meson install finders from modules called so, and our images one (docker/python).
-    # Others are the caller's.
+    """Return True if other processes have ``finder`` too: the path finder, or one of an editable installation."""
+    # The finders of setuptools, scikit-build and meson have "editable" in the name of their module. Our images install
+    # pufferlib_installed_first (docker/python). All other finders belong to the caller.
     module = getattr(finder, "__module__", "")
     return finder is importlib.machinery.PathFinder or "editable" in module or module == "pufferlib_installed_first"
 
@@ -356,7 +357,7 @@ def _importable_in_workers(finder: Any) -> bool:
 def _is_importable(
     name: str, file: str | None, finders: tuple[Any, ...], _sys_path: tuple[str, ...], _folder: str
 ) -> bool:
-    """Check whether importing ``name`` in another process runs ``file``; the answer depends on all arguments."""
+    """Return True if another process that imports ``name`` runs ``file``. All arguments are part of the cache key."""
     path, spec = None, None
     for depth in range(1, name.count(".") + 2):
         parent = ".".join(name.split(".")[:depth])
