@@ -1,1 +1,1 @@
-"""This installation: extras and their pins, ``puffer install`` and ``puffer doctor``."""
+"""Extras of this package, ``puffer install`` and ``puffer doctor``."""

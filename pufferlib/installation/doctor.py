@@ -1,4 +1,4 @@
-"""Findings behind ``puffer doctor``: what this machine has, and what to do where something is missing."""
+"""Checks of ``puffer doctor``: the state of this machine and advice on what is missing."""
 
 import importlib.metadata
 import os
@@ -34,7 +34,7 @@ NO_LIMIT_BYTES = 2**60
 IMPORT_TIMEOUT_S = 60
 COMMAND_TIMEOUT_S = 10
 
-# NVIDIA's drivers, by the major version of CUDA that torch is built for.
+# Oldest NVIDIA driver for each major version of CUDA that torch is built for.
 OLDEST_DRIVER = {"12": 525, "13": 580}
 
 Level = Literal["ok", "absent", "advice", "problem"]
@@ -45,12 +45,12 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        name: What was looked at.
-        value: What was found, for people.
-        level: "ok"; "absent" where something optional is not installed; "advice" where something could be better;
-            "problem" where nothing works without it.
-        advice: What to do; empty when all is well.
-        data: The bare figures behind ``value``, for programs.
+        name: Name of the checked property.
+        value: Result as text.
+        level: Severity: "ok", "absent" if an optional part is not installed, "advice" if something could be better, or
+            "problem" if the package cannot work.
+        advice: What to do, or "" if nothing needs to be done.
+        data: Values behind ``value``, for programs.
     """
 
     name: str
@@ -61,11 +61,13 @@ class Finding:
 
 
 def examine(runs: Path = Path("runs"), root: Path = Path("/")) -> list[Finding]:
-    """Look at the machine and at what is installed; starts a few short processes and changes nothing.
+    """Run all checks of the machine and of the installed packages.
+
+    This starts a few short processes and changes nothing.
 
     Args:
-        runs: The folder that runs are kept in; it need not exist yet.
-        root: Where /proc, /sys and /dev are; tests pass a folder of their own.
+        runs: Folder for runs. It need not exist yet.
+        root: Folder with /proc, /sys and /dev, for tests.
     """
     checks: list[Callable[[], list[Finding]]] = [
         lambda: [python_version(), native_extension(), c_compiler()],
@@ -74,18 +76,18 @@ def examine(runs: Path = Path("runs"), root: Path = Path("/")) -> list[Finding]:
         lambda: [gpu()],
         packages,
     ]
-    # Each check mostly waits for a process, so that together they take as long as the slowest.
+    # Each check mostly waits for a process, so in threads all of them take as long as the slowest one.
     with ThreadPoolExecutor(len(checks)) as pool:
         return [finding for findings in pool.map(lambda check: check(), checks) for finding in findings]
 
 
 def usable(findings: list[Finding]) -> bool:
-    """Return True where nothing stands in the way of using the package."""
+    """Return True if no finding is a problem."""
     return not any(finding.level == "problem" for finding in findings)
 
 
 def python_version() -> Finding:
-    """Look at the interpreter; the compiled extension exists for 3.11 only."""
+    """Check the Python version. The compiled extension needs 3.11."""
     version = platform.python_version()
     if sys.version_info[:2] != (3, 11):
         return Finding("python", version, "problem", "use Python 3.11, or the image: docker compose run --rm tank")
@@ -93,27 +95,27 @@ def python_version() -> Finding:
 
 
 def native_extension() -> Finding:
-    """Load the compiled modules, in another process."""
+    """Check that the compiled modules can be imported, in another process."""
     error = _import_error("pufferlib.ocean._ocean")
     if error:
-        advice = "build it again: pip install --force-reinstall --no-deps . (needs a C compiler: apt install gcc)"
+        advice = "rebuild it: pip install --force-reinstall --no-deps . (needs a C compiler: apt install gcc)"
         return Finding("native extension", error, "problem", advice)
     return Finding("native extension", "loads")
 
 
 def c_compiler() -> Finding:
-    """Look for the compiler of environments in C files."""
+    """Check for a C compiler, which is needed for environments in C files."""
     try:
         program = find_compiler("doctor").command[0]
     except PufferError as error:
-        found = f"CC={os.environ['CC']!r} is none" if os.environ.get("CC") else "none"
+        found = f"CC={os.environ['CC']!r} is not a compiler" if os.environ.get("CC") else "none"
         _, _, advice = str(error).partition("; ")
-        return Finding("C compiler", found, "absent", f"for environments in C files of your own: {advice or error}")
+        return Finding("C compiler", found, "absent", f"for your own environments in C files: {advice or error}")
     return Finding("C compiler", shutil.which(program) or program)
 
 
 def cores() -> Finding:
-    """Count the cores that this process can keep busy, by affinity and quota, and those of the machine."""
+    """Count the cores that this process can use, by affinity and quota, and the cores of the machine."""
     count, machine = usable_cpus(), os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0))
     value = f"{count} usable of {machine}"
@@ -124,7 +126,7 @@ def cores() -> Finding:
 
 
 def memory(root: Path = Path("/")) -> Finding:
-    """Look at the memory of the machine, what is free of it, and the container's limit."""
+    """Check the total and free memory of the machine, and the limit of the container."""
     lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
     kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
     total, available = kib["MemTotal"] * 1024, kib["MemAvailable"] * 1024
@@ -140,20 +142,20 @@ def memory(root: Path = Path("/")) -> Finding:
 
 
 def shared_memory(root: Path = Path("/")) -> Finding:
-    """Look at the size of /dev/shm, which other libraries use between processes."""
+    """Check the size of /dev/shm, which other libraries use to share memory between processes."""
     try:
         total = shutil.disk_usage(root / "dev/shm").total
     except OSError:
-        return Finding("/dev/shm", "missing", "advice", "mount a tmpfs there: some libraries need it")
+        return Finding("/dev/shm", "missing", "advice", "mount a tmpfs at /dev/shm: some libraries need it")
     data = {"total_bytes": total}
     if total < LOW_SHM_BYTES:
-        advice = "fine for pufferlib; for other libraries start the container with --shm-size=1g"
+        advice = "enough for pufferlib; for other libraries start the container with --shm-size=1g"
         return Finding("/dev/shm", _gib(total), "advice", advice, data)
     return Finding("/dev/shm", _gib(total), data=data)
 
 
 def disk(runs: Path) -> Finding:
-    """Look at the free space where runs are kept, and whether they can be written."""
+    """Check the free space in the folder for runs, and whether it is writable."""
     folder = runs.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -163,15 +165,15 @@ def disk(runs: Path) -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        advice = "nothing could be kept: choose a folder that you may write to with --runs"
+        advice = "runs cannot be saved: choose a writable folder with --runs"
         return Finding("runs folder", f"{folder}: {error.strerror}", "problem", advice, data)
     if free < LOW_DISK_BYTES:
-        return Finding("runs folder", value, "advice", "a run takes up to 50 MiB: make room, or use --runs", data)
+        return Finding("runs folder", value, "advice", "a run takes up to 50 MiB: free some space, or use --runs", data)
     return Finding("runs folder", value, data=data)
 
 
 def docker(root: Path = Path("/")) -> list[Finding]:
-    """Ask the Docker engine: present, running, permitted; and Compose."""
+    """Check that the Docker engine is installed, running and permitted, and that Compose is installed."""
     if not shutil.which("docker"):
         if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
             return [Finding("docker", "not needed: this is a container")]
@@ -182,9 +184,9 @@ def docker(root: Path = Path("/")) -> list[Finding]:
     if code:
         if "permission denied" in output.lower():
             advice = "sudo usermod -aG docker $USER, then log in again; or use --local"
-            return [Finding("docker", "engine answers, but not to you", "advice", advice)]
+            return [Finding("docker", "engine is running, but you have no permission", "advice", advice)]
         advice = "start it: sudo systemctl start docker (or sudo dockerd &); or use --local"
-        return [Finding("docker", "installed, but no engine answers", "advice", advice)]
+        return [Finding("docker", "installed, but the engine does not respond", "advice", advice)]
     engine = Finding("docker", f"engine {output}", data={"version": output})
     code, output = _run("docker", "compose", "version", "--short")
     if code:
@@ -194,7 +196,7 @@ def docker(root: Path = Path("/")) -> list[Finding]:
 
 
 def gpu() -> Finding:
-    """Look at the NVIDIA GPUs and their driver, and whether the installed torch can use them."""
+    """Check the NVIDIA GPUs and their driver, and whether the installed torch can use them."""
     query = "--query-gpu=name,driver_version,memory.total"
     code, output = _run("nvidia-smi", query, "--format=csv,noheader") if shutil.which("nvidia-smi") else (1, "")
     if code or not output:
@@ -208,28 +210,28 @@ def gpu() -> Finding:
         return Finding("GPU", f"{value}; torch is not installed", "advice", as_typed("puffer install train"), data)
     if not build:
         advice = (
-            "with Docker, TANK_DEVICE=cuda chooses the image for the GPU (docs/images.md); elsewhere "
-            "pip install --force-reinstall torch, from PyPI, replaces it by the build for CUDA"
+            "with Docker, set TANK_DEVICE=cuda to use the image for GPUs (docs/images.md); elsewhere run "
+            "pip install --force-reinstall torch, which installs the build for CUDA from PyPI"
         )
         return Finding("GPU", f"{value}; torch is built for CPUs", "advice", advice, data)
     if not available:
         return Finding("GPU", f"{value}; torch cannot use it", "advice", _way_to_cuda(build, driver), data)
     if card < oldest:
         advice = (
-            f"its compute capability is {card:g}, and torch's code for CUDA {build} begins at {oldest:g}: "
-            "choose a newer card, install another build of torch, or train with --train.device cpu"
+            f"its compute capability is {card:g}, and torch for CUDA {build} needs at least {oldest:g}: "
+            "use a newer card, install another build of torch, or train with --train.device cpu"
         )
         return Finding("GPU", f"{value}; torch has no code for it", "advice", advice, data)
     failures = [line for line in _python(KERNEL_PROBE)[1].splitlines() if line.startswith("cuda:")]
     if failures:
-        advice = "see what nvidia-smi shows: another process may fill it. CUDA_VISIBLE_DEVICES can leave it out"
+        advice = "run nvidia-smi: another process may use all its memory. Set CUDA_VISIBLE_DEVICES to exclude this GPU"
         data["usable"] = False
         return Finding("GPU", f"{value}; a kernel fails on {'; '.join(failures)}", "advice", advice, data)
     return Finding("GPU", f"{value}; torch uses it with CUDA {build}", data=data)
 
 
 def packages() -> list[Finding]:
-    """Look at what the package always needs, then each extra that is installed, then those that are not."""
+    """Check the required packages, then each installed extra, then the extras that are not installed."""
     try:
         always = extras.required()
     except importlib.metadata.PackageNotFoundError:
@@ -246,11 +248,11 @@ def packages() -> list[Finding]:
 
 
 def extra(name: str, modules: dict[str, str] | None = None) -> Finding:
-    """Look whether what the extra requires is installed, in the pinned versions, and imports.
+    """Check that the packages of an extra are installed in the pinned versions and can be imported.
 
     Args:
-        name: Of the extra.
-        modules: A module to import of each distribution; found out where they are not given.
+        name: Name of the extra.
+        modules: Module to import for each distribution. By default they are looked up.
     """
     own, title, install = extras.required(name), f"extra [{name}]", as_typed(f"puffer install {name}")
     versions = {requirement.name: extras.version_of(requirement.name) for requirement in own}
@@ -279,18 +281,18 @@ def _base_package(name: str) -> Finding:
 
 
 def _absent(found: dict[str, Finding]) -> list[Finding]:
-    """Return one line for all extras that are not installed."""
+    """Return one finding for all extras that are not installed."""
     if not found:
         return []
     value = f"{len(found)} not installed: {', '.join(found)}"
-    advice = f"{as_typed('puffer install NAME')} brings one; with --dry-run it only shows what that is"
+    advice = f"{as_typed('puffer install NAME')} installs one; add --dry-run to only show what it would do"
     if in_image():
         advice = "the images tank and tank-full have more"
     return [Finding("extras", value, "absent", advice, {name: finding.data for name, finding in found.items()})]
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """Yield the memory limit of every control group of this process, in bytes."""
+    """Yield the memory limit in bytes of each control group of this process that has one."""
     for group in control_groups("memory", root):
         words = words_of(group.folder / ("memory.limit_in_bytes" if group.version == 1 else "memory.max"))
         if words and words[0] != "max" and int(words[0]) < NO_LIMIT_BYTES:
@@ -298,11 +300,11 @@ def _memory_limits(root: Path) -> Iterator[int]:
 
 
 def _way_to_cuda(build: str, driver: str) -> str:
-    """Return what to do where the driver is there and torch's build for CUDA ``build`` does not find the GPU."""
+    """Return advice for a GPU with a driver that torch, built for CUDA ``build``, cannot use."""
     needed = OLDEST_DRIVER.get(build.partition(".")[0])
     if needed and int(driver.partition(".")[0]) < needed:
-        return f"CUDA {build} needs driver {needed} or newer: update it, with Docker on the host"
-    return f"torch is built for CUDA {build}; see what nvidia-smi says, and whether CUDA_VISIBLE_DEVICES hides the GPU"
+        return f"CUDA {build} needs driver {needed} or newer: update the driver (with Docker, on the host)"
+    return f"torch is built for CUDA {build}; run nvidia-smi, and check whether CUDA_VISIBLE_DEVICES hides the GPU"
 
 
 _CUDA_PROBE = """
@@ -323,9 +325,10 @@ for index in range(torch.cuda.device_count()):
 
 
 def _torch_cuda() -> tuple[str | None, bool, float, float]:
-    """Return the CUDA version of torch (empty: none; None: no torch), whether it finds a GPU, and two more versions.
+    """Return torch's CUDA version, whether it finds a GPU, and two compute capabilities.
 
-    Those are compute capabilities: of the GPU, and the oldest that torch has code for; both 0 where none is found.
+    The version is "" for a build without CUDA, and None if torch is not installed. The compute capabilities are the
+    one of the GPU and the oldest that torch supports. Both are 0 if there is no GPU.
     """
     code, output = _python(_CUDA_PROBE)
     if code:
@@ -335,17 +338,17 @@ def _torch_cuda() -> tuple[str | None, bool, float, float]:
 
 
 def _import_error(*modules: str) -> str:
-    """Import ``modules`` in a process of its own; return why one of them fails, empty when none does."""
+    """Import ``modules`` in another process and return the last line of the error, or "" if there is none."""
     code, output = _python("".join(f"import {module}\n" for module in modules))
     return (output.splitlines() or [f"import ended with exit code {code}"])[-1] if code else ""
 
 
 def _modules_by_distribution() -> dict[str, str]:
-    """Return one importable module of each installed distribution, the one named like it where there is one."""
+    """Return one importable module of each installed distribution, if possible the one with the same name."""
     found: dict[str, list[str]] = {}
     for module, distributions in importlib.metadata.packages_distributions().items():
         if module.isidentifier() and not module.startswith("_"):
-            for distribution in filter(None, distributions):  # without a name: half of an installation
+            for distribution in filter(None, distributions):  # a broken installation has no name
                 found.setdefault(canonicalize_name(distribution), []).append(module)
     return {
         name: min(modules, key=lambda module: (canonicalize_name(module) != name, module))
@@ -358,7 +361,7 @@ def _python(code: str) -> tuple[int, str]:
 
 
 def _run(*command: str, timeout_s: float = COMMAND_TIMEOUT_S) -> tuple[int, str]:
-    """Return the exit code and output of a command; a command that cannot start or never ends fails with a sentence."""
+    """Return the exit code and output of a command, or an error message if it cannot start or times out."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False

@@ -1,4 +1,4 @@
-"""Extras of this package, as its metadata say: what each requires."""
+"""Requirements of the extras of this package, from its metadata."""
 
 import importlib.metadata
 
@@ -10,17 +10,17 @@ from pufferlib.machine.commands import DISTRIBUTION
 
 __all__ = ["COMMON", "names", "pin_of", "required", "version_of"]
 
-#: The bindings that can be installed together.
+#: Name of the extra with all bindings that can be installed together.
 COMMON = "common"
-# For users, beside those of single bindings. The others (test, lint, lock, dev) are for a checkout.
+# Extras for users, besides the bindings. The others (test, lint, lock, dev) are for a checkout.
 GENERAL = ("train", "render", "sweep", "track", "export", "ray", "rllib", "torchrl", "dm", "compiler", COMMON)
 
 
 def required(extra: str = "") -> list[Requirement]:
-    """Return what ``extra`` requires, without markers, and with what it takes from other extras in their place.
+    """Return the requirements of ``extra`` without markers. Other extras in it are replaced by their requirements.
 
     Args:
-        extra: Of this package; "" asks for what is always required.
+        extra: Name of the extra, or "" for the requirements of the package itself.
 
     Raises:
         importlib.metadata.PackageNotFoundError: This package is not installed.
@@ -37,19 +37,19 @@ def required(extra: str = "") -> list[Requirement]:
 
 
 def pin_of(requirement: Requirement) -> str:
-    """Return the exact version that a requirement asks for; empty where it leaves a choice."""
+    """Return the version that a requirement pins, or "" if it does not pin one."""
     return next((one.version for one in requirement.specifier if one.operator == "=="), "")
 
 
 def names() -> list[str]:
-    """Return the extras for users."""
+    """Return the names of the extras for users."""
     provided = importlib.metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
     for_users = {*GENERAL, *(facts.extra_name for facts in registry.binding_facts().values())}
     return [extra for extra in provided if extra in for_users]
 
 
 def version_of(distribution: str) -> str:
-    """Return the version of a package that is installed; empty where it is not."""
+    """Return the installed version of a package, or "" if it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Installation of bindings and extras into this environment: plan, commands and check of ``puffer install``."""
+"""Plan, commands and checks of ``puffer install``."""
 
 import importlib.metadata
 import re
@@ -37,22 +37,22 @@ with pufferlib.vector.make(pufferlib.env_creator(sys.argv[1]), num_envs=1, backe
 
 
 class InstallError(PufferError, RuntimeError):
-    """A binding or an extra could not be installed, or does not work as it is installed."""
+    """Error: a binding or an extra could not be installed, or does not work after the installation."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Commands that install one binding or extra, and what they change.
+    """Commands that install one binding or extra, and the resulting changes.
 
     Attributes:
-        name: Of the binding or extra.
-        about: What it is, for people.
-        image: The smallest image that has it.
-        example: The environment that is played afterwards; "" for an extra.
-        python: The interpreter that gets the packages: this one, or that of an isolated stack.
-        changes: Package, version that is there ("" for none), locked version; of those that differ.
-        commands: To run, in turn; none where there are no changes, or in an image, where none are made.
-        libraries: Debian packages that it needs to run and that are not here.
+        name: Name of the binding or extra.
+        about: Human-readable description.
+        image: Name of the smallest image that contains it.
+        example: Environment to play after the installation, or "" for an extra.
+        python: Interpreter that receives the packages: this one, or the interpreter of an isolated stack.
+        changes: Tuples of package, installed version ("" for none) and locked version, where these differ.
+        commands: Commands to run in order. Empty if there are no changes, and always in an image.
+        libraries: Debian packages that it needs at run time and that are missing.
     """
 
     name: str
@@ -66,16 +66,16 @@ class Plan:
 
 
 def plan(name: str, folder: Path | None = None, python: Path | None = None) -> Plan:
-    """Find out what installing ``name`` takes; nothing is changed.
+    """Plan the installation of ``name``, without changing anything.
 
     Args:
-        name: Of a binding or an extra; a binding is installed from its lock.
-        folder: Where its lock lies; None is the binding's own.
-        python: Another interpreter that gets the packages; None decides by the binding.
+        name: Name of a binding or an extra. A binding is installed from its lock file.
+        folder: Folder with the lock file, by default the folder of the binding.
+        python: Interpreter that receives the packages. By default this depends on the binding.
 
     Raises:
-        UnknownNameError: There is neither; the nearest are suggested.
-        InstallError: No package index has it, it has no lock, or a compiler is missing; the message says
+        UnknownNameError: There is no such binding or extra. The message suggests similar names.
+        InstallError: No package index has it, there is no lock file, or a compiler is missing. The message includes
             what to do.
     """
     facts = registry.binding_facts().get(name.replace("-", "_"))
@@ -86,11 +86,11 @@ def plan(name: str, folder: Path | None = None, python: Path | None = None) -> P
     folder = folder or registry.folder(facts.name)
     lock = folder / "lock.txt"
     if not lock.is_file():
-        raise InstallError(f"puffer install {name}: expected its lock at {lock}, which is not there; run: scripts/lock")
+        raise InstallError(f"puffer install {name}: the lock file {lock} is missing; run: scripts/lock")
     compilers = absent_debian_packages(facts.apt_build)
     if compilers:
         raise InstallError(
-            f"puffer install {name}: compiling it needs {', '.join(compilers)}, which this machine lacks; "
+            f"puffer install {name}: compiling it needs {', '.join(compilers)}, not found on this machine; "
             f"run: sudo apt-get install {' '.join(compilers)}"
         )
     target = python or _interpreter(facts)
@@ -109,7 +109,7 @@ def plan(name: str, folder: Path | None = None, python: Path | None = None) -> P
 
 
 def _plan_of_extra(name: str) -> Plan:
-    """Plan what this package's metadata say that the extra requires; never this package itself, which is here."""
+    """Plan the installation of the packages that an extra requires, but never of this package itself."""
     if name not in extras.names():
         raise UnknownNameError.of(
             "puffer install", "binding or extra", name, {*registry.binding_facts(), *extras.names()}
@@ -125,7 +125,7 @@ def _plan_of_extra(name: str) -> Plan:
     commands: tuple[tuple[str, ...], ...] = ()
     if changes and not in_image():
         setup, pip = _pip(name, python)
-        # What this package always requires stands there too, so that pip keeps it as it must be.
+        # Also name the requirements of this package itself, so that pip does not change them to other versions.
         commands = (*setup, (*pip, *map(str, [*wanted, *extras.required()])))
     common = [facts for facts in registry.binding_facts().values() if facts.common and name == extras.COMMON]
     libraries = dict.fromkeys(package for facts in common for package in facts.apt)
@@ -142,33 +142,33 @@ def _plan_of_extra(name: str) -> Plan:
 
 
 def install(planned: Plan) -> None:
-    """Carry out a plan; pip's output goes where this process' does.
+    """Run the commands of a plan. The output of pip is shown.
 
     Raises:
-        InstallError: A command failed, or this is an image.
+        InstallError: A command failed, or this process runs in an image.
     """
     if planned.changes and not planned.commands:
         outside = f"docker compose run --rm {planned.image}" + (f" train {planned.example}" if planned.example else "")
         raise InstallError(
-            f"puffer install {planned.name}: an image stays as it was built; {planned.image} has it, "
+            f"puffer install {planned.name}: nothing can be installed in an image; {planned.image} has it, "
             f"run outside: {outside}"
         )
     for command in planned.commands:
         if subprocess.run(command, check=False).returncode:
             raise InstallError(
-                f"puffer install {planned.name}: this failed, see above: {' '.join(command)}; "
+                f"puffer install {planned.name}: a command failed, see above: {' '.join(command)}; "
                 f"without a network, use the image {planned.image}, which has it"
             )
 
 
 def smoke_test(planned: Plan) -> str:
-    """Play ten steps of a binding's example, or import the packages of an extra, in a fresh process.
+    """Play ten steps of a binding's example, or import the packages of an extra, in a new process.
 
     Returns:
-        What was done, in words.
+        Description of the test.
 
     Raises:
-        InstallError: It does not work.
+        InstallError: The test failed.
     """
     if not planned.example:
         finding = doctor.extra(planned.name)
@@ -192,7 +192,7 @@ def _play(name: str) -> None:
             )
         except subprocess.TimeoutExpired as error:
             raise InstallError(
-                f"puffer install: {name} did not play ten steps in {SMOKE_TIMEOUT_S} s; "
+                f"puffer install: {name} did not play 10 steps within {SMOKE_TIMEOUT_S} s; "
                 f"run: {as_typed('puffer doctor')}"
             ) from error
     if done.returncode:
@@ -201,7 +201,7 @@ def _play(name: str) -> None:
 
 
 def state(facts: Facts) -> str:
-    """Return "installed" if the binding's pinned packages are here, with other versions if so, else ""."""
+    """Return "installed" if the binding's packages are installed, with versions that differ from the pins, or ""."""
     pins = {canonicalize_name(wanted.name): extras.pin_of(wanted) for wanted in map(Requirement, facts.requires)}
     if facts.isolated:
         python = find_interpreter(facts.isolated)
@@ -210,12 +210,12 @@ def state(facts: Facts) -> str:
         have = {name: version for name in pins if (version := extras.version_of(name))}
     if facts.unavailable or not pins.keys() <= have.keys():
         return ""
-    others = [f"{name} {have[name]}, known good: {pin}" for name, pin in pins.items() if have[name] != pin]
+    others = [f"{name} {have[name]}, tested: {pin}" for name, pin in pins.items() if have[name] != pin]
     return f"installed ({'; '.join(others)})" if others else "installed"
 
 
 def absent_debian_packages(packages: Iterable[str]) -> list[str]:
-    """Return those of ``packages`` that this machine lacks; where there is no dpkg, the commands that it lacks."""
+    """Return the Debian packages that are not installed. Without dpkg, only missing commands are known."""
     return [package for package in packages if not _has_package(package)]
 
 
@@ -236,7 +236,7 @@ def _interpreter(facts: Facts) -> Path:
 
 
 def _has_module(module: str) -> bool:
-    # By the path alone: setuptools' own finder, when asked for pip, puts the old distutils back for good.
+    # Use only the path finder: the finder of setuptools, when asked for pip, permanently restores the old distutils.
     return PathFinder.find_spec(module) is not None
 
 
@@ -245,7 +245,7 @@ def _commands(facts: Facts, folder: Path, python: Path) -> Iterator[tuple[str, .
         yield (sys.executable, "-P", "-m", "venv", "--without-pip", str(python.parents[1]))
     setup, pip = _pip(facts.name, python)
     yield from setup
-    # The locks say all that is needed. What packages say of themselves may be stale, and is not asked.
+    # The lock files are complete. The packages' own metadata may be outdated, so pip must not read it.
     locked = (*pip, "--no-deps", "--require-hashes", "--ignore-requires-python")
     if facts.build:
         yield (*locked, "--only-binary", ":all:", "-r", str(folder / "build.txt"))
@@ -254,13 +254,13 @@ def _commands(facts: Facts, folder: Path, python: Path) -> Iterator[tuple[str, .
 
 
 def _pip(name: str, python: Path) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """Return the commands that bring pip where there is none, and pip's own, which installs for ``python``."""
+    """Return the commands that set up pip, if it is missing, and the pip command that installs into ``python``."""
     setup: tuple[tuple[str, ...], ...] = ()
     helper = Path(sys.executable)
     if not _has_module("pip"):
         if not _has_module("ensurepip"):
             raise InstallError(
-                f"puffer install {name}: needs pip, and neither pip nor ensurepip is here; "
+                f"puffer install {name}: needs pip, and neither pip nor ensurepip is installed; "
                 "run: sudo apt-get install python3-venv"
             )
         helper = user_folder() / "pip" / "bin" / "python"
@@ -287,7 +287,7 @@ def _changes(lock: str, python: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _installed(python: Path) -> dict[str, str]:
-    """Return the packages that an interpreter has, with their versions."""
+    """Return the installed packages of an interpreter, with their versions."""
     own = python == Path(sys.executable)
     paths = sys.path if own else [str(path) for path in python.parents[1].glob("lib/python3*/site-packages")]
     found: dict[str, str] = {}

@@ -1,9 +1,9 @@
-"""Environments that need another set of packages: they run in an interpreter of their own, behind the same API.
+"""Environments that run in a separate interpreter, because they need other packages.
 
-Some packages cannot share an installation with the rest (JAX of one version, pygame instead of
-pygame-ce). Such a *stack* is a virtual environment of the same Python version, beside this one.
-``IsolatedEnv`` has a worker of ``pufferlib.vector.multiprocessing`` there and is a ``PufferEnv`` like any other: for
-``vector.make`` with every backend, and for training.
+Some packages cannot be installed together with the rest (JAX of one version, or pygame instead of pygame-ce). They are
+installed in a *stack*, a separate virtual environment with the same Python version. ``IsolatedEnv`` runs a worker of
+``pufferlib.vector.multiprocessing`` in a stack. It is a ``PufferEnv`` like any other, and works with every backend of
+``vector.make`` and with training.
 """
 
 from pufferlib.isolated.env import IsolatedEnv

@@ -1,4 +1,4 @@
-"""An environment in another interpreter, as a PufferEnv."""
+"""PufferEnv that runs in another interpreter."""
 
 import functools
 import os
@@ -27,21 +27,21 @@ _ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "fina
 
 
 class IsolatedEnv(PufferEnv):
-    """The environment that ``entry`` makes in another interpreter.
+    """Environment that is made by ``entry`` in another interpreter.
 
     Args:
-        name: What to call it in messages.
-        python: The interpreter: the Python of a virtual environment, of the same version as this one.
-        entry: ``"module:function"``, imported there. The function takes ``buf`` and the ``options`` as
-            keywords, and returns a ``PufferEnv`` on that ``buf``.
-        options: Picklable keywords for it.
-        buf: Arrays to write into, as ``vector.make`` passes them.
-        timeout_s: Longest that the construction, a reset or a step may take; None is for ever.
-        variables: Of the environment of its process, where this one has none of the name.
+        name: Name of the environment in error messages.
+        python: Python of a virtual environment, with the same version as this one.
+        entry: Function, as ``"module:function"``, that is imported in the other interpreter. It takes ``buf`` and the
+            ``options`` as keyword arguments and returns a ``PufferEnv`` with that ``buf``.
+        options: Keyword arguments for the function. They must be picklable.
+        buf: Arrays to write into, as passed by ``vector.make``.
+        timeout_s: Maximum duration of the construction, a reset or a step, or None for no limit.
+        variables: Environment variables of the other process. Variables of this process take precedence.
 
     Raises:
-        WorkerError: The environment raised, its process ended, or it took longer than ``timeout_s``.
-            The process is ended then, and the environment is closed.
+        WorkerError: The environment raised an error, its process exited, or it took longer than ``timeout_s``. In each
+            case the process is stopped and the environment is closed.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class IsolatedEnv(PufferEnv):
         self._checked = ActionCheck(f"{name}.step", self.single_action_space, self.num_agents)
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Start new episodes, of the seed if one is given."""
+        """Start new episodes, with the given seed if there is one."""
         stack = self._open_stack("reset")
         _, infos = stack.reset(seed)
         self._copy_rows(stack)
@@ -78,7 +78,7 @@ class IsolatedEnv(PufferEnv):
         return self.observations, infos
 
     def step(self, actions: Any) -> Stepped:
-        """Act with every agent once."""
+        """Apply one action of every agent."""
         stack = self._open_stack("step")
         if not self._started:
             raise APIUsageError(f"{self._name}.step: the environment was not reset yet; call reset first")
@@ -87,7 +87,7 @@ class IsolatedEnv(PufferEnv):
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self) -> Array | None:
-        """A picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        """Return an image, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         stack = self._open_stack("render")
         if not self.render_mode:
             return None
@@ -96,7 +96,7 @@ class IsolatedEnv(PufferEnv):
         return picture
 
     def close(self) -> None:
-        """End the other process. May be called twice."""
+        """Stop the other process. Closing twice is harmless."""
         stack, self._stack = self._stack, None
         if stack is not None:
             stack.close()
@@ -112,7 +112,7 @@ class IsolatedEnv(PufferEnv):
 
 
 class _StackVectorEnv(Multiprocessing):
-    """One environment, in one worker, in the interpreter of a stack."""
+    """Vector environment with one environment in one worker, in the interpreter of a stack."""
 
     def __init__(
         self,
@@ -123,17 +123,17 @@ class _StackVectorEnv(Multiprocessing):
         timeout_s: float | None,
         variables: Mapping[str, str],
     ) -> None:
-        self._place = name, python, variables
+        self._worker_args = name, python, variables
         creator = functools.partial(host.build, entry)
         super().__init__(creator, env_kwargs=dict(options), num_workers=1, timeout_s=timeout_s, overwork=True)
-        self._first_seed = None  # a reset without a seed is the environment's to understand
+        self._first_seed = None  # let the environment handle a reset without a seed
 
     def _make_workers(self, spec: VectorSpec) -> WorkerProcesses:
-        return _StackWorkers(spec, *self._place)
+        return _StackWorkers(spec, *self._worker_args)
 
 
 class _StackWorkers(WorkerProcesses):
-    """A worker in the interpreter of a stack."""
+    """Worker in the interpreter of a stack."""
 
     ADVICE = "use fewer environments"
 
@@ -141,7 +141,7 @@ class _StackWorkers(WorkerProcesses):
         self.WHERE = name
         super().__init__(spec)
         self._python, self._variables = python, variables
-        self._fits = False  # its environments use all cores themselves
+        self._fits = False  # the environments of a stack use all cores themselves
 
     def _start_worker(self, worker: int) -> WorkerProcess:
         return start_worker_in(self._python, self.WHERE, self.spec.timeout_s)
@@ -150,4 +150,4 @@ class _StackWorkers(WorkerProcesses):
         return Surroundings(sys_path=None, environ={**self._variables, **os.environ})
 
     def _pickle(self, value: object) -> bytes:
-        return pickle.dumps(value)  # by name: the stack has modules of its own
+        return pickle.dumps(value)  # by name, because the stack imports its own modules

@@ -1,4 +1,4 @@
-"""The other side: a worker like any other, in the interpreter of its stack."""
+"""Worker process in the interpreter of a stack."""
 
 import importlib
 import signal
@@ -10,12 +10,12 @@ from pufferlib.vector.multiprocessing.worker import Parent, serve_parent
 
 __all__ = ["READY", "build", "main"]
 
-READY = b"ready"  # the first message: everything that a worker needs is imported
+READY = b"ready"  # first message, sent after all imports
 
 
 def main(conn_fd: int, stacks_fd: int, parent_pid: int, parent_fd: int) -> None:
-    """Serve the parent, as ``serve_parent`` does, by files that it opened."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle, which has blocked it so far
+    """Run ``serve_parent`` with the file descriptors that the parent has opened."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and has blocked it until now
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     conn = Connection(conn_fd)
     conn.send_bytes(READY)
@@ -23,7 +23,7 @@ def main(conn_fd: int, stacks_fd: int, parent_pid: int, parent_fd: int) -> None:
 
 
 def build(entry: str, buf: Any = None, **options: Any) -> PufferEnv:
-    """Make the environment of ``entry``, which is ``"module:function"``."""
+    """Import ``entry``, a ``"module:function"``, and call it to make the environment."""
     module, _, function = entry.partition(":")
     env: PufferEnv = getattr(importlib.import_module(module), function)(buf=buf, **options)
     return env

@@ -15,16 +15,16 @@ from pufferlib.vector.multiprocessing.process import WorkerProcess
 
 __all__ = ["start_worker_in"]
 
-START_S = 60.0  # time for an interpreter to import what a worker needs, on a busy machine
+START_S = 60.0  # time for the imports of a worker on a busy machine
 
 
 class _Subprocess:
-    """A process that ``subprocess`` started, seen as one of multiprocessing is.
+    """Adapter from ``subprocess.Popen`` to the interface of ``multiprocessing.Process``.
 
     Args:
-        popen: The process.
-        sentinel: File that can be read once it has ended.
-        lifeline: File by which it sees that this process has not ended.
+        popen: Process to adapt.
+        sentinel: File descriptor that becomes readable when the process has exited.
+        lifeline: File descriptor that the process watches to detect the end of this process.
     """
 
     def __init__(self, popen: "subprocess.Popen[bytes]", sentinel: int, lifeline: int) -> None:
@@ -34,36 +34,36 @@ class _Subprocess:
 
     @property
     def exitcode(self) -> int | None:
-        """Exit code; that of a signal is negative. None while it runs."""
+        """Exit code (negative for a signal), or None while the process runs."""
         return self._popen.poll()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, ``timeout`` seconds at most."""
+        """Wait until the process has exited, at most ``timeout`` seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(timeout)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the file descriptors."""
         os.close(self.sentinel)
         os.close(self._lifeline)
 
 
 def start_worker_in(python: Path, name: str, timeout_s: float | None) -> WorkerProcess:
-    """Start a worker process in the interpreter ``python``, which waits for its ``Setup``.
+    """Start a worker process in the interpreter ``python``. The worker then waits for its ``Setup``.
 
     Args:
-        python: Of a virtual environment with the same version of Python.
-        name: Of its environment, for messages.
-        timeout_s: How long a message may stall; its start may take ``START_S`` if that is longer. None is for ever.
+        python: Python of a virtual environment, with the same version as this one.
+        name: Name of the environment, for error messages.
+        timeout_s: Timeout of a message, or None for no limit. The start may take at least ``START_S``.
 
     Raises:
-        WorkerError: It ended, or was not ready in time.
+        WorkerError: The process exited or was not ready in time.
     """
     with ExitStack() as ours, ExitStack() as theirs:
         conn, worker_conn = connection.Pipe()
         stacks, stack_writer = connection.Pipe(duplex=False)
         parent_fd, lifeline = os.pipe()
-        sentinel, held = os.pipe()  # nobody writes into it; the system closes it when the process ends
+        sentinel, held = os.pipe()  # nothing is written to it; it closes when the process exits
         for side, kept in ((ours, (conn, stacks)), (theirs, (worker_conn, stack_writer))):
             for end in kept:
                 side.callback(end.close)
@@ -88,9 +88,9 @@ def start_worker_in(python: Path, name: str, timeout_s: float | None) -> WorkerP
 def _spawn(python: Path, arguments: tuple[int, ...], fds: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the worker ignores it
     try:
-        # -I: neither the working folder nor PYTHONPATH may change what the stack imports.
+        # With -I, neither the working folder nor PYTHONPATH affects the imports of the stack.
         command = [str(python), "-I", "-c", bootstrap(), *map(str, arguments)]
-        # What it prints is not the output of this program.
+        # Send its output to standard error, because it is not output of this program.
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=fds)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -99,14 +99,14 @@ def _spawn(python: Path, arguments: tuple[int, ...], fds: tuple[int, ...]) -> "s
 def _await_start(worker: WorkerProcess, python: Path, name: str, limit_s: float | None) -> None:
     if not worker.wait(limit_s):
         raise WorkerError(
-            f"{name}: the interpreter {python} must be ready within {limit_s:g} seconds (timeout_s, or {START_S:g} if "
-            "that is longer), got nothing; see whether it can import numpy, or pass timeout_s=None to wait for ever"
+            f"{name}: the interpreter {python} was not ready within {limit_s:g} seconds (timeout_s, or {START_S:g} if "
+            "that is longer); check whether it can import numpy, or pass timeout_s=None for no limit"
         )
     with contextlib.suppress(EOFError, ConnectionError):
         if worker.conn.recv_bytes() == READY:
             return
     worker.process.join(1.0)
     raise WorkerError(
-        f"{name}: the interpreter {python} ended with exit code {worker.process.exitcode} before it was ready; "
-        "see what it wrote to stderr, and install its stack again"
+        f"{name}: the interpreter {python} exited with code {worker.process.exitcode} before it was ready; "
+        "see its output on stderr, and install its stack again"
     )

@@ -1,4 +1,4 @@
-"""Folders of the virtual environments of isolated stacks, and the way that pufferlib is imported in them."""
+"""Virtual environments of isolated stacks, and the code that imports pufferlib in them."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ import pufferlib
 
 __all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "stack_folders", "user_folder"]
 
-#: Where the images keep their stacks.
+#: Folder of the stacks in the images.
 IMAGE_FOLDER = Path("/opt/stacks")
 
-# The stack has none of our packages installed. This serves the modules that may lie apart from each
-# other (in an editable installation: the compiled ones), by the paths that the parent knows; the rest
-# of the package is found beside the first.
+# pufferlib is not installed in the stack. This code imports it by the paths that the parent passes. In an editable
+# installation the compiled modules are in another folder, so each of them has its own path. All other modules are
+# found in the folder of the package.
 _BOOTSTRAP = """
 import importlib.abc, importlib.util, sys
 class Finder(importlib.abc.MetaPathFinder):
@@ -30,24 +30,24 @@ main(*map(int, sys.argv[1:]))
 
 
 def user_folder() -> Path:
-    """Folder for the stacks of ``puffer install``: ``$XDG_DATA_HOME/pufferlib/stacks``, or that in ~/.local/share."""
+    """Return the folder for stacks of ``puffer install``: ``pufferlib/stacks`` in XDG_DATA_HOME or ~/.local/share."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "pufferlib" / "stacks"
 
 
 def stack_folders(stack: str) -> tuple[Path, ...]:
-    """The folders in which the stack is looked for, the first choice first."""
+    """Return the folders in which the stack may be installed, in order of preference."""
     return (user_folder() / stack, IMAGE_FOLDER / stack)
 
 
 def find_interpreter(stack: str) -> Path | None:
-    """The Python of the stack, or None where it is not installed."""
+    """Return the Python of the stack, or None if the stack is not installed."""
     candidates = (folder / "bin" / "python" for folder in stack_folders(stack))
     return next((path for path in candidates if path.exists()), None)
 
 
 def bootstrap() -> str:
-    """Python code that runs ``host.main`` on this pufferlib, in an interpreter that does not have it."""
+    """Return Python code that runs ``host.main`` of this pufferlib in an interpreter without pufferlib."""
     from importlib.util import find_spec
 
     folder = Path(pufferlib.__file__).parent

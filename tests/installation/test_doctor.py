@@ -117,9 +117,13 @@ def test_unwritable_folder_is_a_problem() -> None:
     ("answers", "value", "advice"),
     [
         ({}, "not installed", "scripts/docker-engine"),
-        ({"docker version": (1, "permission denied while trying to connect")}, "not to you", "usermod -aG docker"),
-        ({"docker version": (1, "Cannot connect to the Docker daemon")}, "no engine answers", "systemctl start"),
-        ({"docker version": (124, "docker did not answer within 10 s")}, "no engine answers", "systemctl start"),
+        (
+            {"docker version": (1, "permission denied while trying to connect")},
+            "you have no permission",
+            "usermod -aG docker",
+        ),
+        ({"docker version": (1, "Cannot connect to the Docker daemon")}, "engine does not respond", "systemctl start"),
+        ({"docker version": (124, "docker did not answer within 10 s")}, "engine does not respond", "systemctl start"),
         ({"docker version": (0, "26.1.5"), "docker compose": (1, "not a docker command")}, "missing", "compose"),
         ({"docker version": (0, "26.1.5"), "docker compose": (0, "2.26.1")}, "2.26.1", ""),
     ],
@@ -171,10 +175,14 @@ def test_gpu_reports_card_driver_and_torch(
 @pytest.mark.parametrize(
     ("driver", "cuda", "advice"),
     [
-        ("570.86.15", "13.0 False 0.0 0.0", "CUDA 13.0 needs driver 580 or newer: update it, with Docker on the host"),
+        (
+            "570.86.15",
+            "13.0 False 0.0 0.0",
+            "CUDA 13.0 needs driver 580 or newer: update the driver (with Docker, on the host)",
+        ),
         ("580.65.06", "13.0 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
         ("570.86.15", "12.8 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
-        ("580.65.06", "13.0 True 7.0 7.5", "its compute capability is 7, and torch's code for CUDA 13.0 begins at 7.5"),
+        ("580.65.06", "13.0 True 7.0 7.5", "its compute capability is 7, and torch for CUDA 13.0 needs at least 7.5"),
     ],
 )
 def test_gpu_explains_why_torch_cannot_use_it(
