@@ -1,12 +1,12 @@
-"""The contract of an environment, as a test for your own.
+"""Checks that an environment meets the contract, for use in your own tests.
 
 from pufferlib.testing import check_env
 
 def test_my_env():
     check_env(MyEnv)
 
-``contract`` has its lines; ``check`` looks at one after the other, by random play (``play``): ``arrays`` and ``values``
-at each step, ``copies`` at several environments, ``leaks`` and ``output`` at what episodes leave behind.
+``contract`` lists the lines of the contract. ``check`` tests them by random play (``play``): ``arrays`` and ``values``
+check each step, ``copies`` compares several environments, and ``leaks`` and ``output`` check for leaks and output.
 """
 
 from pufferlib.testing.check import CheckResult, check_env, examine

@@ -1,4 +1,4 @@
-"""Checks of an environment before and around its first reset: spaces, arrays, and whole rows."""
+"""Checks of an environment before and during its first reset: spaces, arrays, and complete rows."""
 
 import inspect
 from collections.abc import Callable
@@ -28,7 +28,7 @@ NEIGHBOURS = 0, -1  # rows of other environments in the batch of ``adopting``
 
 
 def check_spaces(env: Any) -> None:
-    """Raise unless the spaces and the number of agents are those of a batch."""
+    """Raise unless the spaces and the number of agents are valid for a batch."""
     for name in ("single_observation_space", "single_action_space", "num_agents", "emulated", "done"):
         if not hasattr(env, name):
             raise broken(
@@ -41,7 +41,7 @@ def check_spaces(env: Any) -> None:
 
 
 def check_arrays(env: Any) -> None:
-    """Raise unless each array has the shape and dtype that the spaces ask for."""
+    """Raise unless each array has the shape and dtype that the spaces require."""
     for name, (shape, dtype) in array_specs(
         env.single_observation_space, env.single_action_space, env.num_agents
     ).items():
@@ -57,9 +57,9 @@ def check_arrays(env: Any) -> None:
 
 
 def check_autoreset(env: Any) -> None:
-    """Raise unless ``autoreset`` is one of the modes."""
+    """Raise unless ``autoreset`` is a valid mode."""
     mode = getattr(env, "autoreset", None)
-    if not env.emulated and mode not in AUTORESET_MODES:  # emulated ones are reset by the loop around them
+    if not env.emulated and mode not in AUTORESET_MODES:  # an emulated one is reset by its caller
         raise broken(
             env,
             "autoreset",
@@ -69,17 +69,17 @@ def check_autoreset(env: Any) -> None:
 
 
 def check_takes_seed(env: Any) -> None:
-    """Raise unless ``reset`` has a keyword ``seed``, or takes any."""
+    """Raise unless ``reset`` accepts the keyword argument ``seed``."""
     try:
         parameters = inspect.signature(env.reset).parameters.values()
-    except (TypeError, ValueError):  # written in C: it does not say, and may
+    except (TypeError, ValueError):  # a C function without a signature
         return
     if not any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters):
-        raise broken(env, "seed", "reset must take a seed", "define reset(self, seed=None)")
+        raise broken(env, "seed", "reset must accept a seed", "define reset(self, seed=None)")
 
 
 def check_rows_are_filled(env: Any, seed: int) -> None:
-    """Raise if ``reset`` leaves a part of the row of an agent that is present as it was."""
+    """Raise if ``reset`` does not write the whole row of every present agent."""
     rows = []
     for mark in MARKS:
         env.observations.reshape(-1).view(np.uint8)[:] = mark
@@ -94,7 +94,7 @@ def check_rows_are_filled(env: Any, seed: int) -> None:
         raise broken(
             env,
             "observations",
-            f"observations must fill the whole row, which {env.single_observation_space} describes, "
+            f"observations must fill the whole row of {env.single_observation_space}, "
             f"got {share:.0%} of the bytes not written by reset, first in row {row}",
             "make the space smaller, or write all of it: self.observations[:] = 0",
         )
@@ -104,10 +104,10 @@ def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> tupl
     """Make an environment like ``made`` on rows of a larger batch.
 
     Returns:
-        The environment, and the arrays of the batch, with one marked row before the environment's rows and one after.
+        Environment, and the arrays of the batch. The rows before and after the environment's rows are marked.
 
     Raises:
-        ContractError: It does not adopt its rows.
+        ContractError: The environment does not use the arrays in ``buf``.
     """
     batch = allocate(made.single_observation_space, made.single_action_space, made.num_agents + 2)
     for row in NEIGHBOURS:
@@ -127,22 +127,22 @@ def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> tupl
 
 
 def check_neighbouring_rows(env: Any, batch: Buffers) -> None:
-    """Raise if ``env`` wrote to the rows before or after its own in the ``batch`` of ``adopting``."""
+    """Raise if ``env`` wrote to the rows before or after its own in the ``batch`` returned by ``adopting``."""
     for name, array in batch.items():
         for row in NEIGHBOURS:
             if (array[row : row + 1 or None].reshape(-1).view(np.uint8) != MARKS[0]).any():
                 raise broken(
                     env,
                     "arrays",
-                    f"{name} must be written in the {env.num_agents} rows of the environment only, "
+                    f"{name} must be written only in the {env.num_agents} rows of the environment, "
                     f"got another value {'after' if row else 'before'} them",
                     "look for an index that is out of range",
                 )
 
 
 def takes(creator: Callable[..., Any], keyword: str) -> bool:
-    """Tell if ``creator`` names ``keyword``."""
+    """Return True if ``creator`` has a parameter named ``keyword``."""
     try:
         return keyword in inspect.signature(creator).parameters
-    except (TypeError, ValueError):  # written in C: it does not say
+    except (TypeError, ValueError):  # a C function without a signature
         return False

@@ -1,4 +1,4 @@
-"""``check_env``: every check in order, the cheapest first; ``examine`` goes on after one that fails."""
+"""Functions ``check_env``, which stops at the first failed check, and ``examine``, which runs all checks."""
 
 import time
 from collections.abc import Callable
@@ -23,29 +23,29 @@ from pufferlib.testing.values import StepChecks
 
 __all__ = ["CheckResult", "check_env", "examine"]
 
-LONGEST_LINE = 60  # of what an environment printed, in a message
-LONGEST_EPISODE = 10_000  # steps in which an episode ends, or the first play
-LONGEST_SEARCH_S = 5.0  # for the first end
+LONGEST_LINE = 60  # maximum length of an environment's output in a message
+LONGEST_EPISODE = 10_000  # steps within which an episode must end, if the first play is not longer
+LONGEST_SEARCH_S = 5.0  # time limit for the search for the first end
 
 
 def check_env(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> None:
-    """Play random actions and check all that the vector layer and the trainer rely on: the contract.
+    """Check by random play that an environment meets the contract that vectorization and training rely on.
 
-    Its lines are in docs/contract.md, and in ``CONTRACT``. With a class or function that makes environments several
-    are played: on arrays of a batch, side by side, in every autoreset mode that is taken as a keyword, and, of
-    environments that take ``num_envs``, in a batch that has one game more. A play is compared with another by digests
-    of 32 bits, so that it needs no memory.
+    The lines of the contract are in docs/contract.md and in ``CONTRACT``. If ``env`` is a class or function, several
+    environments are played: on arrays of a batch, side by side, in every autoreset mode if ``autoreset`` is a
+    parameter, and with one environment more in the batch if ``num_envs`` is a parameter. Plays are compared by 32-bit
+    digests to save memory.
 
     Args:
-        env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
-            with the latter are ``buf``, the modes and copies tested, and ``close`` called.
-        seed: Of the environment and of the actions.
-        steps: Number of steps of each play. Make it long enough for episodes to end. If none ends, one more play looks
-            for the first end, for up to 10,000 steps or 5 seconds.
-        continuing: Whether the task goes on forever. False raises if no episode ends in 10,000 steps.
+        env: ``PufferEnv`` or emulated environment, or a class or function that makes one. For an environment that is
+            already made, ``buf``, copies and autoreset modes are not checked, and ``close`` is not called.
+        seed: Seed of the environment and the actions.
+        steps: Number of steps of each play. It should be long enough for episodes to end. If none ends, another play
+            searches for the first end, for up to 10,000 steps or 5 seconds.
+        continuing: True if the task has no end. By default it is an error if no episode ends within 10,000 steps.
 
     Raises:
-        ContractError: The first thing that is wrong.
+        ContractError: The environment breaks the contract. The first problem found is reported.
     """
     with Subject(env, seed, steps, continuing) as subject:
         for check in CHECKS:
@@ -58,9 +58,9 @@ class CheckResult:
     """Result for one line of the contract.
 
     Attributes:
-        line: Its name in ``CONTRACT``.
-        state: "kept", "broken", or "unknown" where nothing could look at it, or no episode ended.
-        message: The problem and its remedy, if it is broken; the reason, if it is unknown.
+        line: Name of the line in ``CONTRACT``.
+        state: "kept", "broken", or "unknown" if it could not be checked or no episode ended.
+        message: Problem and advice if the line is broken, or the reason if it is unknown.
     """
 
     line: str
@@ -69,26 +69,26 @@ class CheckResult:
 
 
 def examine(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> list[CheckResult]:
-    """Check an environment as ``check_env`` does, but go on after a line that is broken.
+    """Check an environment like ``check_env``, but continue after a failed check.
 
     Args:
-        env: As for ``check_env``.
-        seed: Of the environment and of the actions.
+        env: Environment, or a class or function that makes one, as for ``check_env``.
+        seed: Seed of the environment and the actions.
         steps: Number of steps of each play.
-        continuing: Whether the task goes on forever, as for ``check_env``.
+        continuing: True if the task has no end, as for ``check_env``.
 
     Returns:
-        One for each line of the contract, in order.
+        Results for all lines of the contract, in order.
 
     Raises:
-        Exception: The environment raised.
+        Exception: The environment raised an error.
     """
     broken_lines: dict[str, str] = {}
     looked_at: set[str] = set()
     with (
         captured_output(),
         Subject(env, seed, steps, continuing) as subject,
-    ):  # or what it prints would bury the findings
+    ):  # its output would hide the results
         for check in CHECKS:
             if not check.suits(subject):
                 continue
@@ -99,7 +99,7 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = Fal
                 broken_lines.setdefault(error.line, str(error))
                 if check.is_first:
                     break
-    no_end = "" if subject.ended else "no episode ended: take more steps"
+    no_end = "" if subject.ended else "no episode ended: use more steps"
     if no_end and subject.first_end is not None:
         no_end += f", at least {subject.first_end}"
     return [_result(line, broken_lines, looked_at, no_end) for line in CONTRACT]
@@ -109,7 +109,7 @@ def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end
     if line in broken_lines:
         return CheckResult(line, "broken", broken_lines[line])
     if line not in looked_at:
-        return CheckResult(line, "unknown", "could not be looked at")
+        return CheckResult(line, "unknown", "could not be checked")
     if no_end and line in ("ends", "autoreset"):
         return CheckResult(line, "unknown", no_end)
     return CheckResult(line, "kept")
@@ -117,15 +117,15 @@ def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end
 
 @dataclass(frozen=True)
 class Check:
-    """A part of the contract, and how it is looked at.
+    """One check of the contract.
 
     Attributes:
-        lines: Lines that hold if it passes.
-        look: Raises ContractError.
-        needs_creator: More than one environment must be made.
-        needs_play: The first play must have come to its end.
-        needs_repeat: It must have been repeated, or every comparison would find what is known already.
-        is_first: Nothing else can be looked at when it fails.
+        lines: Lines of the contract that it checks.
+        look: Function that runs the check and raises ContractError.
+        needs_creator: True if it must be able to make more environments.
+        needs_play: True if the first play must be complete.
+        needs_repeat: True if the first play must have been repeated with the same results.
+        is_first: True if no other check is possible after it fails.
     """
 
     lines: tuple[str, ...]
@@ -136,7 +136,7 @@ class Check:
     is_first: bool = False
 
     def suits(self, subject: Subject) -> bool:
-        """Tell if the subject can be looked at so, by what is known of it by now."""
+        """Return True if this check can run now."""
         missing = (
             self.needs_creator and subject.creator is None,
             self.needs_play and len(subject.trace.steps) <= subject.steps,
@@ -186,12 +186,12 @@ def _check_silence(subject: Subject) -> None:
             subject.env,
             "silence",
             f"reset and step must write nothing to the terminal, got {text[:LONGEST_LINE]!r}",
-            "take the print out, or give it to logging; of code that is not yours: contextlib.redirect_stdout",
+            "remove the print or use logging; for code that is not yours, use contextlib.redirect_stdout",
         )
 
 
 def _check_filled_rows(subject: Subject) -> None:
-    if not subject.env.emulated:  # whose rows are packed as a whole
+    if not subject.env.emulated:  # emulation always packs whole rows
         check_rows_are_filled(subject.env, subject.seed)
 
 
@@ -200,7 +200,7 @@ def _check_own_resets(subject: Subject) -> None:
 
 
 def _check_first_end(subject: Subject) -> None:
-    """Play on until an episode ends, and raise if none does."""
+    """Play until an episode ends, and raise if none does."""
     if subject.ended or subject.continuing:
         return
     most, start = max(subject.steps, LONGEST_EPISODE), time.monotonic()
@@ -215,7 +215,7 @@ def _check_first_end(subject: Subject) -> None:
         subject.env,
         "ends",
         f"an episode must end, got no terminal and no truncation in {most} steps",
-        "set terminals or truncations in the step in which an episode ends, take more steps if episodes are longer, "
+        "set terminals or truncations in the last step of an episode, use more steps if episodes are longer, "
         "or pass continuing=True (puffer check --continuing) if the task has no end",
     )
 
@@ -233,7 +233,7 @@ def _check_adoption(subject: Subject) -> None:
         check_close(subject.make, subject.seed)
 
 
-# In this order; what a later one takes for granted, an earlier one has looked at.
+# The order matters: later checks assume that earlier ones have passed.
 CHECKS = (
     Check(("spaces", "arrays"), _check_spaces_and_arrays, is_first=True),
     Check(("observations", "rewards", "ends", "autoreset", "absent", "infos"), _check_first_play),

@@ -1,4 +1,4 @@
-"""The lines of the contract, and the error for an environment that breaks one."""
+"""Lines of the contract, and the error for an environment that breaks one."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,35 +8,38 @@ from pufferlib.errors import PufferError
 
 __all__ = ["CONTRACT", "ContractError", "broken"]
 
-#: The contract of an environment, by the name of each line; docs/contract.md numbers them in this order.
+#: Lines of the contract by name. docs/contract.md numbers them in this order.
 CONTRACT: Mapping[str, str] = MappingProxyType(
     {
-        "spaces": "It defines single_observation_space, a Box; single_action_space, a Discrete, MultiDiscrete or Box; "
-        "and num_agents.",
-        "arrays": "It adopts the arrays of buf, writes them in place, and returns them from reset and step.",
-        "observations": "Observations lie in their space, use the range that it declares, and fill the whole row of "
-        "every agent that is present.",
-        "rewards": "Rewards are finite, and a step's rewards outlive the reset that follows in it.",
-        "ends": "An episode has one end, terminal or truncation, and shows it in the step in which it ends.",
-        "autoreset": "What follows an end is what autoreset says; with same_step a truncation leaves its last "
+        "spaces": "The environment defines single_observation_space (a Box), single_action_space (a Discrete, "
+        "MultiDiscrete or Box) and num_agents.",
+        "arrays": "The environment uses the arrays in buf, writes them in place, and returns them from reset and step.",
+        "observations": "Observations are within their space, use its declared range, and fill the whole row of every "
+        "present agent.",
+        "rewards": "Rewards are finite. A reset within a step does not change the rewards of that step.",
+        "ends": "An episode ends with either a terminal or a truncation, which is set in its last step.",
+        "autoreset": "The steps after an end follow the autoreset mode. With same_step, a truncation leaves the last "
         "observation in final_observations.",
-        "absent": "An agent that is absent has reward 0, no end, and a row that stays as it is.",
+        "absent": "An absent agent has reward 0, no terminal or truncation, and a row that does not change.",
         "infos": "Infos are dicts.",
-        "seed": "reset takes a seed, and the same seed and actions give the same bytes.",
-        "reset": "A reset leaves nothing of earlier episodes.",
-        "copies": "Copies of an environment share nothing.",
-        "batch": "Games of a batch play alike whatever its size.",
-        "leaks": "An episode leaves no memory, open file, thread or process behind, and close none of the environment.",
+        "seed": "reset accepts a seed. The same seed and actions give the same bytes.",
+        "reset": "A reset leaves no state of earlier episodes.",
+        "copies": "Copies of an environment share no state.",
+        "batch": "The environments in a batch behave the same for any batch size.",
+        "leaks": "Episodes leak no memory, open files, threads or processes. close releases all files, threads and "
+        "processes.",
         "silence": "reset and step write nothing to the terminal.",
     }
 )
 
 
 class ContractError(PufferError, AssertionError):
-    """An environment breaks the contract; the message says how, how to mend it, and which line of docs/contract.md.
+    """Error: an environment breaks the contract.
+
+    The message includes the problem, how to fix it, and the number of the line in docs/contract.md.
 
     Attributes:
-        line: Name of that line in ``CONTRACT``.
+        line: Name of the broken line in ``CONTRACT``.
     """
 
     def __init__(self, message: str, line: str = "") -> None:
@@ -45,7 +48,7 @@ class ContractError(PufferError, AssertionError):
 
     @classmethod
     def of(cls, line: str, message: str) -> "ContractError":
-        """Return the error for a broken ``line``, whose number stands at the end of the message."""
+        """Return the error for a broken ``line``, with the number of the line at the end of the message."""
         return cls(f"{message} (line {list(CONTRACT).index(line) + 1} of the contract)", line)
 
 

@@ -1,4 +1,4 @@
-"""Checks that compare plays: again, in a copy, beside a copy, in each autoreset mode, and in a larger batch."""
+"""Checks that compare plays: repeated, in a copy, beside a copy, in each autoreset mode, and in a larger batch."""
 
 import inspect
 from collections.abc import Callable
@@ -20,33 +20,33 @@ __all__ = ["check_adoption", "check_again", "check_batch", "check_modes", "check
 
 
 def check_again(subject: Subject) -> None:
-    """Play once more what was played: the same seed, the same bytes."""
+    """Repeat the first play with the same seed, and raise unless it gives the same bytes."""
     env = subject.env
     try:
-        _follow(env, subject.trace, subject)
+        _compare_play(env, subject.trace, subject)
     except Differs as differs:
-        raise _not_the_same(subject, env, differs) from None
+        raise _repetition_error(subject, env, differs) from None
 
 
 def check_adoption(subject: Subject) -> None:
-    """Play the same in a second environment, on arrays that it is given."""
+    """Repeat the first play in a second environment, on arrays passed as ``buf``."""
     env, batch = adopting(subject.env, subject.make)
     try:
-        _follow(env, subject.trace, subject)
+        _compare_play(env, subject.trace, subject)
         check_neighbouring_rows(env, batch)
     except Differs as differs:
         raise broken(
             env,
             "seed",
             f"the same seed must give the same {differs.name} in every copy, got others in step {differs.index}",
-            "draw in __init__ from its seed only, or leave it to reset(seed)",
+            "in __init__ draw random numbers only from its seed, or draw them in reset(seed)",
         ) from None
     finally:
         env.close()
 
 
 def check_neighbours(subject: Subject) -> None:
-    """Play the same again while a copy with another seed takes turns."""
+    """Repeat the first play while a copy with another seed is stepped in turn."""
     env = subject.make()
     seed, steps = subject.seed, subject.steps
     try:
@@ -59,16 +59,16 @@ def check_neighbours(subject: Subject) -> None:
         raise broken(
             env,
             "copies",
-            f"the same seed must give the same {differs.name} beside another copy that plays, "
+            f"the same seed must give the same {differs.name} while another copy plays, "
             f"got others in step {differs.index}",
-            "keep state in self, not in the class or the module, and draw from a generator of self",
+            "keep state in self, not in the class or the module, and draw from a generator in self",
         ) from None
     finally:
         env.close()
 
 
 def check_modes(subject: Subject) -> None:
-    """Play each autoreset mode of an environment that takes it as a keyword."""
+    """Play in each autoreset mode, if the environment accepts ``autoreset`` as a keyword argument."""
     assert subject.creator is not None
     ends: dict[str, FirstEnd] = {}
     for mode in AUTORESET_MODES if takes(subject.creator, "autoreset") else ():
@@ -78,22 +78,22 @@ def check_modes(subject: Subject) -> None:
                 raise broken(
                     env,
                     "autoreset",
-                    f"autoreset must be {mode!r} when asked for, got {env.autoreset!r}",
+                    f"autoreset must be {mode!r} when passed to the environment, got {env.autoreset!r}",
                     "set self.autoreset",
                 )
-            trace, end = _recorded(env, subject)
-            _follow(env, trace, subject)
+            trace, end = _record_play(env, subject)
+            _compare_play(env, trace, subject)
             if end is not None:
                 ends[mode] = end
         except Differs as differs:
-            raise _differs(env, differs) from None
+            raise _difference_error(env, differs) from None
         finally:
             env.close()
     check_first_ends(subject.env, ends)
 
 
 def check_batch(subject: Subject) -> None:
-    """Play the games of the environment again, in a batch that has one more."""
+    """Repeat the first play in a batch with one more environment."""
     assert subject.creator is not None
     if not takes(subject.creator, "num_envs"):
         return
@@ -103,7 +103,7 @@ def check_batch(subject: Subject) -> None:
         return
     large = subject.make(num_envs=count + 1)
     try:
-        if large.num_agents * count == small.num_agents * (count + 1):  # else they are no games of as many agents each
+        if large.num_agents * count == small.num_agents * (count + 1):  # else agents are not evenly divided
             actions = _actions_for(small, large, subject.seed)
             for shown in play(large, subject.seed, subject.steps, MARKS[1], actions):
                 subject.trace.compare(shown, slice(0, small.num_agents))
@@ -111,16 +111,16 @@ def check_batch(subject: Subject) -> None:
         raise broken(
             large,
             "batch",
-            f"the same seed must give the same {differs.name} with num_envs={count + 1} as with {count} for the games "
-            f"of both, got others in step {differs.index}",
-            "give each game a generator of its own, with pufferlib.seeding.env_seed(seed, game)",
+            f"the same seed must give the same {differs.name} with num_envs={count + 1} as with {count} in the "
+            f"environments of both, got others in step {differs.index}",
+            "give each environment its own generator, with pufferlib.seeding.env_seed(seed, index)",
         ) from None
     finally:
         large.close()
 
 
 def _actions_for(small: Any, large: Any, seed: int) -> Callable[[Array], Array]:
-    """Draw the actions that ``small`` was given, and for the agents that only ``large`` has those of the first ones."""
+    """Return a function that draws the actions of ``small``, and actions for the additional agents of ``large``."""
     count, more = small.num_agents, large.num_agents - small.num_agents
     first, others = LegalActions(small, count, seed), LegalActions(large, more, seed)
 
@@ -132,8 +132,8 @@ def _actions_for(small: Any, large: Any, seed: int) -> Callable[[Array], Array]:
     return actions
 
 
-def _recorded(env: Any, subject: Subject) -> tuple[Trace, FirstEnd | None]:
-    """Play with all checks of steps. Returns the digests, and the first end."""
+def _record_play(env: Any, subject: Subject) -> tuple[Trace, FirstEnd | None]:
+    """Play with all checks of single steps, and return the digests and the first end."""
     checks, trace, end = StepChecks(env), Trace(), None
     for shown in play(env, subject.seed, subject.steps, MARKS[0]):
         checks.look(shown)
@@ -144,35 +144,38 @@ def _recorded(env: Any, subject: Subject) -> tuple[Trace, FirstEnd | None]:
     return trace, end
 
 
-def _follow(env: Any, trace: Trace, subject: Subject) -> None:
-    """Play, and raise Differs where another play showed something else."""
+def _compare_play(env: Any, trace: Trace, subject: Subject) -> None:
+    """Play, and raise Differs at the first difference from ``trace``."""
     for shown in play(env, subject.seed, subject.steps, MARKS[1]):
         trace.compare(shown)
-        if shown.final and not shown.is_reset:  # by now it is known that they were written
+        if shown.final and not shown.is_reset:  # they were written, or compare would have raised
             check_inside(env, FINAL, shown.arrays[FINAL], shown.arrays["truncations"])
 
 
-def _not_the_same(subject: Subject, env: Any, differs: Differs) -> ContractError:
-    """Tell a generator that is not seeded from state that a reset keeps, by one more copy."""
+def _repetition_error(subject: Subject, env: Any, differs: Differs) -> ContractError:
+    """Return the error for a repetition that differs.
+
+    If a new environment does not differ, a reset keeps state. Otherwise some generator is not seeded.
+    """
     if subject.creator is None or differs.name == FINAL:
-        return _differs(env, differs)
+        return _difference_error(env, differs)
     fresh = subject.make()
     try:
-        _follow(fresh, subject.trace, subject)
+        _compare_play(fresh, subject.trace, subject)
     except Differs:
-        return _differs(env, differs)
+        return _difference_error(env, differs)
     finally:
         fresh.close()
     return broken(
         env,
         "reset",
-        f"the same seed must give the same {differs.name} whatever was played before, got others in step "
+        f"the same seed must give the same {differs.name} after any earlier episodes, got others in step "
         f"{differs.index}, but not in a new environment",
-        "begin in reset with everything that an episode changes",
+        "reset everything that an episode changes",
     )
 
 
-def _differs(env: Any, differs: Differs) -> ContractError:
+def _difference_error(env: Any, differs: Differs) -> ContractError:
     if differs.name != FINAL:
         return broken(
             env,
@@ -183,7 +186,7 @@ def _differs(env: Any, differs: Differs) -> ContractError:
     return broken(
         env,
         "autoreset",
-        f"with autoreset 'same_step' {FINAL} must have the last observation of an agent that is truncated, "
+        f"with autoreset 'same_step' {FINAL} must have the last observation of a truncated agent, "
         f"got row {differs.row} not written in step {differs.index}",
-        f"before the next episode begins: self.{FINAL}[rows] = self.observations[rows]",
+        f"before the next episode starts, set self.{FINAL}[rows] = self.observations[rows]",
     )

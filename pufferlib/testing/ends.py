@@ -1,4 +1,4 @@
-"""Check of environments that reset themselves: rewards and ends of a step outlive the reset in it."""
+"""Check that a reset within a step does not change the rewards and ends of that step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ Before = dict[str, Array]
 
 
 def check_own_resets(env: Any, seed: int, steps: int) -> None:
-    """Play, and raise if a reset that the environment calls in a step wipes that step's outcome, or hides an end."""
+    """Play, and raise if a reset that the environment calls within a step overwrites its outcome or hides an end."""
     inner = env.env.unwrapped if env.emulated else env
     ended = False
     with _watch_resets(inner, env) as resets:
@@ -31,22 +31,22 @@ def check_own_resets(env: Any, seed: int, steps: int) -> None:
                     raise broken(
                         env,
                         "ends",
-                        "an episode that is over must be shown by terminals or truncations, "
-                        f"got a reset by itself and no end in step {shown.index}",
-                        "set self.terminals, or self.truncations, in the step in which an episode ends"
+                        "the end of an episode must be set in terminals or truncations, "
+                        f"got a reset without an end in step {shown.index}",
+                        "set self.terminals or self.truncations in the last step of an episode"
                         if not env.emulated
                         else "return terminated or truncated, and leave the reset to the caller",
                     )
             ended = bool(shown.ended.any())
             resets.clear()
-            if not env.emulated:  # so that what a step writes can be told from what stood there before
+            if not env.emulated:  # clear the arrays, so that values written by the next step are visible
                 for name in ("rewards", *ENDS):
                     shown.arrays[name][:] = 0
 
 
 @contextmanager
 def _watch_resets(inner: Any, env: Any) -> Iterator[list[Before] | None]:
-    """Note rewards and ends before each call of ``inner.reset``; None where calls cannot be seen."""
+    """Record rewards and ends before each call of ``inner.reset``. Yield None if calls cannot be observed."""
     calls: list[Before] = []
     reset = inner.reset
 
@@ -74,7 +74,7 @@ def _check_kept(env: Any, resets: list[Before], shown: Shown) -> None:
                 raise broken(
                     env,
                     "rewards" if name == "rewards" else "ends",
-                    f"{name} of a step must outlive the reset in it, got {shown.arrays[name][row]} instead of "
+                    f"a reset within a step must not change {name}, got {shown.arrays[name][row]} instead of "
                     f"{before[name][row]} in row {row} in step {shown.index}",
-                    f"leave self.{name} alone in reset, or write it after the reset",
+                    f"do not write self.{name} in reset, or write it again after the reset",
                 )

@@ -1,4 +1,4 @@
-"""Check of what episodes leave behind: memory, open files, threads, processes."""
+"""Check that episodes do not leak memory, open files, threads or processes."""
 
 import gc
 import os
@@ -14,31 +14,31 @@ from pufferlib.testing.contract import broken
 
 __all__ = ["check_close", "check_leaks", "open_handles"]
 
-STEPS = 5  # of an episode, before the next reset, if none is known to end
-ROUNDS = 4  # after a first, which may fill caches
-CONFIRMATIONS = 8  # rounds more, before something is called a leak
-MIN_BYTES = 4096  # of Python's memory, in each episode: less may be a log
-MIN_RESIDENT_BYTES = 64 << 10  # of all memory, in each episode, which the system gives and takes in pieces
-SYSTEM = Path("/proc/self")  # of Linux
+STEPS = 5  # steps of an episode before the next reset, if no episode ends
+ROUNDS = 4  # rounds after the first one, which may fill caches
+CONFIRMATIONS = 8  # further rounds to confirm a leak
+MIN_BYTES = 4096  # Python memory per episode, since less may be a log
+MIN_RESIDENT_BYTES = 64 << 10  # resident memory per episode, which the system allocates in large pieces
+SYSTEM = Path("/proc/self")  # exists only on Linux
 
 _ADVICE = {
-    "bytes": "forget in reset what belongs to one episode: lists that only grow, caches without an end",
-    "resident bytes": "free in reset what C code allocated for the last episode",
-    "open files": "close in reset, or reuse, what the last episode opened",
-    "threads": "join in reset, or reuse, the threads of the last episode",
-    "processes": "end in reset, or reuse, the processes of the last episode",
+    "bytes": "clear data of the last episode in reset: lists that only grow, caches without a limit",
+    "resident bytes": "in reset, free the memory that C code allocated for the last episode",
+    "open files": "in reset, close or reuse the files that the last episode opened",
+    "threads": "in reset, join or reuse the threads of the last episode",
+    "processes": "in reset, stop or reuse the processes of the last episode",
 }
 Counts = dict[str, int]
 
 
 def check_leaks(env: Any, seed: int, steps: int, first_end: int | None) -> None:
-    """Raise if every round of episodes leaves more behind.
+    """Raise if every round of episodes increases memory, open files, threads or processes.
 
     Args:
-        env: The environment.
-        seed: Seed of the actions, and of the first reset.
-        steps: Number of steps to play in all, if two episodes in each round are not more.
-        first_end: Step in which an episode ended, up to which each episode is played; None plays short ones.
+        env: Environment to check.
+        seed: Seed of the actions and of the first reset.
+        steps: Total number of steps to play. Each round plays at least two episodes.
+        first_end: Length of each episode in steps, or None for short episodes.
     """
     length = first_end or STEPS
     episodes = max(2, steps // (length * (ROUNDS + 1) * 2))
@@ -53,16 +53,16 @@ def check_leaks(env: Any, seed: int, steps: int, first_end: int | None) -> None:
                 env.step(actions.sample(env.observations))
 
     env.reset(seed=seed)
-    with _quick_collections(), _python_memory():
-        grown = _growing(play_round, ROUNDS, episodes)
+    with _existing_objects_frozen(), _traced_memory():
+        grown = _growth_per_episode(play_round, ROUNDS, episodes)
         if grown:  # a cache may need longer to fill
-            again = _growing(play_round, CONFIRMATIONS, episodes)
+            again = _growth_per_episode(play_round, CONFIRMATIONS, episodes)
             grown = {name: count for name, count in again.items() if name in grown}
     for name, count in grown.items():
         raise broken(
             env,
             "leaks",
-            f"an episode must leave nothing behind, got about {max(1, count)} {name} more with each",
+            f"episodes must not leak, got about {max(1, count)} more {name} with each episode",
             _ADVICE[name],
         )
 
@@ -79,7 +79,7 @@ def open_handles() -> Counts:
 
 
 def _children(thread: str) -> int:
-    """Count the processes that a thread of this process began: none, if it ended since it was listed."""
+    """Count the processes started by a thread of this process. The result is 0 if the thread has exited."""
     try:
         return len((SYSTEM / "task" / thread / "children").read_text().split())
     except (FileNotFoundError, ProcessLookupError):
@@ -87,7 +87,7 @@ def _children(thread: str) -> int:
 
 
 def check_close(creator: Callable[[], Any], seed: int) -> None:
-    """Raise if environments that were made, played and closed leave files, threads or processes."""
+    """Raise if ``close`` leaves open files, threads or processes."""
     last: list[Any] = []
 
     def use_one() -> None:
@@ -98,18 +98,18 @@ def check_close(creator: Callable[[], Any], seed: int) -> None:
         finally:
             env.close()
 
-    grown = {name: count for name, count in _growing(use_one, ROUNDS, 1).items() if "bytes" not in name}
+    grown = {name: count for name, count in _growth_per_episode(use_one, ROUNDS, 1).items() if "bytes" not in name}
     for name, count in grown.items():
         raise broken(
             last[0],
             "leaks",
-            f"close must let go of everything, got {count} {name} more with each environment",
-            "end in close what __init__ and reset began",
+            f"close must release everything, got {count} more {name} with each environment",
+            "in close, release what __init__ and reset opened or started",
         )
 
 
-def _growing(act: Callable[[], None], rounds: int, episodes: int) -> Counts:
-    """Name what grew in each of some rounds, and by how much with each episode, after a first that fills caches."""
+def _growth_per_episode(act: Callable[[], None], rounds: int, episodes: int) -> Counts:
+    """Return the counts that grew in every round, and their growth per episode. The first round is not counted."""
     act()
     before, growths = _counts(), []
     for _ in range(rounds):
@@ -128,7 +128,7 @@ def _is_leak(name: str, count: int, episodes: int) -> bool:
 
 
 def _counts() -> Counts:
-    """Count everything that can leak; memory last, since files and threads take some too."""
+    """Count everything that can leak. Memory is last, because files and threads use memory too."""
     gc.collect()
     counts = {**open_handles(), "bytes": tracemalloc.get_traced_memory()[0]}
     if SYSTEM.exists():
@@ -137,8 +137,8 @@ def _counts() -> Counts:
 
 
 @contextmanager
-def _quick_collections() -> Iterator[None]:
-    """Let collections of garbage pass over all that is there already."""
+def _existing_objects_frozen() -> Iterator[None]:
+    """Exclude all existing objects from garbage collection, which makes collections faster."""
     gc.collect()
     gc.freeze()
     try:
@@ -148,8 +148,8 @@ def _quick_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _python_memory() -> Iterator[None]:
-    """Count the memory that Python allocates, unless somebody does already."""
+def _traced_memory() -> Iterator[None]:
+    """Trace memory allocations of Python, unless tracing is already on."""
     if tracemalloc.is_tracing():
         yield
         return

@@ -1,4 +1,4 @@
-"""Capture of what is written to the terminal, by Python and by C."""
+"""Capture of terminal output from Python and C."""
 
 import contextlib
 import io
@@ -14,14 +14,14 @@ __all__ = ["Captured", "captured_output"]
 
 
 class Captured:
-    """Text that was written: ``text`` is there when the capture has ended."""
+    """Captured output. ``text`` is set when the capture ends."""
 
     text = ""
 
 
 @contextlib.contextmanager
 def captured_output() -> Iterator[Captured]:
-    """Keep from the terminal what is written to standard output and error; warnings of Python come later."""
+    """Capture standard output and error. Python warnings are printed after the capture."""
     captured, texts, warned = Captured(), io.StringIO(), io.StringIO()
     flush_output()
     with tempfile.TemporaryFile() as file:

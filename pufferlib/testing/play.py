@@ -1,4 +1,4 @@
-"""Random play: what an environment shows after a reset and after each step, and how two plays differ."""
+"""Random play of an environment, and comparison of two plays."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ __all__ = ["FINAL", "MARKS", "OUTCOMES", "Differs", "Shown", "Trace", "play"]
 
 OUTCOMES = ("observations", "rewards", "terminals", "truncations", "masks")
 FINAL = "final_observations"
-MARKS = 0x55, 0xAA  # two bytes of which no bit is the same
+MARKS = 0x55, 0xAA  # two bytes that differ in every bit
 
-# The line that an error of a reset or step is about, by a part of its message; the first that fits.
+# Contract line of an error in reset or step, by a part of the message. The first match counts.
 LINES = (
     (" must return observation", "arrays"),
     ("must return a tuple", "arrays"),
@@ -40,12 +40,12 @@ class Shown:
     """Outcome of a reset or step.
 
     Attributes:
-        index: 0 for the first reset, then the number of the step.
-        is_reset: True after a reset, after which nobody looks at rewards and ends.
-        arrays: The environment's own, by name.
-        returned: Values that reset or step returned, by name.
-        infos: The infos that it returned.
-        final: Tells if truncations leave something in ``final_observations``.
+        index: Number of the step, or 0 for the first reset.
+        is_reset: True after a reset. Rewards and ends are then not used.
+        arrays: Arrays of the environment, by name.
+        returned: Return values of reset or step, by name.
+        infos: Infos returned by reset or step.
+        final: True if truncations write ``final_observations``.
     """
 
     index: int
@@ -57,23 +57,23 @@ class Shown:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the arrays that mean something now."""
+        """Names of the arrays that are valid after this reset or step."""
         return ("observations", "masks") if self.is_reset else OUTCOMES
 
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
-        """Agents whose episode has ended in this step, bool ``(num_agents,)``."""
+        """Agents whose episode ended in this step, bool ``(num_agents,)``."""
         if self.is_reset:
             return np.zeros(len(self.arrays["masks"]), bool)
         ended: npt.NDArray[np.bool_] = self.arrays["terminals"] | self.arrays["truncations"]
         return ended
 
     def copy(self) -> dict[str, Array]:
-        """Copies of the arrays that mean something now."""
+        """Return copies of the valid arrays, by name."""
         return {name: self.arrays[name].copy() for name in self.names}
 
     def digests(self, rows: slice = slice(None)) -> Digests:
-        """Digests of ``rows`` of the arrays that mean something now; of final observations, row by row."""
+        """Return digests of ``rows`` of the valid arrays. Final observations have a digest per row."""
         found: Digests = {name: _digest(self.arrays[name][rows]) for name in self.names}
         if self.final and not self.is_reset:
             cut = np.flatnonzero(self.arrays["truncations"][rows])
@@ -82,7 +82,7 @@ class Shown:
 
 
 class Differs(Exception):  # noqa: N818 - never reaches the caller
-    """Two plays that should be the same are not: ``name`` in step ``index``, of ``row`` where that is known."""
+    """Difference between two plays: array ``name`` in step ``index``, and ``row`` if it is known."""
 
     def __init__(self, name: str, index: int, row: int | None) -> None:
         super().__init__(name, index, row)
@@ -91,16 +91,16 @@ class Differs(Exception):  # noqa: N818 - never reaches the caller
 
 @dataclass
 class Trace:
-    """Digests of a play: 32 bits for each array of each step, however large it is."""
+    """Digests of a play, with 32 bits per array and step."""
 
     steps: list[Digests] = field(default_factory=list)
 
     def add(self, shown: Shown, rows: slice = slice(None)) -> None:
-        """Append what was shown."""
+        """Append the digests of one reset or step."""
         self.steps.append(shown.digests(rows))
 
     def compare(self, shown: Shown, rows: slice = slice(None)) -> None:
-        """Raise Differs unless ``shown`` is what this play showed in its place."""
+        """Raise Differs unless ``shown`` equals the same step of this play."""
         expected, got = self.steps[shown.index], shown.digests(rows)
         for name in {**expected, **got}:
             before, after = expected.get(name), got.get(name)
@@ -118,17 +118,17 @@ def _digest(array: Array) -> int:
 def play(
     env: Any, seed: int, steps: int, mark: int, actions: Callable[[Array], Array] | None = None
 ) -> Iterator[Shown]:
-    """Yield what ``env`` shows after a reset with ``seed`` and after each of ``steps`` steps.
+    """Reset ``env`` with ``seed``, then step it ``steps`` times, and yield the outcome of each.
 
-    Before each step ``final_observations`` is filled with the byte ``mark``. What a truncation leaves of
-    it differs between two plays with different marks, as nothing else may.
+    Before each step ``final_observations`` is filled with the byte ``mark``. Two plays with different marks therefore
+    show which parts a truncation did not write.
 
     Args:
-        env: A ``PufferEnv`` or emulated environment.
-        seed: Of the environment, and of its actions.
-        steps: To play; of an emulated environment some of them are resets.
-        mark: A byte.
-        actions: Returns the actions of the next step for observations; random legal ones by default.
+        env: ``PufferEnv`` or emulated environment.
+        seed: Seed of the environment and its actions.
+        steps: Number of steps. For an emulated environment some of them are resets.
+        mark: Byte value, 0 to 255.
+        actions: Function from observations to the actions of the next step. By default actions are random and legal.
     """
     arrays = {name: getattr(env, name) for name in (*OUTCOMES, FINAL)}
     if actions is None:
@@ -149,7 +149,7 @@ def play(
 
 @contextmanager
 def _contract_errors() -> Iterator[None]:
-    """Raise ContractError for what emulation, or the number of values, finds wrong in a reset or step."""
+    """Convert errors of emulation in a reset or step to ContractError."""
     try:
         yield
     except InvalidAgentError as error:

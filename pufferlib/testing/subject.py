@@ -1,4 +1,4 @@
-"""The environment that is checked, and how to make more of it."""
+"""Environment under test."""
 
 import re
 from collections.abc import Callable
@@ -12,39 +12,39 @@ from pufferlib.testing.play import Trace
 
 __all__ = ["Subject"]
 
-DEFINITION = re.compile(r"\bspace\b|_space\b|num_agents|possible_agents")  # in errors about how it is defined
+DEFINITION = re.compile(r"\bspace\b|_space\b|num_agents|possible_agents")  # matches errors about spaces and agents
 
 
 class Subject:
-    """An environment that is checked, made by ``create`` and closed at the end if it was made here.
+    """Environment under test. An environment made by ``create`` is closed at the end.
 
     Args:
-        env: An environment, or a class or function that makes one.
-        seed: Of every play.
-        steps: Of every play.
-        continuing: Whether episodes need no end.
+        env: Environment, or a class or function that makes one.
+        seed: Seed of every play.
+        steps: Number of steps of every play.
+        continuing: True if episodes need not end.
 
     Attributes:
-        creator: Makes more of it; None for an environment that was made already.
-        env: The first one; None before ``create``.
-        trace: Of its first play.
-        printed: In its first play, to the terminal.
+        creator: Function that makes more environments, or None if ``env`` is an environment.
+        env: First environment, or None before ``create``.
+        trace: Digests of the first play.
+        printed: Terminal output of the first play.
         first_end: Index of the step in which the first episode ended, or None.
-        finish: Checks what only the whole first play shows, if no step of it broke a line.
-        repeats: True once another copy has played the same.
+        finish: Function for checks that need the whole first play. It does nothing if a step failed.
+        repeats: True after another copy has repeated the first play with the same results.
 
     Raises:
-        APIUsageError: ``env`` is none, or ``steps`` is below 1.
+        APIUsageError: ``env`` is not an environment and not callable, or ``steps`` is below 1.
     """
 
     def __init__(self, env: Any, seed: int, steps: int, continuing: bool) -> None:
         if steps < 1:
-            raise APIUsageError(f"check_env: steps must be at least 1, got {steps}; take enough for episodes to end")
+            raise APIUsageError(f"check_env: steps must be at least 1, got {steps}; use enough for episodes to end")
         is_made = hasattr(env, "step") and not isinstance(env, type)
         if not is_made and not callable(env):
             raise APIUsageError(
                 f"check_env: env must be an environment, or a class or function that makes one, got {env!r}; "
-                "of a name, pass pufferlib.env_creator(name)"
+                "for a name, pass pufferlib.env_creator(name)"
             )
         self.seed, self.steps, self.continuing, self.trace = seed, steps, continuing, Trace()
         self.printed, self.repeats = "", False
@@ -58,7 +58,7 @@ class Subject:
         """Make the first environment.
 
         Raises:
-            ContractError: Its spaces or its number of agents cannot be used.
+            ContractError: The spaces or the number of agents are invalid.
         """
         if self.creator is None:
             return
@@ -75,7 +75,7 @@ class Subject:
         return self.first_end is not None and self.first_end <= self.steps
 
     def make(self, **keywords: Any) -> Any:
-        """Make another environment, with the seed if the creator names it."""
+        """Make another environment, with the seed if the creator has a parameter ``seed``."""
         assert self.creator is not None
         return self.creator(**self._keywords, **keywords)
 

@@ -1,4 +1,4 @@
-"""Checks of what one reset or step shows: the arrays, the values in them, and the infos."""
+"""Checks of single resets and steps: the arrays, their values, and the infos."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,18 +16,18 @@ __all__ = ["StepChecks", "check_inside"]
 
 Rows = npt.NDArray[np.bool_]
 
-MIN_PICTURE_PX = 32  # smaller grids of codes are often declared as if they were pictures
+MIN_PICTURE_PX = 32  # smaller arrays are often grids of codes with the space of an image
 EPISODE_KEYS = {"episode", "episode_length", "episode_return", "final_info", "final_observation"}
 
 
 class StepChecks:
-    """Checks of a play as it goes on; keeps a copy of the last step only.
+    """Checks during a play. Only the last step is kept in memory.
 
     Attributes:
         first_end: Index of the step in which the first episode ended, or None.
 
     Args:
-        env: The environment that is played.
+        env: Environment to check.
     """
 
     def __init__(self, env: Any) -> None:
@@ -35,29 +35,29 @@ class StepChecks:
         self._same_step = not env.emulated and env.autoreset == "same_step"
         self._acted = np.zeros(env.num_agents, bool)
         self._before: dict[str, Array] = {}
-        self._pauses = _Pauses(env)
+        self._after_end = _AfterEnd(env)
         self._range = _Range(env)
         self._changes = Changes(env)
-        self._reports, self._was_present = "", False
+        self._end_key, self._was_present = "", False
         self.first_end: int | None = None
 
     @property
     def ended(self) -> bool:
-        """True if an agent's episode has ended."""
+        """True if the episode of any agent has ended."""
         return self.first_end is not None
 
     def look(self, shown: Shown) -> None:
         """Check one reset or step.
 
         Raises:
-            ContractError: The first thing that is wrong.
+            ContractError: A check failed. The first problem is reported.
         """
         arrays = shown.arrays
-        self._check_places(shown)
+        self._check_same_arrays(shown)
         _check_infos(self._env, shown.infos)
         _check_values(self._env, arrays, arrays["masks"] | self._acted)
         self._check_absent(shown)
-        self._pauses.look(self._before, shown)
+        self._after_end.look(self._before, shown)
         self._range.look(shown)
         self._changes.look(self._before, shown)
         self._was_present = self._was_present or bool(arrays["masks"].any())
@@ -66,7 +66,7 @@ class StepChecks:
         self._before = shown.copy()
 
     def finish(self) -> None:
-        """Check what only the whole play shows."""
+        """Run the checks that need the whole play."""
         self._range.finish()
         if not self._was_present:
             raise broken(
@@ -76,16 +76,16 @@ class StepChecks:
                 "set self.masks[:] = True in reset for the agents that act",
             )
         self._changes.finish()
-        if self._reports and not self.ended:
+        if self._end_key and not self.ended:
             raise broken(
                 self._env,
                 "ends",
-                "an episode that is over must be shown by terminals or truncations, "
-                f"got an info with {self._reports!r} and no end in any step",
-                "set self.terminals, or self.truncations, in the step in which an episode ends",
+                "the end of an episode must be set in terminals or truncations, "
+                f"got an info with {self._end_key!r} and no end in any step",
+                "set self.terminals or self.truncations in the last step of an episode",
             )
 
-    def _check_places(self, shown: Shown) -> None:
+    def _check_same_arrays(self, shown: Shown) -> None:
         for name, array in shown.arrays.items():
             if getattr(self._env, name) is not array:
                 raise broken(
@@ -94,7 +94,7 @@ class StepChecks:
                     f"{name} must stay the same array, got another",
                     f"write in place: self.{name}[:] = ...",
                 )
-        if self._env.emulated:  # returns one row, or dicts of rows
+        if self._env.emulated:  # its return values are one row, or dicts of rows
             return
         for name, value in shown.returned.items():
             if not _is_same_array(value, shown.arrays[name]):
@@ -106,7 +106,7 @@ class StepChecks:
                 )
 
     def _check_absent(self, shown: Shown) -> None:
-        """Compare the rows of agents that were absent before this step, and are absent after it."""
+        """Compare the rows of agents that are absent both before and after this step."""
         if not self._before or shown.is_reset:
             return
         absent = ~self._before["masks"] & ~shown.arrays["masks"]
@@ -117,20 +117,20 @@ class StepChecks:
             raise broken(
                 self._env,
                 "absent",
-                f"the row of an agent that is absent must stay as it is, got another observation in row {row} "
+                f"the row of an absent agent must not change, got another observation in row {row} "
                 f"in step {shown.index}",
-                "write the rows of agents that are present only",
+                "write only the rows of present agents",
             )
 
     def _note_end(self, shown: Shown) -> None:
         if self.first_end is None and shown.ended.any():
             self.first_end = shown.index
         for info in [] if shown.is_reset else shown.infos if isinstance(shown.infos, list) else [shown.infos]:
-            self._reports = self._reports or next((key for key in info if key in EPISODE_KEYS), "")
+            self._end_key = self._end_key or next((key for key in info if key in EPISODE_KEYS), "")
 
 
-class _Pauses:
-    """Checks of the steps after an episode's end, the step in which all agents of a game end."""
+class _AfterEnd:
+    """Checks of the steps after an episode in which all agents of one environment ended."""
 
     def __init__(self, env: Any) -> None:
         games = getattr(env, "num_envs", 1)
@@ -139,8 +139,8 @@ class _Pauses:
         self._over: Rows = np.zeros(self._games, bool)
 
     def look(self, before: dict[str, Array], shown: Shown) -> None:
-        """Check one step, ``before`` which the arrays were those given."""
-        mode = None if self._env.emulated else self._env.autoreset  # of emulated ones the loop around them resets
+        """Check one step, given the arrays ``before`` it."""
+        mode = None if self._env.emulated else self._env.autoreset  # an emulated one is reset by its caller
         if shown.is_reset or "terminals" not in before or mode not in ("next_step", "disabled"):
             return
         ended = (before["terminals"] | before["truncations"]).reshape(self._games, -1).all(axis=1)
@@ -157,19 +157,19 @@ class _Pauses:
                     "autoreset",
                     f"with autoreset {mode!r} {name} must be 0 in the step after the end, "
                     f"got {_first_number(after[name], rows)}",
-                    "leave the rows of a game that is over alone",
+                    "do not write the rows of an environment whose episode is over",
                 )
         if mode == "disabled" and before["observations"][rows].tobytes() != after["observations"][rows].tobytes():
             raise broken(
                 self._env,
                 "autoreset",
-                "with autoreset 'disabled' a game that is over must keep its last observation, got another",
-                "leave its rows alone",
+                "with autoreset 'disabled' the last observation must stay after the end of an episode, got another",
+                "do not write the rows of an environment whose episode is over",
             )
 
 
 class _Range:
-    """The range of the observations of a play, where the space declares that of pixels: 0 to 255."""
+    """Check of the range of observations if the space declares pixels from 0 to 255."""
 
     def __init__(self, env: Any) -> None:
         space: Box = env.single_observation_space
@@ -177,31 +177,31 @@ class _Range:
         is_picture = sum(side >= MIN_PICTURE_PX for side in space.shape) >= 2
         self._is_real = space.dtype is not None and space.dtype.kind == "f"
         declares_pixels = space.low.size > 0 and (space.low == 0).all() and (space.high == 255).all()
-        self._looks = bool(declares_pixels) and (is_picture or self._is_real)
+        self._is_active = bool(declares_pixels) and (is_picture or self._is_real)
         self._highest, self._has_fractions = 0.0, False
 
     def look(self, shown: Shown) -> None:
-        """Note the range of what is shown."""
-        seen = shown.arrays["observations"][shown.arrays["masks"]] if self._looks else np.zeros(0)
+        """Update the range with the observations of one reset or step."""
+        seen = shown.arrays["observations"][shown.arrays["masks"]] if self._is_active else np.zeros(0)
         if seen.size:
             self._highest = max(self._highest, float(seen.max()))
-            self._looks = self._highest <= 1  # or it is settled
+            self._is_active = self._highest <= 1  # otherwise the check has passed
             self._has_fractions = self._has_fractions or (self._is_real and bool((seen % 1).any()))
 
     def finish(self) -> None:
-        """Raise if nothing but a small part of the range was used."""
-        if self._looks and (self._has_fractions or not self._is_real):
+        """Raise if only a small part of the range was used."""
+        if self._is_active and (self._has_fractions or not self._is_real):
             raise broken(
                 self._env,
                 "observations",
                 f"observations must use the range that {self._env.single_observation_space} declares, "
                 f"got none above {self._highest:g}",
-                "they are divided by 255 already: declare Box(0, 1), or leave the pixels as they are",
+                "they are already divided by 255: declare Box(0, 1), or do not divide the pixels",
             )
 
 
 def _is_same_array(value: Any, array: Array) -> bool:
-    """Return whether ``value`` is ``array``, or a view of all of it."""
+    """Return True if ``value`` is ``array`` or a view of the whole array."""
     return (
         isinstance(value, np.ndarray)
         and (value.shape, value.dtype, value.strides) == (array.shape, array.dtype, array.strides)
@@ -213,11 +213,11 @@ def _check_infos(env: Any, infos: Any) -> None:
     if not env.emulated:
         if not isinstance(infos, list) or not all(isinstance(info, dict) for info in infos):
             raise broken(
-                env, "infos", f"infos must be a list of dicts, got {infos!r}", "return [] when there is nothing to say"
+                env, "infos", f"infos must be a list of dicts, got {infos!r}", "return [] if there is nothing to report"
             )
         return
     if not isinstance(infos, dict):
-        raise broken(env, "infos", f"the info must be a dict, got {infos!r}", "return {} when there is nothing to say")
+        raise broken(env, "infos", f"the info must be a dict, got {infos!r}", "return {} if there is nothing to report")
     agents = getattr(env, "possible_agents", ())
     for key, info in infos.items():
         if key in agents and not isinstance(info, dict):
@@ -225,7 +225,7 @@ def _check_infos(env: Any, infos: Any) -> None:
                 env,
                 "infos",
                 f"the info of each agent must be a dict, got {info!r} for {key!r}",
-                "return {} for an agent when there is nothing to say",
+                "return {} for an agent if there is nothing to report",
             )
 
 
@@ -252,13 +252,13 @@ def _check_values(env: Any, arrays: dict[str, Array], involved: Rows) -> None:
         raise broken(
             env,
             "ends",
-            f"an episode has one end, terminal or truncation, got both in row {_first_row(both)}",
-            "what has ended by itself was not cut off: self.truncations[:] = late & ~self.terminals",
+            f"an episode must end with a terminal or a truncation, got both in row {_first_row(both)}",
+            "do not truncate an episode that has terminated: self.truncations[:] = late & ~self.terminals",
         )
 
 
 def check_inside(env: Any, name: str, observations: Array, rows: Rows) -> None:
-    """Raise unless the ``rows`` of ``observations`` lie in the space, and each field in its own."""
+    """Raise unless the ``rows`` of ``observations`` are in the space, and each field is in its own subspace."""
     space: Box = env.single_observation_space
     seen = observations[rows]
     outside = ~((seen >= space.low) & (seen <= space.high))
@@ -290,7 +290,7 @@ def check_inside(env: Any, name: str, observations: Array, rows: Rows) -> None:
 
 
 def _outside_fields(array: Array, bounds: Any, name: str) -> "list[tuple[str, str]]":
-    """Field and value of what lies outside of its bounds."""
+    """Return the name and first value of each field that is out of bounds."""
     if isinstance(bounds, Mapping):
         return [
             found
@@ -305,11 +305,11 @@ def _outside_fields(array: Array, bounds: Any, name: str) -> "list[tuple[str, st
 
 
 def _first_number(array: Array, rows: Rows) -> str:
-    """The first number of ``rows`` that is not 0, and where it is."""
+    """Describe the first nonzero number in ``rows`` and its row."""
     row = _first_row(rows & (array != 0))
     return f"{array[row]} in row {row}"
 
 
 def _first_row(wrong: Rows) -> int:
-    """The first row in which anything is wrong."""
+    """Return the first row with a True value."""
     return int(np.argwhere(wrong)[0][0])

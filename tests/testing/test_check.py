@@ -177,11 +177,11 @@ class WrongSpace(Good):
         (Undefined, r"rewards must be finite, got nan in row 1; look"),
         (Mute, r"Mute: step must return observations, rewards, .* and infos, got None; return exactly these five"),
         (Curt, r"Curt: reset must return observations and infos, got ndarray; return self.observations, \[\]"),
-        (ForgetsTheEnd, r"final_observations must have the last .* got row 1 not written in step 5; before .* begins"),
+        (ForgetsTheEnd, r"final_observations must have the last .* got row 1 not written in step 5; before .* starts"),
         (KeepsHalf, r"final_observations must have the last .* got row 1 not written in step 5"),
         (KeepsAnother, r"final_observations must be in Box.*, got \d.* in row 1"),
         (ReplacesTheEnd, r"final_observations must stay the same array, got another; write in place"),
-        (EndsTwice, r"an episode has one end, terminal or truncation, got both in row 1; what has ended by itself"),
+        (EndsTwice, r"an episode must end with a terminal or a truncation, got both in row 1; do not truncate"),
         (Unseeded, r"the same seed must give the same observations, got others in step 0"),
         (Talks, r"infos must be a list of dicts, got \{\}; return \[\]"),
         (IgnoresBuf, r"observations must be the array given in buf, got another; pass buf on"),
@@ -269,9 +269,9 @@ def test_every_mode_that_an_environment_knows_is_played():
     ("kind", "message"),
     [
         (PaysForResets, "with autoreset 'next_step' rewards must be 0 in the step after the end, got 1.0 in row 0"),
-        (MovesOn, "with autoreset 'disabled' a game that is over must keep its last observation"),
+        (MovesOn, "with autoreset 'disabled' the last observation must stay after the end of an episode"),
         (StaysPresent, "with autoreset 'disabled' masks must be 0 in the step after the end, got True in row 0"),
-        (HasItsOwn, "autoreset must be 'next_step' when asked for, got 'same_step'"),
+        (HasItsOwn, "autoreset must be 'next_step' when passed to the environment, got 'same_step'"),
     ],
 )
 def test_a_mode_that_is_not_kept_is_told(kind, message):
@@ -296,9 +296,9 @@ def test_a_reset_that_takes_any_keyword_takes_a_seed():
 @pytest.mark.parametrize(
     ("env", "options", "error", "message"),
     [
-        ("breakout", {}, APIUsageError, "env must be an environment, or a class .*, got 'breakout'; of a name, pass"),
+        ("breakout", {}, APIUsageError, "env must be an environment, or a class .*, got 'breakout'; for a name, pass"),
         (Modes, {"steps": 0}, APIUsageError, "steps must be at least 1, got 0"),
-        (TakesNoSeed, {}, ContractError, r"reset must take a seed; define reset\(self, seed=None\)"),
+        (TakesNoSeed, {}, ContractError, r"reset must accept a seed; define reset\(self, seed=None\)"),
     ],
 )
 def test_what_cannot_be_checked_is_told(env, options, error, message):

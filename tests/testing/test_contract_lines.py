@@ -287,16 +287,16 @@ BROKEN = [
     (
         "arrays",
         WritesAfterItsRows,
-        "rewards must be written in the 2 rows of the environment only, got another .* after",
+        "rewards must be written only in the 2 rows of the environment, got another .* after",
     ),
     ("arrays", of_gymnasium(ReturnsFour), "step must return observation, reward, .* got 4 values"),
     (
         "observations",
         of_gymnasium(ConstantObservation),
-        "must change while an episode goes on, got the same .* of 50 st",
+        "must change during an episode, got the same .* of 50 st",
     ),
-    ("observations", of_gymnasium(ConstantNumberWithinBounds), "must change while an episode goes on"),
-    ("observations", StepWritesNoObservation, "must change while an episode goes on.*; write the observation in step"),
+    ("observations", of_gymnasium(ConstantNumberWithinBounds), "must change during an episode"),
+    ("observations", StepWritesNoObservation, "must change during an episode.*; write the observation in step"),
     ("observations", of_gymnasium(Infinite), "observations must be finite, got inf in row 0; look for a division"),
     ("observations", of_gymnasium(InfiniteInAField), r"must be finite, got -inf in row 0|got -inf in \['place'\]"),
     ("observations", of_gymnasium(FirstObservationOutside), "observation must have values in Box.*, got .* to 1000.0"),
@@ -324,10 +324,10 @@ BROKEN = [
     ("absent", NeverPresent, "some agent must be present, got masks that are False for all agents in every step"),
     ("infos", InfosAreATuple, r"infos must be a list of dicts, got \(\{\},\); return \[\]"),
     ("seed", of_gymnasium(DrawsFromItsIdentity), "the same seed must give the same observations in every copy"),
-    ("reset", of_gymnasium(KeepsTheClock), "the same observations whatever was played before"),
-    ("copies", of_gymnasium(SharesItsGoal), "same observations beside another copy that plays"),
+    ("reset", of_gymnasium(KeepsTheClock), "the same observations after any earlier episodes"),
+    ("copies", of_gymnasium(SharesItsGoal), "same observations while another copy plays"),
     ("batch", SharedBoard, "same observations with num_envs=2 as with 1"),
-    ("leaks", LeaksAtTheEnd, "an episode must leave nothing behind, got about 1.* bytes more with each"),
+    ("leaks", LeaksAtTheEnd, "episodes must not leak, got about 1.* more bytes with each"),
     ("silence", of_gymnasium(LogsToTheTerminal), "must write nothing to the terminal, got 'new episode'"),
 ]
 
@@ -369,11 +369,11 @@ def test_constant_observations_leave_the_other_lines_kept():
 def test_later_first_end_is_reported_with_its_step():
     results = {result.line: result for result in examine(of_gymnasium(Walk), steps=5)}
     assert results["ends"].state == "unknown"
-    assert results["ends"].message == "no episode ended: take more steps, at least 10"
+    assert results["ends"].message == "no episode ended: use more steps, at least 10"
 
 
 def test_continuing_task_needs_no_end():
     check_env(EndlessNative, steps=STEPS, continuing=True)
     results = {result.line: result for result in examine(EndlessNative, steps=STEPS, continuing=True)}
     assert {result.state for result in results.values()} == {"kept", "unknown"}
-    assert results["ends"].message == "no episode ended: take more steps"
+    assert results["ends"].message == "no episode ended: use more steps"

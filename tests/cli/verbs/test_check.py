@@ -30,17 +30,17 @@ def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "squared", "--steps", "2"]) == 0
     text = capsys.readouterr().out
-    assert "-  5  An episode has one end" in text
-    assert "(no episode ended: take more" in text
+    assert "-  5  An episode ends with" in text
+    assert "(no episode ended: use more" in text
     assert "at least " in text
 
 
 def test_an_environment_without_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(registry, "env_creator", lambda *names: ScriptedPufferEnv)
     assert main(["check", "mine", "--steps", "5"]) == 1
-    assert "✗  5  An episode has one end" in capsys.readouterr().out
+    assert "✗  5  An episode ends with" in capsys.readouterr().out
     assert main(["check", "mine", "--steps", "5", "--continuing"]) == 0
-    assert "-  5  An episode has one end" in capsys.readouterr().out
+    assert "-  5  An episode ends with" in capsys.readouterr().out
 
 
 def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
