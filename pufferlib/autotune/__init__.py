@@ -1,7 +1,6 @@
-"""``autotune``: which way to run an environment is fastest on this machine.
+"""Search for the fastest vectorization of an environment on this machine.
 
-``measure``: the cost of one way to run an environment. ``search``: the ways there are, and the answer. ``cache``: keeps
-it.
+``search`` lists and ranks the configurations, ``measure`` measures them, and ``cache`` stores the results.
 """
 
 from pufferlib.autotune.measure import EnvProfile

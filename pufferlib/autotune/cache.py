@@ -1,4 +1,4 @@
-"""Results of ``autotune``, kept per machine and environment: JSON files that only the user can read."""
+"""Cache for results of ``autotune``, with a JSON file per machine and environment."""
 
 import functools
 import hashlib
@@ -21,15 +21,15 @@ from pufferlib.machine.cpus import usable_cpus
 
 __all__ = ["SIZES", "TuningCache", "cache_key", "newest_rows"]
 
-SIZES = ("num_envs", "num_threads")  # keywords of environments that batch by themselves
+SIZES = ("num_envs", "num_threads")  # keyword arguments of environments that batch themselves
 PACKAGES = (pufferlib, np, gymnasium)
 
 
 class TuningCache:
-    """The file of one key.
+    """Cache file of one key.
 
     Args:
-        key: From ``cache_key``; None keeps nothing.
+        key: Key from ``cache_key``. None disables the cache.
     """
 
     def __init__(self, key: dict[str, Any] | None) -> None:
@@ -38,12 +38,12 @@ class TuningCache:
         self._path = cache_folder("autotune") / f"{name}.json"
 
     def read(self) -> list[dict[str, Any]]:
-        """Read the entry of this key; empty if there is none, or if the file is damaged."""
+        """Return the cached configurations, or an empty list if there are none or the file is damaged."""
         key, rows = _read(self._path) if self._key is not None else (None, [])
         return rows if key == self._key else []
 
     def write(self, configs: list[dict[str, Any]]) -> None:
-        """Keep ``configs``, all at once or not at all; a folder that cannot be written to is no error."""
+        """Store ``configs`` atomically. If the folder is not writable, do nothing."""
         if self._key is None:
             return
         with suppress(OSError):
@@ -59,7 +59,7 @@ class TuningCache:
 
 
 def newest_rows(creator: Any, kwargs: Any) -> list[dict[str, Any]]:
-    """Read the newest entry of an environment, measured within whatever limits and with whatever ``SIZES``."""
+    """Return the newest cached configurations of an environment, for any limits and any values of ``SIZES``."""
     key = _without_sizes(cache_key(creator, None, kwargs, ()))
     files = sorted(cache_folder("autotune").glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
     entries = (_read(file) for file in files if key is not None)
@@ -67,7 +67,7 @@ def newest_rows(creator: Any, kwargs: Any) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """Key and rows of a file; None and no rows if it is missing or damaged."""
+    """Return the key and the rows of a file, or ``(None, [])`` if it is missing or damaged."""
     try:
         content = json.loads(path.read_text())
         return content["key"], content["configs"]
@@ -76,18 +76,18 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
 
 
 def _without_sizes(key: dict[str, Any] | None) -> Any:
-    """``key`` without its limits, and without the keywords of the environment that the answer itself chooses."""
+    """Return ``key`` without limits and ``SIZES``, which are part of the result."""
     if key is None:
         return None
     try:
         function, args, keywords = key["env"]
         return [key["machine"], function, args, [pair for pair in keywords if pair[0] not in map(repr, SIZES)]]
-    except (LookupError, TypeError, ValueError):  # of another version
+    except (LookupError, TypeError, ValueError):  # written by another version
         return None
 
 
 def cache_key(creator: Any, args: Any, kwargs: Any, limits: tuple[float, ...]) -> dict[str, Any] | None:
-    """All that the results depend on; None if the environment has no name to know it by."""
+    """Return everything that the results depend on, or None if the environment has no stable name."""
     env = _identity(functools.partial(creator, *(args or ()), **(kwargs or {})))
     if env is None:
         return None
@@ -97,7 +97,7 @@ def cache_key(creator: Any, args: Any, kwargs: Any, limits: tuple[float, ...]) -
 
 
 def _identity(value: Any) -> Any:
-    """A JSON value that stands for ``value`` in another process too; None if there is none."""
+    """Return a JSON value that identifies ``value`` across processes, or None if there is none."""
     if isinstance(value, functools.partial):
         return _identity([value.func, list(value.args), value.keywords])
     if isinstance(value, Mapping):
@@ -106,13 +106,13 @@ def _identity(value: Any) -> Any:
         parts = [_identity(part) for part in value]
         return None if None in parts else parts
     if hasattr(value, "__qualname__"):
-        return _named(value)
+        return _name_and_source(value)
     text = repr(value)
     return None if " at 0x" in text else text
 
 
-def _named(value: Any) -> str | None:
-    """A function or class by its name and by the file that defines it, as that is now."""
+def _name_and_source(value: Any) -> str | None:
+    """Identify a function or class by its name and by the current version of its source file."""
     source = getattr(sys.modules.get(value.__module__), "__file__", None)
     if "<" in value.__qualname__ or source is None:
         return None

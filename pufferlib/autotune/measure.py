@@ -1,4 +1,4 @@
-"""Measurements of vector environments: one alone, and many configurations in turns."""
+"""Measurement of a single environment, and of many configurations in turns."""
 
 import ctypes
 import gc
@@ -23,17 +23,16 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class EnvProfile:
-    """Profile of one environment, alone on one core.
+    """Profile of a single environment on one core.
 
     Attributes:
-        steps_per_second: Steps of the environment, with all its agents.
-        variation: Standard deviation of the time of a step, as a share of its mean.
-        reset_share: Share of the time that goes into starting episodes; 0 for a native
-            environment, which starts them within its steps.
-        ram_bytes: Memory that a second environment took.
-        observation_bytes: Of all agents together.
-        num_agents: Agents of one environment.
-        is_native: Whether it is a ``PufferEnv`` itself, not an emulated environment.
+        steps_per_second: Steps of the environment (with all its agents) per second.
+        variation: Standard deviation of the step time, as a share of its mean.
+        reset_share: Share of the time spent in resets. It is 0 for a native environment, which resets within its steps.
+        ram_bytes: Memory used by a second environment.
+        observation_bytes: Size of the observations of all agents.
+        num_agents: Number of agents in one environment.
+        is_native: True for a ``PufferEnv``, False for an emulated environment.
     """
 
     steps_per_second: float
@@ -46,15 +45,15 @@ class EnvProfile:
 
 
 class Trial:
-    """One configuration.
+    """Measurement of one configuration.
 
     Args:
-        make: Makes its vector environment.
-        num_envs: Environments that this takes.
+        make: Function that makes the vector environment.
+        num_envs: Number of environments.
 
     Attributes:
-        rates: Agent-steps per second, of every round.
-        skipped: Why it is not measured; "" if it is.
+        rates: Agent-steps per second in every round.
+        skipped: Why the configuration is not measured, or "" if it is.
     """
 
     def __init__(self, make: Callable[[], Any], num_envs: int) -> None:
@@ -66,7 +65,7 @@ class Trial:
         self._actions: _Actions | None = None
 
     def start(self, stack: ExitStack) -> None:
-        """Make the environments; ``stack`` closes them."""
+        """Make the environments. ``stack`` closes them."""
         try:
             self._vecenv = self._make()
             stack.callback(self._vecenv.close)
@@ -76,7 +75,7 @@ class Trial:
             self._skip(error)
 
     def measure(self, seconds: float, pause_s: float) -> None:
-        """Add a rate over about ``seconds``, with ``pause_s`` between two batches."""
+        """Measure for about ``seconds``, with a pause of ``pause_s`` between two batches, and add the rate."""
         try:
             self.rates.append(self._rate(seconds, pause_s))
         except PufferError as error:
@@ -89,7 +88,7 @@ class Trial:
         vecenv, actions = self._vecenv, self._actions
         assert actions is not None
         laps = math.ceil(vecenv.num_agents / vecenv.agents_per_batch)
-        warm_up = laps  # what was finished before the measurement must not count
+        warm_up = laps  # do not count batches that finished before the measurement
         start, count = time.perf_counter(), 0
         while True:
             observations, *_ = vecenv.recv()
@@ -107,42 +106,42 @@ class Trial:
 def run_trials(
     trials: Sequence[Trial], seconds: float, pause_s: float, env_bytes: int, max_bytes: int, progress: Progress
 ) -> None:
-    """Measure all trials, in turns, so that a disturbance of the machine touches all of them.
+    """Measure all trials in turns, so that other load on the machine affects all of them.
 
     Args:
-        trials: What to measure.
-        seconds: Of each trial, over all rounds.
-        pause_s: Seconds between two batches, in which a policy would think.
-        env_bytes: Memory that one environment takes.
-        max_bytes: Memory that the environments may take which exist at one time.
-        progress: Called before each measurement with the share of them that is done.
+        trials: Trials to measure.
+        seconds: Duration of each trial over all rounds.
+        pause_s: Seconds between two batches, in place of the forward pass of a policy.
+        env_bytes: Memory of one environment.
+        max_bytes: Maximum memory of all environments that exist at the same time.
+        progress: Function that is called before each measurement with the completed share and a text.
     """
 
-    def tell(text: str) -> None:
+    def report_progress(text: str) -> None:
         done = sum(ROUNDS if trial.skipped else len(trial.rates) for trial in trials)
         progress(done / (ROUNDS * len(trials)), text)
 
     for trial in trials:
         if trial.num_envs * env_bytes > max_bytes:
             needed, limit = trial.num_envs * env_bytes / GIB, max_bytes / GIB
-            trial.skipped = f"its environments need {needed:.3g} GiB of memory, max_env_ram_gb is {limit:.3g}"
+            trial.skipped = f"the environments need {needed:.3g} GiB of memory, max_env_ram_gb is {limit:.3g}"
     waiting = [trial for trial in trials if not trial.skipped]
     while waiting:
-        together = _fitting(waiting, max_bytes // env_bytes)
+        together = _first_that_fit(waiting, max_bytes // env_bytes)
         with ExitStack() as stack:
             for trial in together:
-                tell(f"starting {trial.num_envs} environments")
+                report_progress(f"starting {trial.num_envs} environments")
                 trial.start(stack)
             for number in range(ROUNDS):
                 for trial in together:
                     if not trial.skipped:
-                        tell(f"round {number + 1} of {ROUNDS}")
+                        report_progress(f"round {number + 1} of {ROUNDS}")
                         trial.measure(seconds / ROUNDS, pause_s)
         waiting = waiting[len(together) :]
 
 
-def _fitting(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
-    """The first trials that together take up to ``max_envs`` environments."""
+def _first_that_fit(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
+    """Return the first trials with at most ``max_envs`` environments in total."""
     together: list[Trial] = []
     for trial in trials:
         max_envs -= trial.num_envs
@@ -153,7 +152,7 @@ def _fitting(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
 
 
 def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
-    """Measure the environment that ``make_one`` makes, on the backend Serial."""
+    """Measure one environment. ``make_one`` makes it, with the backend Serial."""
     with make_one() as vecenv:
         observations, _ = vecenv.reset()
         actions, driver = _Actions(vecenv), vecenv.driver_env
@@ -162,7 +161,7 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
         while time.perf_counter() < end or not steps:
             chosen = actions.after(observations)
             start = time.perf_counter()
-            is_reset = driver.done  # then this step only starts the next episode
+            is_reset = driver.done  # in this case the step only starts the next episode
             observations, *_ = vecenv.step(chosen)
             elapsed = time.perf_counter() - start
             if is_reset:
@@ -171,7 +170,7 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
                 steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
         _trim_memory()
         before = _own_bytes()
-        with make_one() as second:  # the first one brought its packages too
+        with make_one() as second:  # the first one also imported its packages
             second.reset()
             ram_bytes = _own_bytes() - before
         observation_bytes = vecenv.observations.nbytes
@@ -188,30 +187,30 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
 
 
 class _Actions:
-    """Random legal actions of a batch. Without masks they are drawn beforehand, so that drawing takes no time."""
+    """Random legal actions of a batch. Without action masks they are drawn in advance and take no time."""
 
     def __init__(self, vecenv: Any) -> None:
         self._legal = LegalActions(vecenv, vecenv.agents_per_batch, seed=0)
         self._drawn = itertools.cycle([] if self._legal.has_masks else [self._legal.sample(None) for _ in range(8)])
 
     def after(self, observations: Any) -> Any:
-        """Return the actions that follow ``observations``."""
+        """Return actions for ``observations``."""
         return self._legal.sample(observations) if self._legal.has_masks else next(self._drawn)
 
 
 def _trim_memory() -> None:
-    """Free what nobody uses; an environment that took it again would seem to need none."""
+    """Return free memory to the system. Otherwise an environment that reuses it would seem to need none."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # exists only in glibc
     if trim:
         trim(0)
 
 
 def _own_bytes() -> int:
-    """Memory of this process that no file is behind; 0 where the system does not tell.
+    """Return the anonymous memory of this process in bytes, or 0 if the system does not report it.
 
-    Not what it shares with nobody: that also changes when the system drops pages of a file, and when a process ends
-    that was forked from this one.
+    Private memory would be less exact. It also changes when the system drops pages of a file, and when a process that
+    was forked from this one exits.
     """
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""``autotune``: find out how an environment runs fastest on this machine."""
+"""Function ``autotune``, which finds the fastest vectorization of an environment on this machine."""
 
 import inspect
 import statistics
@@ -19,21 +19,21 @@ __all__ = ["TunedConfig", "autotune", "candidates", "tuned"]
 
 WHERE = "vector.autotune"
 GIB = 1 << 30
-HALVINGS = 4  # numbers of workers or threads: all cores, half of them, a quarter, an eighth
+HALVINGS = 4  # number of worker or thread counts: all cores, a half, a quarter, an eighth
 
 Kwargs = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TunedConfig:
-    """One way to run the environment: ``vector.make(env_creator, **config.kwargs)``.
+    """Measured configuration, used with ``vector.make(env_creator, **config.kwargs)``.
 
     Attributes:
-        kwargs: For ``vector.make``; the ``env_args`` and ``env_kwargs`` of ``autotune`` are among them.
-        steps_per_second: Agent-steps, the median of the rounds; 0 if it was skipped.
+        kwargs: Keyword arguments for ``vector.make``, including the ``env_args`` and ``env_kwargs`` of ``autotune``.
+        steps_per_second: Median agent-steps per second over the rounds, or 0 if the configuration was skipped.
         spread: Difference between the best and the worst round, as a share of the median.
-        skipped: Why it was not measured; "" if it was.
-        profile: What one environment is like.
+        skipped: Why the configuration was not measured, or "" if it was.
+        profile: Profile of a single environment.
     """
 
     kwargs: Kwargs
@@ -57,68 +57,69 @@ def autotune(
     refresh: bool = False,
     progress: Progress | None = None,
 ) -> list[TunedConfig]:
-    """Measure the valid ways to run an environment on this machine, and rank them.
+    """Measure all valid configurations of ``vector.make`` for an environment on this machine, and rank them.
 
-    First one environment is measured alone. Then Serial, Multiprocessing (all workers; contiguous
-    blocks; first finished; several numbers of workers), and the native backend if the environment
-    has it, take turns. The result is kept in ``pufferlib/autotune`` of the user's cache folder, per
-    machine, environment and arguments, unless the creator is a lambda or a local function: those
-    have no name to know them by.
+    First a single environment is measured. Then these backends are measured in turns: Serial, Multiprocessing (all
+    workers, contiguous blocks, or first finished, each with several numbers of workers), and the native backend if the
+    environment has one. Results are cached in ``pufferlib/autotune`` in the user's cache folder, by machine,
+    environment and arguments. They are not cached if the creator is a lambda or a local function, because these have no
+    stable name.
 
     Args:
-        env_creator: As for ``vector.make``; one for all environments.
-        batch_size: Environments in one batch: what the policy is given at once.
-        max_envs: Environments to run at the most.
-        model_forward_s: Seconds that the policy takes per batch.
-        max_env_ram_gb: Memory, in GiB, that environments may take together.
-        max_batch_vram_gb: Memory, in GiB, that the observations of one batch may take.
-        time_per_test: Seconds to measure the environment alone, and each configuration.
-        env_args: As for ``vector.make``, the same for all environments.
-        env_kwargs: As for ``vector.make``, the same for all environments.
-        refresh: Measure again even if there are earlier results.
-        progress: Called now and then with the share that is done, 0 to 1, and what comes next.
+        env_creator: Class or function that makes an environment, as for ``vector.make``. A list is not accepted.
+        batch_size: Number of environments in one batch for the policy.
+        max_envs: Maximum number of environments.
+        model_forward_s: Seconds that the policy needs per batch.
+        max_env_ram_gb: Maximum memory of all environments, in GiB.
+        max_batch_vram_gb: Maximum memory of the observations of one batch, in GiB.
+        time_per_test: Seconds for the single environment and for each configuration.
+        env_args: Positional arguments of the environments, the same for all.
+        env_kwargs: Keyword arguments of the environments, the same for all.
+        refresh: True to measure again even if there are cached results.
+        progress: Function that is called with the completed share, 0 to 1, and a description of the next step.
 
     Returns:
-        The configurations, the fastest first, those that were skipped last.
+        Configurations from fastest to slowest, followed by those that were skipped.
 
     Raises:
-        APIUsageError: An argument is wrong, or the environment breaks the contract.
+        APIUsageError: An argument is invalid, or the environment breaks the contract.
     """
     _check(env_creator, batch_size, max_envs, model_forward_s, time_per_test)
     limits = (batch_size, max_envs, model_forward_s, max_env_ram_gb, max_batch_vram_gb, time_per_test)
     cache = TuningCache(cache_key(env_creator, env_args, env_kwargs, limits))
-    complete = partial(_complete, env_args, env_kwargs)
-    configs = [] if refresh else _restored(cache.read())
+    with_common_arguments = partial(_with_common_arguments, env_args, env_kwargs)
+    configs = [] if refresh else _parse_rows(cache.read())
     if not configs:
-        tell = progress or (lambda share, text: None)
-        tell(0.0, "one environment alone")
-        profile = profile_env(partial(make, env_creator, **complete({"backend": "Serial"})), time_per_test)
+        report_progress = progress or (lambda share, text: None)
+        report_progress(0.0, "one environment alone")
+        profile = profile_env(partial(make, env_creator, **with_common_arguments({"backend": "Serial"})), time_per_test)
         _check_batch(profile, batch_size, max_batch_vram_gb)
         games, has_threads = _native_options(env_creator, env_kwargs) if profile.is_native else (0, False)
         to_try = candidates(batch_size, max_envs, usable_cpus(), games, has_threads)
         trials = [
-            Trial(partial(make, env_creator, **complete(candidate)), _num_envs(candidate, games))
+            Trial(partial(make, env_creator, **with_common_arguments(candidate)), _num_envs(candidate, games))
             for candidate in to_try
         ]
         ram_bytes = max(1, profile.ram_bytes), int(max_env_ram_gb * GIB)
-        run_trials(trials, time_per_test, model_forward_s, *ram_bytes, tell)
+        run_trials(trials, time_per_test, model_forward_s, *ram_bytes, report_progress)
         configs = [_config(candidate, trial, profile) for candidate, trial in zip(to_try, trials, strict=True)]
         configs.sort(key=lambda config: -config.steps_per_second)
         cache.write([asdict(config) for config in configs])
-    return [replace(config, kwargs=complete(config.kwargs)) for config in configs]
+    return [replace(config, kwargs=with_common_arguments(config.kwargs)) for config in configs]
 
 
 def tuned(env_creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None = None) -> TunedConfig | None:
-    """Return the fastest way to run an environment that ``autotune`` found on this machine, the last time it measured.
+    """Return the fastest configuration from the most recent ``autotune`` of an environment on this machine.
 
     Args:
-        env_creator: As for ``autotune``.
-        env_kwargs: As for ``autotune``, but for ``num_envs`` and ``num_threads``, which its answers choose.
+        env_creator: Class or function that makes an environment, as for ``autotune``.
+        env_kwargs: Keyword arguments, as for ``autotune``. ``num_envs`` and ``num_threads`` are ignored, because they
+            are part of the result.
 
     Returns:
-        The configuration, without ``env_kwargs``; None if there is none for the environment as it is now.
+        Configuration without ``env_kwargs``, or None if there is no result for the current version of the environment.
     """
-    configs = _restored(newest_rows(env_creator, env_kwargs))
+    configs = _parse_rows(newest_rows(env_creator, env_kwargs))
     return next((config for config in configs if not config.skipped), None)
 
 
@@ -154,7 +155,7 @@ def _check_batch(profile: EnvProfile, batch_size: int, max_gib: float) -> None:
 
 
 def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None) -> tuple[int, bool]:
-    """Number of games in a native environment by default, 0 if that is fixed; and True if it takes threads."""
+    """Return the default ``num_envs`` of a native environment (0 if fixed), and whether it has ``num_threads``."""
     try:
         parameters = inspect.signature(creator).parameters
     except (TypeError, ValueError):
@@ -167,15 +168,17 @@ def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] |
 
 
 def _num_envs(candidate: Kwargs, games: int) -> int:
-    """Environments of a configuration, also where one native environment stands for many."""
+    """Return the number of environments of a configuration. For the native backend they are in a single object."""
     inside: int = (
         candidate["env_kwargs"]["num_envs"] // games if candidate["backend"] == "native" else candidate["num_envs"]
     )
     return inside
 
 
-def _complete(env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, candidate: Kwargs) -> Kwargs:
-    """``candidate`` with what all environments are to be given."""
+def _with_common_arguments(
+    env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, candidate: Kwargs
+) -> Kwargs:
+    """Return ``candidate`` with the arguments that are the same for all environments."""
     own = {**(env_kwargs or {}), **candidate.get("env_kwargs", {})}
     given = {"env_args": list(env_args or ()), "env_kwargs": own}
     return {**candidate, **{name: value for name, value in given.items() if value}}
@@ -188,7 +191,7 @@ def _config(candidate: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig
     return TunedConfig(candidate, median, (max(trial.rates) - min(trial.rates)) / median, "", profile)
 
 
-def _restored(rows: list[dict[str, Any]]) -> list[TunedConfig]:
+def _parse_rows(rows: list[dict[str, Any]]) -> list[TunedConfig]:
     """Earlier results; none if they are not what this version would write."""
     try:
         return [TunedConfig(**{**row, "profile": EnvProfile(**row["profile"])}) for row in rows]
@@ -197,14 +200,14 @@ def _restored(rows: list[dict[str, Any]]) -> list[TunedConfig]:
 
 
 def candidates(batch_size: int, max_envs: int, cpus: int, games: int = 0, has_threads: bool = False) -> list[Kwargs]:
-    """Keywords for ``vector.make``, each valid on ``cpus`` cores, none twice.
+    """Return the keyword arguments for ``vector.make`` to try on ``cpus`` cores, without duplicates.
 
     Args:
-        batch_size: Environments in one batch.
-        max_envs: Environments to run at the most; at least ``batch_size``.
-        cpus: Usable cores.
-        games: Games of one environment, if it is a native one that takes ``num_envs``; else 0.
-        has_threads: Whether it takes ``num_threads`` too.
+        batch_size: Number of environments in one batch.
+        max_envs: Maximum number of environments, at least ``batch_size``.
+        cpus: Number of usable cores.
+        games: Default ``num_envs`` of a native environment, or 0 if it has no such parameter.
+        has_threads: True if the environment has a parameter ``num_threads``.
     """
     counts = sorted({max(1, cpus >> shift) for shift in range(HALVINGS)}, reverse=True)
     found = list(_native(batch_size * games, counts if has_threads else [1])) if games else []
@@ -223,12 +226,12 @@ def _native(games: int, counts: list[int]) -> Iterator[Kwargs]:
 
 
 def _all_workers(batch_size: int, workers: int) -> Kwargs:
-    """One batch of all environments, with the most workers up to ``workers`` that can share it."""
+    """Yield a batch of all environments, with the largest number of workers that divides it, up to ``workers``."""
     return _workers(batch_size, max(w for w in range(1, workers + 1) if batch_size % w == 0), batch_size, True)
 
 
 def _contiguous(batch_size: int, max_envs: int, workers: int) -> Iterator[Kwargs]:
-    """The fewest and the most batches of whole workers, one after the other."""
+    """Yield the smallest and the largest number of batches of contiguous workers."""
     counts = [
         batches
         for batches in range(2, max_envs // batch_size + 1)
@@ -239,7 +242,7 @@ def _contiguous(batch_size: int, max_envs: int, workers: int) -> Iterator[Kwargs
 
 
 def _first_finished(batch_size: int, max_envs: int, workers: int) -> Iterator[Kwargs]:
-    """As many environments per worker as make up to two batches, and up to ``max_envs``."""
+    """Yield the most environments per worker for up to two batches in total, and for up to ``max_envs``."""
     for limit in sorted({min(2 * batch_size, max_envs), max_envs}):
         each = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size < n * workers <= limit]
         if each:

@@ -1,7 +1,7 @@
-"""Episodes that can be stepped again.
+"""Recording and replay of episodes.
 
-``bundle``: the file. It is written by ``failures``, for every ``WorkerError``, and by ``recorder``, on request.
-``pufferlib.replay`` steps it again.
+A ``Bundle`` is a file with everything that is needed to repeat the steps of one environment. ``failures`` writes one
+for every ``WorkerError``, and ``Recorder`` writes them on request. ``pufferlib.replay`` repeats the steps.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Bundle: one file with everything that an environment needs to be stepped again to the same end."""
+"""Bundle files, which contain everything that is needed to repeat the steps of one environment."""
 
 import functools
 import json
@@ -30,17 +30,17 @@ __all__ = ["Bundle", "cause", "digest", "free_path", "versions"]
 
 DIGESTED = ("observations", "rewards", "terminals", "truncations")
 FORMAT = 1
-LARGEST = 64 << 20  # bytes of a creator and its arguments; one that holds a data set is to be named instead
+LARGEST = 64 << 20  # maximum bytes of a creator and its arguments; larger ones are not stored
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide how an environment plays."""
+    """Return the versions that affect the behavior of an environment."""
     packages = {package.__name__: package.__version__ for package in (pufferlib, np, gymnasium)}
     return {"python": platform.python_version(), **packages}
 
 
 def _own_path() -> tuple[str, ...]:
-    """Folders on the path of this process that are none of Python's own or of installed packages."""
+    """Return the folders in ``sys.path`` outside of the Python installation and its packages."""
     folders = (os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
     inside = tuple(os.path.abspath(each) for each in (sys.prefix, sys.base_prefix))
     return tuple(dict.fromkeys(folder for folder in folders if not folder.startswith(inside)))
@@ -51,20 +51,21 @@ class Bundle:
     """Recording of one environment since its last reset with a seed.
 
     Attributes:
-        env: The environment and its arguments, in words.
-        index: Of the environment in its batch.
-        seed: That it was reset with.
-        autoreset: What followed its episodes; None where it failed before that was known.
-        actions: ``(steps, num_agents, *action_shape)``, from the first step on; the last step's if it is not complete.
-        is_complete: True if ``actions`` has all steps since the reset.
-        phase: "build", "reset" or "step": what came last.
-        error: Exception that ended it, in one line; "" if it was none.
-        resets: Numbers of steps before which it was reset without a seed.
-        ends: Numbers of the steps in which episodes ended, from 1.
-        digest: Of the rows after the last step; None where they were not known.
-        pickled: Creator and arguments; empty if they cannot be pickled.
-        versions: Of the packages that recorded it.
-        path: Folders with the user's modules: those on the path of the process that recorded it.
+        env: Description of the environment and its arguments.
+        index: Index of the environment in its batch.
+        seed: Seed of the reset.
+        autoreset: Autoreset mode, or None if the environment failed before it was known.
+        actions: Actions of all steps, shape ``(steps, num_agents, *action_shape)``, or only of the last step if
+            ``is_complete`` is False.
+        is_complete: True if ``actions`` contains all steps since the reset.
+        phase: Last phase: "build", "reset" or "step".
+        error: Exception that was raised, in one line, or "".
+        resets: Numbers of steps before which the environment was reset without a seed.
+        ends: Numbers of the steps in which episodes ended, starting at 1.
+        digest: Digest of the rows after the last step, or None if they are not known.
+        pickled: Pickled creator and arguments, empty if they cannot be pickled.
+        versions: Versions of the packages during the recording.
+        path: Folders with the user's modules, from ``sys.path`` of the recording process.
     """
 
     env: str
@@ -84,17 +85,17 @@ class Bundle:
 
     @classmethod
     def of(cls, spec: EnvSpec, actions: Array, **others: Any) -> Self:
-        """The bundle of an environment that was made from ``spec``, whose seed it was reset with."""
-        env = _described(functools.partial(spec.creator, *spec.args, **spec.kwargs))
+        """Return the bundle of an environment that was made from ``spec`` and reset with ``spec.seed``."""
+        env = _describe(functools.partial(spec.creator, *spec.args, **spec.kwargs))
         pickled = b""
-        with suppress(Exception):  # of a creator that holds a lock, a socket: the rest of the bundle is worth having
+        with suppress(Exception):  # such as a creator with a lock or a socket; the rest of the bundle is still useful
             pickled = pickle_by_value((spec.creator, tuple(spec.args), dict(spec.kwargs)))
         if len(pickled) > LARGEST:
             pickled = b""
         return cls(env=env, index=spec.index, seed=spec.seed, actions=actions, pickled=pickled, **others)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, all at once or not at all: a zip of arrays, which ``numpy.load`` reads."""
+        """Write the file atomically. It is a zip of arrays that ``numpy.load`` can read."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         facts = {name: value for name, value in vars(self).items() if name not in ("actions", "pickled")}
@@ -114,10 +115,10 @@ class Bundle:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file. Nothing in it is run before ``creator`` is asked for.
+        """Read a file. Code in it only runs when ``creator`` is called.
 
         Raises:
-            APIUsageError: It is no bundle.
+            APIUsageError: The file is not a bundle of this version of pufferlib.
         """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -131,18 +132,20 @@ class Bundle:
         except (ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
             raise APIUsageError(
                 f"Bundle.load: {path} must be a bundle of this version of pufferlib, got another file; "
-                "take one that a WorkerError names, or that vector.make(record=...) left"
+                "use a file named by a WorkerError, or written by vector.make(record=...)"
             ) from None
 
     def creator(self) -> Callable[..., Any]:
-        """Restore what makes the environment, with its arguments. This runs code of the file: trust its author.
+        """Return the creator of the environment, with its arguments. Only use this on files from a trusted source.
+
+        Unpickling runs code from the file.
 
         Raises:
-            APIUsageError: It was not pickled, or its modules cannot be imported here.
+            APIUsageError: The creator was not pickled, or its modules cannot be imported here.
         """
         if not self.pickled:
             raise APIUsageError(
-                f"Bundle.creator: {self.env} must be something that can be pickled, and was not; "
+                f"Bundle.creator: {self.env} could not be pickled, so the bundle does not contain it; "
                 "name the environment: puffer replay BUNDLE --env NAME"
             )
         sys.path += [folder for folder in self.path if folder not in sys.path and os.path.isdir(folder)]
@@ -150,19 +153,19 @@ class Bundle:
             creator, args, kwargs = pickle.loads(self.pickled)
         except Exception as error:
             raise APIUsageError(
-                f"Bundle.creator: {self.env} must be importable, got {type(error).__name__}: {error}; run where its "
-                "modules are, or name it: puffer replay BUNDLE --env NAME"
+                f"Bundle.creator: {self.env} must be importable, got {type(error).__name__}: {error}; run in the "
+                "folder with its modules, or name the environment: puffer replay BUNDLE --env NAME"
             ) from error
         return functools.partial(creator, *args, **kwargs)
 
     def differences(self) -> list[str]:
-        """Tell which versions are other ones here."""
+        """Describe the versions that differ from this process."""
         here = versions()
         return [f"{name} {old}, here {here[name]}" for name, old in self.versions.items() if here.get(name) != old]
 
 
 def free_path(folder: Path, name: str) -> Path:
-    """Path of a file of this name that does not exist, with a number if it must be: ``name-2.npz``."""
+    """Return the path of a new file with this name. If it exists, a number is added: ``name-2.npz``."""
     path, count = folder / f"{name}.npz", 1
     while path.exists():
         count += 1
@@ -171,7 +174,7 @@ def free_path(folder: Path, name: str) -> Path:
 
 
 def digest(arrays: Mapping[str, Array], rows: slice) -> int:
-    """Digest of ``rows`` of what a step shows, 32 bits."""
+    """Return a 32-bit digest of ``rows`` of the outcome of a step."""
     found = 0
     for name in DIGESTED:
         found = zlib.crc32(np.ascontiguousarray(arrays[name][rows]).reshape(-1).view(np.uint8).data, found)
@@ -179,7 +182,7 @@ def digest(arrays: Mapping[str, Array], rows: slice) -> int:
 
 
 def cause(error: BaseException) -> str:
-    """Reduce an error to one line that says why, the same in a worker and without one."""
+    """Reduce an error to one line with its cause, which is equal with and without a worker."""
     if not isinstance(error, pufferlib.WorkerError):
         return traceback.format_exception_only(error)[0].strip().partition("\n")[0]
     text = str(error).partition("\n")[0].partition(": ")[2]
@@ -187,15 +190,15 @@ def cause(error: BaseException) -> str:
     return re.split(r", in (?:build|reset|step|close) of |, got more in ", text)[0]
 
 
-def _described(value: Any) -> str:
-    """A creator with its arguments as a person would write it."""
+def _describe(value: Any) -> str:
+    """Return a creator and its arguments in Python notation."""
     if isinstance(value, functools.partial):
-        return f"{_described(value.func)}({', '.join(_arguments(value.args, value.keywords))})"
+        return f"{_describe(value.func)}({', '.join(_arguments(value.args, value.keywords))})"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
 
 
 def _arguments(args: Iterable[Any], keywords: Mapping[str, Any]) -> Iterable[str]:
-    yield from map(_described, args)
-    yield from (f"{name}={_described(value)}" for name, value in keywords.items())
+    yield from map(_describe, args)
+    yield from (f"{name}={_describe(value)}" for name, value in keywords.items())

@@ -1,4 +1,4 @@
-"""Bundles that errors of workers leave."""
+"""Bundles for errors in workers."""
 
 import os
 import time
@@ -18,9 +18,9 @@ from pufferlib.vector.specs import Autoreset
 
 __all__ = ["leave_bundles"]
 
-FOLDER = "PUFFER_REPLAYS"  # environment variable: where bundles are left; "" for nowhere
+FOLDER = "PUFFER_REPLAYS"  # environment variable with the folder for bundles; "" disables them
 ActionsOf = Callable[[int], Array | None]
-KEPT = 100  # files in that folder; the oldest go first
+KEPT = 100  # maximum number of files in the folder; the oldest are deleted
 
 
 def leave_bundles(
@@ -29,10 +29,11 @@ def leave_bundles(
     autoreset: Autoreset | None,
     actions_of: ActionsOf = lambda env: None,
 ) -> None:
-    """Write a bundle for each environment that may have caused ``error``, and name them in it.
+    """Write a bundle for each environment that may have caused ``error``, and add their paths to the error.
 
     ``actions_of`` returns all actions of an environment since its last reset with a seed, or None if they are not
-    known: its last ones are kept then. A disk that is full must not hide the error itself, so nothing is raised.
+    known. The bundle then contains only the last actions. Nothing is raised, because a full disk must not hide the
+    original error.
     """
     folder = _folder()
     if not isinstance(error, WorkerError) or context is None or folder is None or error.bundles:
@@ -41,7 +42,7 @@ def leave_bundles(
         error.bundles = tuple(_save(folder, error, context, autoreset, actions_of))
         for path in error.bundles:
             error.add_note(f"Step it again: {as_typed('puffer replay', path)}")
-        _forget_oldest(folder)
+        _delete_oldest(folder)
 
 
 def _folder() -> Path | None:
@@ -75,7 +76,7 @@ def _save(
     return paths
 
 
-def _forget_oldest(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     files = sorted(folder.glob("*.npz"), key=lambda file: file.stat().st_mtime)
     for file in files[:-KEPT]:
         file.unlink()

@@ -1,4 +1,4 @@
-"""Player of bundles: the same environment, seed and actions once more, to the same end."""
+"""Replay of bundles, with the same environment, seed and actions."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,11 +19,11 @@ class Replayed:
     """Result of a replay.
 
     Attributes:
-        is_same: True if it ended as the bundle says.
-        steps: That were taken.
-        episode_return: Sum of rewards since the last end of an episode, the mean over agents.
-        error: Exception that ended it, in one line; "" if there was none.
-        text: In a sentence, how it ended and how it should have.
+        is_same: True if the outcome is equal to the recorded one.
+        steps: Number of steps taken.
+        episode_return: Sum of rewards since the last end of an episode, averaged over agents.
+        error: Exception that was raised, in one line, or "".
+        text: Description of the outcome, and of the recorded one if they differ.
     """
 
     is_same: bool
@@ -38,14 +38,15 @@ def replay(
     creator: Callable[..., Any] | None = None,
     show: Callable[[Any], None] | None = None,
 ) -> Replayed:
-    """Step a bundle's environment again.
+    """Repeat the steps of a bundle.
 
-    Without ``show`` it runs in a worker process, so that one that ends its process ends no more than that.
+    Without ``show`` the environment runs in a worker process, so that a crash does not affect this process.
 
     Args:
-        bundle: From ``Bundle.load``.
-        creator: Makes the environment instead of the one in the bundle.
-        show: Called with the vector environment after the reset and after each step, in this process.
+        bundle: Bundle to replay, from ``Bundle.load``.
+        creator: Creator of the environment, by default the one in the bundle.
+        show: Function that is called with the vector environment after the reset and each step. The environment then
+            runs in this process.
 
     Raises:
         APIUsageError: The environment cannot be made here.
@@ -85,24 +86,24 @@ class _Player:
             self._digest = digest({name: getattr(vecenv, name) for name in ARRAYS}, slice(None))
 
     def note(self, error: Exception) -> None:
-        """Take an exception as the end."""
+        """Record an exception as the outcome."""
         self._error = cause(error)
-        if isinstance(error, WorkerError):  # it left a bundle of this very replay
+        if isinstance(error, WorkerError):  # remove the bundle of this replay itself
             for path in error.bundles:
                 with suppress(OSError):
                     path.unlink()
 
     def result(self) -> Replayed:
-        """Compare the end with the one that the bundle has."""
+        """Compare the outcome with the recorded one."""
         bundle = self._bundle
         is_same = self._error == bundle.error and (bool(self._error) or bundle.digest in (None, self._digest))
         got = self._error or f"no error, return {self._return:g}"
         place = f"after {self._steps} of {len(bundle.actions)} steps" if bundle.phase == "step" else f"in {self._phase}"
         if is_same:
-            text = f"the same end {place}: {got}"
+            text = f"same outcome {place}: {got}"
         else:
             expected = bundle.error or ("no error" if self._error else "other observations or rewards")
-            text = f"another end {place}: {got}; it was: {expected}"
+            text = f"different outcome {place}: {got}; recorded: {expected}"
         if not (is_same or bundle.is_complete):
-            text += ". This bundle has not all actions since the seed; vector.make(..., record=FOLDER) keeps them"
+            text += ". This bundle lacks some actions since the seed; vector.make(..., record=FOLDER) records all"
         return Replayed(is_same, self._steps, self._return, self._error, text)

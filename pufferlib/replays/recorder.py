@@ -1,4 +1,4 @@
-"""Recorder around a vector environment: every environment leaves a bundle with all of its actions."""
+"""Recorder of a vector environment. It writes a bundle with all actions for every environment."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -20,20 +20,20 @@ from pufferlib.vector.vector_env import VectorEnv
 __all__ = ["Recorder"]
 
 Sent = tuple[Array, Any]  # environments, and the actions of their agents
-UNSEEN = ("load_state", "notify", "restart_from", "set_attr")  # ways to change environments that no bundle has
+UNSEEN = ("load_state", "notify", "restart_from", "set_attr")  # methods whose changes are not recorded
 HARMLESS = ("render", "save_state")  # methods that change nothing
 
 
 class Recorder(VectorProxy):
-    """A vector environment that keeps the actions of every environment since its last reset with a seed.
+    """Vector environment that records the actions of every environment since its last reset with a seed.
 
-    Bundles are written when the next reset with a seed comes, when it is closed, and when an environment fails. All
-    else is that of the vector environment itself.
+    Bundles are written at the next reset with a seed, in ``close``, and if an environment fails. Everything else is
+    forwarded to the wrapped vector environment.
 
     Args:
-        vecenv: To be recorded; not reset yet.
-        specs: Its environments.
-        folder: Where the bundles are written: ``env3-seed7.npz``.
+        vecenv: Vector environment to record. It must not have been reset yet.
+        specs: Specifications of the environments in it.
+        folder: Folder for the bundles, such as ``env3-seed7.npz``.
     """
 
     def __init__(self, vecenv: VectorEnv | PufferEnv, specs: Sequence[EnvSpec], folder: str | os.PathLike[str]) -> None:
@@ -41,7 +41,7 @@ class Recorder(VectorProxy):
         self._specs, self._folder = list(specs), Path(folder)
         self._rows = vecenv.num_agents // len(specs)
         self._is_complete, self._is_changed = True, False
-        self._forget()
+        self._clear()
 
     def __getattr__(self, name: str) -> Any:
         if name in UNSEEN:
@@ -49,47 +49,47 @@ class Recorder(VectorProxy):
         return super().__getattr__(name)
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
-        """Call a method of environments, as ``VectorEnv.call`` does; whatever it changes in them is in no bundle."""
+        """Call a method of environments, as ``VectorEnv.call`` does. Changes made by the method are not recorded."""
         self._is_changed = self._is_changed or name not in HARMLESS
         results: list[Any] = self.vecenv.call(name, *args, **kwargs)
         return results
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
         """Start new episodes, as ``VectorEnv.reset`` does."""
-        seed = self._note_reset(seed, others)
-        outcome: tuple[Array, Infos] = self._observed("reset", self.vecenv.reset, seed, **others)
+        seed = self._record_reset(seed, others)
+        outcome: tuple[Array, Infos] = self._recorded_call("reset", self.vecenv.reset, seed, **others)
         return outcome
 
     def async_reset(self, seed: Any = None, **others: Any) -> None:
-        """Start new episodes; ``recv`` returns their first observations."""
-        seed = self._note_reset(seed, others)
-        self._observed("reset", self.vecenv.async_reset, seed, **others)
+        """Start new episodes. ``recv`` returns their first observations."""
+        seed = self._record_reset(seed, others)
+        self._recorded_call("reset", self.vecenv.async_reset, seed, **others)
 
     def step(self, actions: Any) -> Stepped:
-        """Act once with every agent of the last batch."""
-        outcome: Stepped = self._observed("step", self.vecenv.step, actions, sent=(self._acting(), actions))
-        self._note_ends()
+        """Apply one action of every agent in the last batch."""
+        outcome: Stepped = self._recorded_call("step", self.vecenv.step, actions, sent=(self._envs_of_batch(), actions))
+        self._record_ends()
         return outcome
 
     def send(self, actions: Any) -> None:
-        """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
-        self._observed("step", self.vecenv.send, actions, sent=(self._acting(), actions))
+        """Send one action of every agent in the last batch. ``recv`` returns the next finished batch."""
+        self._recorded_call("step", self.vecenv.send, actions, sent=(self._envs_of_batch(), actions))
 
     def recv(self) -> Received:
-        """The next batch."""
-        outcome: Received = self._observed("step" if self._actions else "reset", self.vecenv.recv)
+        """Return the next batch."""
+        outcome: Received = self._recorded_call("step" if self._actions else "reset", self.vecenv.recv)
         if self._actions:
-            self._note_ends()
+            self._record_ends()
         return outcome
 
     def close(self) -> None:
         """Write the bundles, and close every environment."""
         self._save_all()
-        self._forget()
+        self._clear()
         super().close()
 
     def actions_of(self, index: int) -> Array:
-        """Actions of environment ``index`` since its last reset with a seed, ``(steps, num_agents, ...)``."""
+        """Return the actions of environment ``index`` since its last reset with a seed, ``(steps, agents, ...)``."""
         parts = []
         for envs, actions in self._actions:
             place = np.flatnonzero(envs == index)
@@ -98,14 +98,14 @@ class Recorder(VectorProxy):
                 parts.append(actions[start : start + self._rows])
         return np.array(parts) if parts else np.zeros(0, np.int32)
 
-    def _forget(self) -> None:
-        self._actions: list[tuple[Array, Array]] = []  # environments of a batch, and what their agents did
+    def _clear(self) -> None:
+        self._actions: list[tuple[Array, Array]] = []  # environments of a batch, and the actions of their agents
         self._steps = np.zeros(len(self._specs), np.int64)
         self._ends: list[list[int]] = [[] for _ in self._specs]
         self._resets: list[int] = []
 
-    def _note_reset(self, seed: Any, others: dict[str, Any]) -> Any:
-        if any(value is not None for value in others.values()):  # of some environments, or with options
+    def _record_reset(self, seed: Any, others: dict[str, Any]) -> Any:
+        if any(value is not None for value in others.values()):  # a reset of some environments, or with options
             self._is_complete = False
             return seed
         if seed is None and (self._actions or self._resets):
@@ -113,66 +113,68 @@ class Recorder(VectorProxy):
             self._is_complete = self._is_complete and len(set(self._steps)) == 1
             return None
         self._save_all()
-        self._forget()
+        self._clear()
         self._is_complete = True
         if seed is not None:
             is_one = isinstance(seed, int | np.integer)
             seeds = [env_seed(int(seed), index) for index in range(len(self._specs))] if is_one else list(seed)
             self._specs = [replace(spec, seed=new) for spec, new in zip(self._specs, seeds, strict=True)]
-        elif isinstance(self.vecenv, PufferEnv):  # a reset without a seed goes on from the constructor
+        elif isinstance(
+            self.vecenv, PufferEnv
+        ):  # without a seed its random numbers would continue from the constructor
             seed = self._specs[0].seed
         return seed
 
-    def _acting(self) -> Array:
-        """Environments of the last batch, int64, in the order of their rows."""
+    def _envs_of_batch(self) -> Array:
+        """Return the environments of the last batch, int64, in the order of their rows."""
         envs: Array = self.vecenv.agent_ids[:: self._rows] // self._rows
         return envs
 
-    def _note_actions(self, sent: Sent | None) -> None:
+    def _record_actions(self, sent: Sent | None) -> None:
         if sent is not None:
             envs, actions = sent
             self._actions.append((envs, np.array(actions)))
             self._steps[envs] += 1
 
-    def _note_ends(self) -> None:
+    def _record_ends(self) -> None:
         vecenv = self.vecenv
         ended = (vecenv.terminals | vecenv.truncations).reshape(-1, self._rows)
         if not ended.any():
             return
         over = ended.any(axis=1) & (ended | ~vecenv.masks.reshape(-1, self._rows)).all(axis=1)
-        for index in self._acting()[over]:
+        for index in self._envs_of_batch()[over]:
             self._ends[index].append(int(self._steps[index]))
 
-    def _observed(self, phase: str, act: Any, *args: Any, sent: Sent | None = None, **others: Any) -> Any:
-        """Act; if an environment fails, write what there is before the error goes on."""
+    def _recorded_call(self, phase: str, act: Any, *args: Any, sent: Sent | None = None, **others: Any) -> Any:
+        """Call ``act`` and record the actions. If an environment fails, write the bundles and re-raise the error."""
         try:
             outcome = act(*args, **others)
-        except APIUsageError:  # nothing was done
+        except APIUsageError:  # the environments did not step
             raise
         except Exception as error:
-            self._note_actions(sent)
+            self._record_actions(sent)
             self._save_failure(phase, error)
-            self._forget()
+            self._clear()
             raise
-        self._note_actions(sent)
+        self._record_actions(sent)
         return outcome
 
     def _save_failure(self, phase: str, error: Exception) -> None:
         if not isinstance(error, WorkerError):
             self._save_all(phase, cause(error), {_failed_env(error)})
             return
-        failed = {path: Bundle.load(path) for path in error.bundles}  # without all of the actions, so far
+        failed = {path: Bundle.load(path) for path in error.bundles}  # these may lack actions, so write them again
         for path, bundle in failed.items():
             self._bundle(bundle.index, bundle.phase, bundle.error).save(path)
         self._save_all(phase, cause(error), {bundle.index for bundle in failed.values()})
 
     def _save_all(self, phase: str = "step", error: str = "", failed: Collection[int] = ()) -> None:
-        """Write a bundle for each environment that has acted or failed.
+        """Write a bundle for each environment that was stepped or has failed.
 
         Args:
-            phase: In which the ``failed`` ones failed.
-            error: Of these. The last step of the others may not have been taken, so it is left out.
-            failed: Environments.
+            phase: Phase in which the ``failed`` environments failed.
+            error: Error of these environments. The last step of all others is omitted, because it may not have run.
+            failed: Indices of the environments that failed.
         """
         for index in range(len(self._specs)):
             if index in failed:
@@ -198,7 +200,7 @@ class Recorder(VectorProxy):
         )
 
     def _digest(self, index: int) -> int | None:
-        """Digest of the rows of an environment; None unless they are in the last batch."""
+        """Return the digest of the rows of an environment, or None if they are not in the last batch."""
         place = np.flatnonzero(self.vecenv.agent_ids == index * self._rows)
         if not len(place) or not self._actions or index not in self._actions[-1][0]:
             return None
@@ -207,7 +209,7 @@ class Recorder(VectorProxy):
 
 
 def _failed_env(error: BaseException) -> int:
-    """Index of the environment that raised, by the note of the loop over environments; 0 where there is but one."""
+    """Return the index of the environment that raised, from the note on the error, or 0 if there is only one."""
     for note in getattr(error, "__notes__", ()):
         words = note.split()
         if words[:1] == ["while"] and "environment" in words:

@@ -1,8 +1,8 @@
-"""Agents against each other: matches with cross tables and ratings, and leagues that remember them.
+"""Matches and leagues of trained agents, with cross tables and Elo ratings.
 
-``pufferlib.training`` has the opponents of training, its settings ``selfplay``. Here trained agents meet: ``entrants``
-finds them and the game that they share, ``games`` plays, ``round_robin`` and ``league`` pair them, ``ratings`` fits Elo
-ratings.
+``entrants`` finds the agents and the game that they share, ``games`` plays, ``round_robin`` and ``league`` pair the
+agents, and ``ratings`` fits Elo ratings. Self-play during training is in ``pufferlib.training`` (settings
+``selfplay``).
 """
 
 from typing import TYPE_CHECKING

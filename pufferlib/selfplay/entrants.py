@@ -1,4 +1,4 @@
-"""Entrants of a match or a league: trained agents, random play, and the opponent that an environment brings."""
+"""Entrants of a match or league: trained agents, random agents, and the built-in opponent of an environment."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,18 +16,18 @@ from pufferlib.training.runs import RUNS, find_run
 __all__ = ["RANDOM", "SCRIPTED", "Entrant", "Game", "enter", "game_of"]
 
 RANDOM, SCRIPTED = "random", "scripted"
-# Keywords that change how many games are played at once, and how they are shown, but no game.
+# Keyword arguments for the number of parallel games and their display, which do not change the game itself.
 BATCH = {"num_envs", "num_threads", "log_interval", "autoreset", "render_mode", "check_actions"}
 
 
 @dataclass(frozen=True)
 class Game:
-    """The game that all entrants of a match play.
+    """Game that all entrants of a match play.
 
     Attributes:
-        env_name: Its name.
-        settings: Keywords, with the defaults of those that are not given, but without ``keywords``.
-        keywords: Those with which agents play both sides.
+        env_name: Name of the environment.
+        settings: Keyword arguments of the environment including defaults, but without ``keywords``.
+        keywords: Keyword arguments that let agents play both sides.
     """
 
     env_name: str
@@ -37,13 +37,13 @@ class Game:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A player.
+    """Player in a match or league.
 
     Attributes:
-        name: As tables show it.
-        identity: SHA-256 of the weights; "random" or "scripted" of those.
-        config: The settings of its run; None without one.
-        path: Its checkpoint, or the file of its policy; None without one.
+        name: Name in tables.
+        identity: SHA-256 of the weights, or "random" or "scripted".
+        config: Settings of the run, or None if there is no run.
+        path: Checkpoint or policy file, or None if there is none.
     """
 
     name: str
@@ -53,53 +53,53 @@ class Entrant:
 
 
 def enter(where: str, targets: Sequence[str], runs: Path | str = RUNS, best: bool = False) -> list[Entrant]:
-    """Find the entrants that ``targets`` name.
+    """Return the entrants for ``targets``.
 
     Args:
-        where: Begins the message of an error.
-        targets: Runs, checkpoints, files of policies or names of environments, as ``find_run`` takes them; "random";
+        where: Prefix of error messages.
+        targets: Runs, checkpoints, policy files or environment names, as accepted by ``find_run``, "random" or
             "scripted".
-        runs: Folder in which the latest run of an environment is looked for.
-        best: Take the checkpoints of the best scores, not the latest.
+        runs: Folder with runs, to find the latest run of an environment.
+        best: True to use the checkpoints with the best scores instead of the latest ones.
 
     Raises:
-        APIUsageError: One of them is not there, or the same agent is named twice.
+        APIUsageError: A target does not exist, or the same agent is given twice.
     """
     found = [_entrant(where, target, Path(runs), best) for target in targets]
     for index, entrant in enumerate(found):
         same = [other.name for other in found[:index] if other.identity == entrant.identity]
         if same:
             raise APIUsageError(
-                f"{where}: entrants must have different weights, got {same[0]} and {entrant.name}, which have the "
-                "same; leave one out"
+                f"{where}: entrants must have different weights, got the same in {same[0]} and {entrant.name}; "
+                "remove one"
             )
     return _with_short_names(found)
 
 
 def game_of(where: str, entrants: Sequence[Entrant]) -> Game:
-    """The game that all of them know.
+    """Return the game of all entrants.
 
     Raises:
-        APIUsageError: They were trained in different environments, or with other settings of them.
+        APIUsageError: The agents were trained in different environments or with different environment settings.
     """
     trained = [(entrant, entrant.config) for entrant in entrants if entrant.config is not None]
     if not trained:
         raise APIUsageError(
-            f"{where}: at least one entrant must be a trained agent, whose environment is played, got "
+            f"{where}: at least one entrant must be a trained agent, which determines the environment, got "
             f"{' and '.join(entrant.name for entrant in entrants)}; name a run"
         )
     (first, config), *others = trained
     game = _game(config)
     for entrant, other in ((entrant, _game(config)) for entrant, config in others):
-        difference = _difference(game, other)
+        difference = _describe_difference(game, other)
         if difference:
             raise APIUsageError(
                 f"{where}: all entrants must play the same game, got {first.name} {difference[0]} and {entrant.name} "
-                f"{difference[1]}; leave one out, or train them with the same settings of the environment"
+                f"{difference[1]}; remove one, or train them with the same environment settings"
             )
     if any(entrant.identity == SCRIPTED for entrant in entrants) and not game.keywords:
         raise APIUsageError(
-            f"{where}: 'scripted' is the opponent that an environment brings, {game.env_name} has none; leave it out"
+            f"{where}: 'scripted' is the built-in opponent of an environment, and {game.env_name} has none; remove it"
         )
     return game
 
@@ -113,7 +113,7 @@ def _entrant(where: str, target: str, runs: Path, best: bool) -> Entrant:
 
 
 def _hash(path: Path) -> str:
-    """SHA-256 of the weights, whatever else is in the file."""
+    """Return the SHA-256 of the weights. Other contents of the file do not count."""
     from pufferlib.training import checkpoint
 
     digest = hashlib.sha256()
@@ -124,7 +124,7 @@ def _hash(path: Path) -> str:
 
 
 def _with_short_names(entrants: Sequence[Entrant]) -> list[Entrant]:
-    """Name each by its run, and by its checkpoint too where another one of the run takes part."""
+    """Name each entrant after its run, and add the checkpoint if there are several from the same run."""
     runs = [_run_name(entrant) for entrant in entrants]
     names = [
         f"{run}/{entrant.path.name}" if entrant.path is not None and runs.count(run) > 1 else run
@@ -160,8 +160,8 @@ def _game(config: Config) -> Game:
     return Game(config.env_name, settings, keywords)
 
 
-def _difference(one: Game, other: Game) -> tuple[str, str] | None:
-    """Words for the first thing in which games differ; None where they are the same."""
+def _describe_difference(one: Game, other: Game) -> tuple[str, str] | None:
+    """Describe the first difference between two games, or return None if they are the same."""
     if one.env_name != other.env_name:
         return f"of {registry.short_name(one.env_name)}", f"of {registry.short_name(other.env_name)}"
     for name in sorted({*one.settings, *other.settings}):

@@ -1,4 +1,4 @@
-"""Playing: two entrants in many games at once, each of them on either side in turns."""
+"""Play of two entrants in many parallel games, with sides swapped after each game."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,20 +23,20 @@ from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
 __all__ = ["Arena"]
 
 Record = Callable[[Frame | None, float], None]
-AT_ONCE = {True: 256, False: 16}  # games side by side, of environments that batch themselves and of others
-MAX_STEPS = 20_000  # of a game; it is a draw then
+AT_ONCE = {True: 256, False: 16}  # number of parallel games, for environments that batch themselves and for others
+MAX_STEPS = 20_000  # steps after which a game is a draw
 
 
 class Arena:
-    """Arena in which entrants play a game: policies are loaded once, batches of environments are made for each pair.
+    """Arena in which entrants play a game. Each policy is loaded once, and each pair gets a batch of environments.
 
     Args:
-        where: Begins the message of an error.
-        game: The game.
-        greedy: Let agents take their likeliest actions instead of sampling.
+        where: Prefix of error messages.
+        game: Game to play.
+        greedy: True to take the most likely actions instead of sampling.
 
     Attributes:
-        policies: Those that were loaded, by the identities of their entrants.
+        policies: Loaded policies, by identity of the entrant.
     """
 
     def __init__(self, where: str, game: Game, greedy: bool = False) -> None:
@@ -44,10 +44,10 @@ class Arena:
         self.policies: dict[str, Policy] = {}
 
     def load(self, entrant: Entrant) -> None:
-        """Load the policy of ``entrant``, so that what is wrong with it is said before any game.
+        """Load the policy of ``entrant``, to report problems before the first game.
 
         Raises:
-            APIUsageError: Its file is damaged, or does not fit the environment.
+            APIUsageError: The file is damaged or does not match the environment.
         """
         if entrant.config is not None and entrant.path is not None and entrant.identity not in self.policies:
             self.policies[entrant.identity] = load_policy(entrant.config, Run(entrant.path, entrant.path)).eval()
@@ -55,19 +55,20 @@ class Arena:
     def play(
         self, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
     ) -> npt.NDArray[np.float64]:
-        """Play ``games`` games; the sides change after each.
+        """Play ``games`` games. The sides are swapped after each game.
 
-        What comes of it depends on the weights of both, the settings and ``seed`` alone, not on their order.
+        The results depend only on the weights of both entrants, the settings and ``seed``, not on the order of the
+        entrants.
 
         Args:
-            one: An entrant.
-            other: Another one. One of them may be "scripted", who always has the environment's own side.
-            games: How many.
-            seed: Of the environments and the actions.
-            record: Takes every picture of the first game, and how many make a second.
+            one: First entrant.
+            other: Second entrant. One of the two may be "scripted", which always plays the environment's side.
+            games: Number of games.
+            seed: Seed of the environments and the actions.
+            record: Function that receives every frame of the first game, and the frame rate in 1/s.
 
         Returns:
-            Scores of ``one``, 1 for a win, 0.5 for a draw, 0 for a loss, in the order of the games.
+            Scores of ``one`` in the order of the games: 1 for a win, 0.5 for a draw, 0 for a loss.
         """
         if one.identity == SCRIPTED or one.identity > other.identity != SCRIPTED:
             return np.asarray(1 - self.play(other, one, games, seed, record))
@@ -81,7 +82,7 @@ class Arena:
         return np.concatenate(scores)
 
     def _open(self, games: int, has_script: bool, render: bool) -> Any:
-        """Make the environments."""
+        """Make the batch of environments."""
         keywords = {**self._game.settings, **({} if has_script else self._game.keywords)}
         creator = registry.env_creator(self._game.env_name)
         first = {**keywords, "render_mode": "rgb_array"} if render else keywords
@@ -100,7 +101,7 @@ class Arena:
 
     def _player(self, entrant: Entrant, vecenv: Any, seed: int) -> "_NormalizedPlayer":
         if entrant.identity == RANDOM and RANDOM not in self.policies:
-            self.policies[RANDOM] = _indifferent(vecenv)
+            self.policies[RANDOM] = _uniform_policy(vecenv)
         self.load(entrant)
         return _NormalizedPlayer(
             self.policies[entrant.identity], vecenv, seed, self._greedy and entrant.identity != RANDOM
@@ -109,13 +110,13 @@ class Arena:
     def _play_at_once(
         self, vecenv: Any, pair: tuple[Entrant, Entrant], count: int, seed: int, start: int, record: Record | None
     ) -> npt.NDArray[np.float64]:
-        """Play a game in each environment, after ``start`` others; returns the first one's ``count`` scores."""
+        """Play a game in each environment, after ``start`` earlier games, and return the first ``count`` scores."""
         games = games_of(vecenv)
         agents, sides = vecenv.num_agents // games, 1 if pair[1].identity == SCRIPTED else 2
         players = [self._player(pair[index], vecenv, env_seed(seed, index + 1)) for index in range(sides)]
         is_swapped = (np.arange(start, start + games) % 2 == 1) & (sides == 2)
-        seats = np.repeat(np.arange(sides), agents // sides)  # the side of each agent of a game
-        who = (seats ^ is_swapped[:, None]).ravel()  # which player chooses for each agent
+        sides_of_agents = np.repeat(np.arange(sides), agents // sides)  # the side of each agent in a game
+        player_of_agent = (sides_of_agents ^ is_swapped[:, None]).ravel()  # the player that controls each agent
         results, scores = GameResults(games, agents, sides), np.full(games, np.nan)
         playing = np.arange(games) < count
         motion = Motion(vecenv.driver_env)
@@ -124,7 +125,7 @@ class Arena:
         for _ in range(MAX_STEPS):
             awake = np.repeat(playing, agents)
             for index, player in enumerate(players):
-                rows = np.flatnonzero(awake & (who == index))
+                rows = np.flatnonzero(awake & (player_of_agent == index))
                 if len(rows):
                     actions[rows] = player.act(observations, rows)
             if record is not None and playing[0]:
@@ -144,7 +145,7 @@ class Arena:
 
 
 class _NormalizedPlayer:
-    """A policy, which sees observations as it learned from them."""
+    """Player with a policy and its observation normalization."""
 
     def __init__(self, policy: Policy, vecenv: Any, seed: int, greedy: bool) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -154,7 +155,7 @@ class _NormalizedPlayer:
         self._player.begin()
 
     def begin(self, rows: npt.NDArray[np.bool_]) -> None:
-        """Forget the episodes of the agents in ``rows``, a mask."""
+        """Reset the memory of the agents in ``rows``, a mask."""
         if rows.any():
             self._player.begin(torch.from_numpy(rows))
 
@@ -163,8 +164,8 @@ class _NormalizedPlayer:
         return self._player.act(observations if self._normalize is None else self._normalize(observations), rows)
 
 
-def _indifferent(vecenv: Any) -> Policy:
-    """A policy to which all legal actions are alike."""
+def _uniform_policy(vecenv: Any) -> Policy:
+    """Return a policy that gives all legal actions the same probability."""
     policy = make_policy(vecenv.driver_env, "Default", 1, 1, "none")
     with torch.no_grad():
         for parameter in policy.parameters():

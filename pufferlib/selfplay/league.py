@@ -1,4 +1,4 @@
-"""Leagues: tables of agents that last, in a file of SQLite, which several processes may use at once."""
+"""Persistent leagues of agents, in an SQLite file that several processes can use at once."""
 
 import itertools
 import os
@@ -22,8 +22,8 @@ __all__ = ["LEAGUES", "League", "find_league"]
 #: Default folder of all leagues.
 LEAGUES: Path = Path("leagues")
 WHERE = "pufferlib.selfplay.League"
-ROUND = 20  # games of a pair that are played, and kept, at once
-WAIT_S = 60.0  # longest that a process waits for another one to write
+ROUND = 20  # games of a pair that are played and stored together
+WAIT_S = 60.0  # maximum wait for another process to finish writing
 SUFFIX = ".db"
 SCHEMA = (
     """
@@ -48,18 +48,18 @@ CREATE TABLE IF NOT EXISTS results (
 
 
 class League:
-    """Agents, and the results of their games.
+    """League of agents, with the results of their games.
 
-    Everything may be done twice: an agent that is there is not added again, and games that were played are not
-    repeated. The games of a round follow from the weights of both agents and the number of the round, so two processes
-    that play the same round come to the same result, of which one is kept.
+    All operations are idempotent: known agents are not added again, and stored games are not repeated. A round is
+    determined by the weights of both agents and the number of the round. If two processes play the same round, they get
+    the same result, and it is stored once.
 
     Args:
-        path: The file; it is made when the first agent is added.
-        where: Begins the messages of errors.
+        path: Path of the file. It is created when the first agent is added.
+        where: Prefix of error messages.
 
     Raises:
-        APIUsageError: The file is something else.
+        APIUsageError: The file is not a league.
     """
 
     def __init__(self, path: Path | str, where: str = WHERE) -> None:
@@ -70,13 +70,13 @@ class League:
     def add(
         self, agents: Sequence[str | Path], best: bool = False, runs: Path | str = RUNS
     ) -> tuple[list[str], list[str]]:
-        """Add agents, as ``match`` takes them.
+        """Add agents, given in any form that ``match`` accepts.
 
         Returns:
-            The names of those that are new, and of those that were there, by their weights.
+            Names of the new agents, and names of the agents whose weights were already in the league.
 
         Raises:
-            APIUsageError: They do not play the game of the others.
+            APIUsageError: The agents do not play the game of this league.
             UsageError: There is no such run.
         """
         found = enter(self._where, [str(agent) for agent in agents], runs, best)
@@ -96,17 +96,17 @@ class League:
         return added, [known[entrant.identity] for entrant in found if entrant.identity in known]
 
     def play(self, games: int = 100, report: Callable[[str, str, float], None] | None = None) -> int:
-        """Play what is missing until every pair has ``games`` games, in rounds of 20, each of which is kept at once.
+        """Play until every pair has at least ``games`` games. Results are stored after each round of 20 games.
 
         Args:
-            games: Of each pair; more only up to a whole round.
-            report: Called before each round with both names, and the share of the missing rounds that is done.
+            games: Number of games of each pair, rounded up to whole rounds.
+            report: Function that is called before each round with both names and the completed share.
 
         Returns:
-            Games that were played.
+            Number of games played.
 
         Raises:
-            APIUsageError: There are fewer than two agents, or the weights of one are not those that were added.
+            APIUsageError: There are fewer than two agents, or the weights of an agent have changed.
         """
         entrants = self._entrants()
         if len(entrants) < 2:
@@ -121,10 +121,10 @@ class League:
         pairs = [sorted(pair, key=lambda each: ids[each.name]) for pair in itertools.combinations(entrants, 2)]
         rounds = [(one, other, number) for one, other in pairs for number in range(-(-games // ROUND))]
         missing = [each for each in rounds if not self._has(ids[each[0].name], ids[each[1].name], each[2])]
-        np.random.default_rng(os.getpid()).shuffle(missing)  # two processes seldom play the same
+        np.random.default_rng(os.getpid()).shuffle(missing)  # so that parallel processes rarely play the same round
         played = 0
         for index, (one, other, number) in enumerate(missing):
-            if self._has(ids[one.name], ids[other.name], number):  # another process was quicker
+            if self._has(ids[one.name], ids[other.name], number):  # another process has played it
                 continue
             if report is not None:
                 report(one.name, other.name, index / len(missing))
@@ -136,7 +136,7 @@ class League:
         return played
 
     def table(self) -> CrossTable:
-        """All results so far."""
+        """Return the cross table of all stored results."""
         with self._connection() as connection:
             agents = connection.execute("SELECT id, name FROM agents ORDER BY id").fetchall()
             results = connection.execute(
@@ -150,7 +150,7 @@ class League:
         return CrossTable(tuple(name for _, name in agents), wins, draws)
 
     def _prepare(self) -> None:
-        """Make the file and its tables if they are not there."""
+        """Create the file and its tables if they do not exist."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._connection() as connection:
@@ -158,15 +158,15 @@ class League:
                     connection.execute(statement)
         except (sqlite3.DatabaseError, OSError) as error:
             raise APIUsageError(
-                f"{self._where}: a league must be a file of SQLite in a folder that can be written to, got {self.path} "
+                f"{self._where}: a league must be an SQLite file in a writable folder, got {self.path} "
                 f"({error}); choose another name"
             ) from error
 
     def _entrants(self) -> list[Entrant]:
-        """The agents, as they were added.
+        """Return the agents in the order in which they were added.
 
         Raises:
-            APIUsageError: The weights of one are not there any more, or others.
+            APIUsageError: The weights of an agent are missing or have changed.
         """
         if not self.path.exists():
             return []
@@ -177,7 +177,7 @@ class League:
             try:
                 (entrant,) = enter(self._where, [path])
             except UsageError as error:
-                raise self._lost(name, f"there is nothing at {path}") from error
+                raise self._lost(name, f"{path} does not exist") from error
             if entrant.identity != identity:
                 raise self._lost(name, f"{path} has other weights now")
             found.append(Entrant(name, identity, entrant.config, entrant.path))
@@ -185,8 +185,8 @@ class League:
 
     def _lost(self, name: str, reason: str) -> APIUsageError:
         return APIUsageError(
-            f"{self._where}: the weights of {name} must be those that were added, but {reason}; bring them back, or "
-            "begin another league"
+            f"{self._where}: the weights of {name} must not change, but {reason}; restore the weights, or start "
+            "another league"
         )
 
     def _ids(self) -> dict[str, int]:
@@ -199,7 +199,7 @@ class League:
             return connection.execute(query, (one, other, number)).fetchone() is not None
 
     def _free_name(self, connection: sqlite3.Connection, entrant: Entrant) -> str:
-        """The entrant's own name, or where that is taken with its checkpoint, or else with a number."""
+        """Return an unused name: the name of the entrant, with its checkpoint, or with a number."""
         taken = {row[0] for row in connection.execute("SELECT name FROM agents")}
         own = [entrant.name] if entrant.path is None else [entrant.name, f"{entrant.name}/{entrant.path.name}"]
         names = [*own, *(f"{own[-1]}-{number}" for number in range(2, len(taken) + 3))]
@@ -207,7 +207,7 @@ class League:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, which nobody else's writing comes between."""
+        """Open a connection and start a transaction that locks out other writers."""
         connection = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level="IMMEDIATE")
         try:
             with connection:
@@ -217,17 +217,17 @@ class League:
 
 
 def find_league(where: str, name: str, folder: Path) -> League:
-    """The league ``name`` in ``folder``.
+    """Return the league ``name`` in ``folder``.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: There is no such league.
     """
     path = folder / f"{name}{SUFFIX}"
     if not path.is_file():
         known = sorted(each.stem for each in folder.glob(f"*{SUFFIX}"))
         close = nearest(name, known)
         hint = (
-            f"did you mean {' or '.join(close)}?" if close else "begin it: " + as_typed(f"puffer league add {name} RUN")
+            f"did you mean {' or '.join(close)}?" if close else "start it: " + as_typed(f"puffer league add {name} RUN")
         )
         raise UsageError(f"{where}: there is no league {name!r} in {folder}; {hint}")
     return League(path, where)

@@ -1,4 +1,4 @@
-"""Matches: every entrant against every other one, a cross table, and ratings."""
+"""Round-robin matches, with a cross table and ratings."""
 
 import itertools
 import zlib
@@ -29,9 +29,9 @@ class CrossTable:
     """Results of games between several players.
 
     Attributes:
-        names: Of the players.
-        wins: Games that player i won against player j, int64 ``(players, players)``.
-        draws: Games of i and j without a winner, alike.
+        names: Names of the players.
+        wins: Number of games that player i won against player j, int64 ``(players, players)``.
+        draws: Number of draws between i and j, int64 ``(players, players)``.
     """
 
     names: tuple[str, ...]
@@ -40,16 +40,16 @@ class CrossTable:
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
-        """Points of player i against player j, 1 for a win and 0.5 for a draw."""
+        """Points of player i against player j: 1 for a win, 0.5 for a draw."""
         return self.wins + self.draws / 2
 
     @property
     def games(self) -> npt.NDArray[np.int64]:
-        """Games of each player."""
+        """Number of games of each player."""
         return np.asarray((self.wins + self.wins.T + self.draws).sum(1))
 
     def ratings(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Elo ratings, of mean 1000, and half of their 95 % intervals, see ``fit_ratings``."""
+        """Return Elo ratings with a mean of 1000, and the half-widths of their 95 % intervals (``fit_ratings``)."""
         return fit_ratings(self.scores)
 
     def __str__(self) -> str:
@@ -82,22 +82,22 @@ def match(
     report: Callable[[str, str, float], None] | None = None,
     where: str = WHERE,
 ) -> CrossTable:
-    """Let trained agents play against each other, every one against every other.
+    """Play a round-robin match between trained agents.
 
     Args:
-        agents: Runs, checkpoints, files of policies, names of environments for their latest runs; "random" for any
-            legal action, "scripted" for the opponent that the environment brings.
-        games: Of each pair; the sides change after each game.
-        seed: Of the environments and the actions.
-        greedy: Let agents take their likeliest actions instead of sampling.
-        best: Take the checkpoints of the best scores, not the latest.
-        video: Films the first game of the first pair as an mp4.
-        runs: Folder in which the latest run of an environment is looked for.
-        report: Called after each pair with both names, and the share of the match that is played.
-        where: Begins the message of an error.
+        agents: Runs, checkpoints, policy files, or environment names for their latest runs. "random" plays random legal
+            actions, and "scripted" is the built-in opponent of the environment.
+        games: Number of games of each pair. The sides are swapped after each game.
+        seed: Seed of the environments and the actions.
+        greedy: True to take the most likely actions instead of sampling.
+        best: True to use the checkpoints with the best scores instead of the latest ones.
+        video: Path of an mp4 video of the first game of the first pair.
+        runs: Folder with runs, to find the latest run of an environment.
+        report: Function that is called after each pair with both names and the completed share.
+        where: Prefix of error messages.
 
     Raises:
-        APIUsageError: Fewer than two agents, or they do not play the same game.
+        APIUsageError: There are fewer than two agents, or they do not play the same game.
         UsageError: There is no such run.
     """
     if len(agents) < 2 or games < 1:
@@ -128,14 +128,17 @@ def match(
 def play_pair(
     arena: Arena, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
 ) -> tuple[int, int, int]:
-    """Play the games of a pair, whoever else takes part; returns wins, draws and losses of ``one``."""
+    """Play the games of a pair and return the wins, draws and losses of ``one``.
+
+    The result does not depend on the other agents in the match.
+    """
     pair = zlib.crc32(" ".join(sorted((one.identity, other.identity))).encode())
     scores = arena.play(one, other, games, env_seed(seed, pair), record)
     return int(np.sum(scores == 1)), int(np.sum(scores == 0.5)), int(np.sum(scores == 0))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their longest cell, names to the left and all else to the right."""
+    """Format a table with aligned columns. Names are left-aligned, all other cells right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(

@@ -357,7 +357,7 @@ def test_a_failure_leaves_a_bundle(phase, tmp_path, monkeypatch):
     bundle = Bundle.load(path)
     assert (bundle.phase, bundle.seed, bundle.is_complete) == (phase, 42 + bundle.index, phase != "step")
     assert bundle.actions.ravel().tolist() == ([1] if phase == "step" else [])
-    assert replay(bundle).text.startswith("the same end ")
+    assert replay(bundle).text.startswith("same outcome ")
 
 
 @pytest.mark.filterwarnings("error")

@@ -54,10 +54,10 @@ def test_weights_that_are_gone_or_others_are_named(league, runs, tmp_path):
     trained_anew(tmp_path / "mine")
     league.add([tmp_path / "mine"])
     trained_anew(tmp_path / "mine")
-    with pytest.raises(APIUsageError, match=r"the weights of mine must be those that were added, but .* has other"):
+    with pytest.raises(APIUsageError, match=r"the weights of mine must not change, but .* has other"):
         league.play()
     shutil.rmtree(tmp_path / "mine")
-    with pytest.raises(APIUsageError, match="the weights of mine must be those that were added, but there is nothing"):
+    with pytest.raises(APIUsageError, match=r"the weights of mine must not change, but .* does not exist"):
         league.play()
 
 
@@ -73,7 +73,7 @@ def test_a_league_has_one_game(league, runs, tmp_path):
 def test_what_is_no_league_is_left_as_it_is(tmp_path):
     file = tmp_path / "notes.db"
     file.write_text("not a table, but a text that is long enough to be read as the head of one" * 20)
-    with pytest.raises(APIUsageError, match="a league must be a file of SQLite"):
+    with pytest.raises(APIUsageError, match="a league must be an SQLite file"):
         League(file)
     assert file.read_text().startswith("not a table")
     empty = League(tmp_path / "empty.db")

@@ -47,7 +47,7 @@ def test_a_league_is_added_to_played_and_shown(runs, tmp_path, monkeypatch, caps
         (["league", "ad", "four"], "unknown action 'ad'; did you mean 'add'?"),
         (["league", "add", "four"], "puffer league add: name the agents to add, as in puffer match"),
         (["league", "table", "four", "random"], "puffer league table: takes no agents, got random"),
-        (["league", "table", "four"], "there is no league 'four' in leagues; begin it: puffer league add four RUN"),
+        (["league", "table", "four"], "there is no league 'four' in leagues; start it: puffer league add four RUN"),
         (["league", "play", "four", "--games", "0"], "--games must be at least 1, got 0"),
     ],
 )

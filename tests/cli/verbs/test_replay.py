@@ -26,13 +26,13 @@ def test_it_comes_to_the_same_end(bundle: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.splitlines() == [
         "pufferlib.ocean.env.OceanEnv('squared')",
         "environment 0, seed 4, all 20 steps, 0 finished episodes",
-        "the same end after 20 of 20 steps: no error, return 1",
+        "same outcome after 20 of 20 steps: no error, return 1",
     ]
 
 
 def test_another_environment_comes_to_another_end(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(bundle), "--env", "squared", "--env.size", "5"]) == 1
-    assert "another end after" in capsys.readouterr().out
+    assert "different outcome after" in capsys.readouterr().out
 
 
 def test_it_is_filmed(bundle: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
