@@ -1,8 +1,8 @@
-"""Trained policies outside of this library: as ONNX, as one file of C, as a program of ``torch.export``.
+"""Export of trained policies to ONNX, C and ``torch.export``.
 
-``pufferlib.export`` writes them. ``trained`` opens what is exported; ``recording`` is what the copies are checked
-against; ``c_source`` writes C; ``graph`` is the policy as a function of tensors, of which ``onnx_model`` and
-``torch_program`` make their files.
+``exported`` has ``pufferlib.export``. ``trained`` loads a policy, and ``recording`` records its outputs, which exported
+files must reproduce. ``c_source`` writes C. ``graph`` is the policy as a function of tensors, from which
+``onnx_model`` and ``torch_program`` write their files.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Exported C files as programs: compiled, and fed with a recording."""
+"""Check of exported C files, which are compiled and run on a recording."""
 
 import tempfile
 from pathlib import Path
@@ -16,10 +16,10 @@ FLAGS = ("-std=c99", "-O2")
 
 
 def play(source: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
-    """Compile an exported file, and let the program answer the observations of a recording.
+    """Compile an exported file, run it on the observations of a recording, and return its outputs.
 
     Raises:
-        PufferError: There is no compiler, or it refuses the file, or the program fails.
+        PufferError: There is no compiler, the file does not compile, or the program fails.
     """
     import subprocess
 
@@ -28,11 +28,11 @@ def play(source: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
         flag = f"-D{trained.name.upper()}_MAIN"
         done = find_compiler("export").run([*FLAGS, flag, "-x", "c", source, "-x", "none", "-lm", "-o", program])
         if done.returncode:
-            raise PufferError(f"export: the C compiler refuses {source}:\n{done.stderr.strip()}")
-        answer = subprocess.run([str(program)], input=_input(recording), capture_output=True)
-    if answer.returncode:
-        raise PufferError(f"export: the compiled agent ended with exit code {answer.returncode}")
-    lines = np.loadtxt(answer.stdout.decode().splitlines(), dtype=np.float64, ndmin=2)
+            raise PufferError(f"export: the C compiler fails on {source}:\n{done.stderr.strip()}")
+        finished = subprocess.run([str(program)], input=_input(recording), capture_output=True)
+    if finished.returncode:
+        raise PufferError(f"export: the compiled agent exited with code {finished.returncode}")
+    lines = np.loadtxt(finished.stdout.decode().splitlines(), dtype=np.float64, ndmin=2)
     steps, rows = recording.begins.shape
     table = lines.reshape(rows, steps, -1).swapaxes(0, 1)
     size = table.shape[-1] - recording.outputs.params.shape[-1] - 1
@@ -41,7 +41,10 @@ def play(source: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
 
 
 def _input(recording: Recording) -> bytes:
-    """All steps of the first agent, then those of the next: each a flag that an episode begins, and an observation."""
+    """Return the input of the program: for each agent and step, a flag for the start of an episode and an observation.
+
+    All steps of the first agent come first, then the steps of the next one.
+    """
     steps, rows = recording.begins.shape
     seen = np.ascontiguousarray(recording.observations).reshape(steps, rows, -1).view(np.uint8)
     flags = recording.begins.astype(np.uint8)[..., None]

@@ -1,4 +1,4 @@
-"""One C file that acts: the engine of this library, the weights of a policy, and a few functions around them."""
+"""Writer of C files with an agent: the inference engine, the weights, and a few functions."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from pufferlib.native.compiler import HEADERS
 
 __all__ = ["c_header", "c_source"]
 
-# The engine, in the order in which its parts need each other.
+# Files of the engine, in the order of their dependencies.
 PARTS = ("puffer_math.h", "puffer_kernels.h", "puffer_network.h", "puffer_agent.h")
 C_TYPES = {
     **{"?": "uint8_t", "b": "int8_t", "B": "uint8_t", "h": "int16_t", "H": "uint16_t", "i": "int32_t"},
@@ -25,10 +25,10 @@ C_TYPES = {
 
 
 def c_source(trained: TrainedPolicy) -> str:
-    """Write an agent as one file of C.
+    """Return the text of a C file with the agent.
 
     Raises:
-        APIUsageError: The policy has a layer that the engine does not know.
+        APIUsageError: The policy has a layer that the engine does not support.
     """
     spec = _spec(trained)
     tables = Constants(trained.name)
@@ -50,15 +50,15 @@ def c_source(trained: TrainedPolicy) -> str:
 
 
 def c_header(trained: TrainedPolicy) -> str:
-    """Write what other files have to see of the agent: its struct and its functions."""
+    """Return the text of a C header with the struct and the functions of the agent."""
     name, guard = trained.name, f"{trained.name.upper()}_AGENT_H"
     lines = [
         f"/* {trained.env_name}: a trained agent, by pufferlib {__version__}. It needs libc and libm, and allocates",
-        f" * nothing: {name}_agent is all of its memory, one for each agent of a game, on any thread.",
+        f" * nothing: {name}_agent is all of its memory. Use one for each agent of a game, on any thread.",
         " *",
         f" *     static {name}_agent agent;",
-        f" *     {name}_agent_init(&agent, 1);     once, with the seed of its samples",
-        f" *     {name}_agent_reset(&agent);       when an episode begins: it forgets the one before",
+        f" *     {name}_agent_init(&agent, 1);     once, with the seed for sampling",
+        f" *     {name}_agent_reset(&agent);       at the start of each episode, to clear its memory",
         f" *     {name}_agent_act(&agent, {_given(trained)}, {_taken(trained)});",
         " *",
         f" * Observation: {_observation_text(trained)}.",
@@ -81,13 +81,13 @@ def _spec(trained: TrainedPolicy) -> NetworkSpec:
         return network_spec(trained.policy)
     except UnknownLayerError as error:
         raise APIUsageError(
-            f"export: C does not know a layer of this policy: {error}; it knows Default, NatureCNN and MixedCNN, "
+            f"export: C does not support a layer of this policy: {error}; it supports Default, NatureCNN and MixedCNN, "
             "alone or with an LSTM, GRU or MinGRU; export it as onnx or torch"
         ) from error
 
 
 def _engine() -> tuple[set[str], str]:
-    """Includes of the engine, and its code."""
+    """Return the includes of the engine, and its code without includes."""
     includes: set[str] = set()
     bodies = []
     for part in PARTS:
@@ -110,16 +110,16 @@ def _prototypes(trained: TrainedPolicy) -> list[str]:
 
 
 def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
-    """The agent's struct: what a user may read or choose, then room for what is between the layers."""
+    """Yield the lines of the agent's struct: the public fields, then buffers for the layers."""
     width = row_width(spec)
     yield "typedef struct {"
-    yield "    int32_t greedy; /* 1: the likeliest action, 0: sampled */"
-    yield "    uint64_t random; /* generator of the samples */"
+    yield "    int32_t greedy; /* 1: most likely action, 0: sampled action */"
+    yield "    uint64_t random; /* state of the random generator */"
     yield f"    float params[{spec.num_params}]; /* {_params_text(trained)}, of the last step */"
     yield "    float value; /* expected return, of the last step */"
     if spec.memory:
         yield f"    float memory[{len(spec.memory.names)}][{len(spec.decoder.places)}];"
-    yield f"    float x[{width}], y[{width}]; /* between the layers, like what follows */"
+    yield f"    float x[{width}], y[{width}]; /* buffers between the layers, like all fields below */"
     if spec.image is not None and spec.image_layer is not None:
         sizes = [each.out_height * each.out_width * len(each.matrix.weight) for each in spec.convolutions]
         yield f"    float flat[{len(spec.image_layer.places)}], pixels[2][{max(spec.image.size, *sizes)}];"
@@ -171,15 +171,15 @@ def _functions(trained: TrainedPolicy, spec: NetworkSpec) -> str:
 
 
 def _main(trained: TrainedPolicy) -> str:
-    """A program that answers the observations of its standard input."""
+    """Return a main function that reads observations from standard input and prints the outputs of the agent."""
     name, size = trained.name, _action_size(trained)
     count = 1 if _has_fields(trained) else max(1, trained.fields[0].size)
     kind, number = ("float", "%.9g") if trained.policy.is_continuous else ("int32_t", "%d")
     return f"""#ifdef {name.upper()}_MAIN
 #include <stdio.h>
 
-/* Reads a byte, which is 1 where an episode begins, and an observation, again and again; prints a line for each: the
- * likeliest action, the parameters of its distribution, the value. */
+/* Reads pairs of a byte, which is 1 at the start of an episode, and an observation. Prints a line for each pair: the
+ * most likely action, the parameters of the distribution, and the value. */
 int main(void) {{
     static {name}_agent agent;
     static {_c_type(trained)} observation[{count}];
@@ -204,7 +204,7 @@ def _has_fields(trained: TrainedPolicy) -> bool:
 
 
 def _c_type(trained: TrainedPolicy) -> str:
-    """The type that an observation points to."""
+    """Return the C type of the elements of an observation."""
     if _has_fields(trained):
         return f"{trained.name}_observation"
     return _type_of(trained.fields[0])
@@ -215,7 +215,7 @@ def _type_of(field: Field) -> str:
 
 
 def _observation_struct(trained: TrainedPolicy) -> Iterator[str]:
-    """A struct for an observation of several arrays, with the layout that the environment's rows have."""
+    """Yield the lines of a struct for an observation of several arrays, with the layout of the environment's rows."""
     if not _has_fields(trained):
         return
     at = 0
@@ -232,7 +232,7 @@ def _observation_struct(trained: TrainedPolicy) -> Iterator[str]:
 
 
 def _identifier(field: Field) -> str:
-    """The field's name in C."""
+    """Return the name of the field in C."""
     name = re.sub(r"\W", "_", "_".join(field.path))
     return f"_{name}" if name[:1].isdigit() else name
 
@@ -243,8 +243,8 @@ def _shape_text(field: Field) -> str:
 
 def _observation_text(trained: TrainedPolicy) -> str:
     if _has_fields(trained):
-        return f"a struct {trained.name}_observation, filled as the environment fills it"
-    return f"{_shape_text(trained.fields[0])}, as the environment shows it"
+        return f"a struct {trained.name}_observation, with the values of the environment"
+    return f"{_shape_text(trained.fields[0])}, as returned by the environment"
 
 
 def _action_size(trained: TrainedPolicy) -> int:
@@ -263,7 +263,7 @@ def _action_text(trained: TrainedPolicy) -> str:
 
 
 def _params_text(trained: TrainedPolicy) -> str:
-    return "means, then logarithms of deviations" if trained.policy.is_continuous else "logits"
+    return "means, then logarithms of standard deviations" if trained.policy.is_continuous else "logits"
 
 
 def _given(trained: TrainedPolicy) -> str:

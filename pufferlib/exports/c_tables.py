@@ -1,4 +1,4 @@
-"""Constants of an agent as C writes them: weights, and tables of the structs in ``native/puffer_network.h``."""
+"""C constants of an agent: weights, and tables for the structs in ``native/puffer_network.h``."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ __all__ = ["LETTERS", "Constants", "padded", "row_width"]
 
 Array = npt.NDArray[Any]
 
-LANES = 16  # outputs of a panel, PUFFER_LANES
+LANES = 16  # outputs in a panel, equal to PUFFER_LANES
 PER_LINE = 16
 ENCODINGS = {"scaled": "PUFFER_SCALED", "logarithms": "PUFFER_LOGARITHMS", "labels": "PUFFER_LABELS"}
-# Of a dtype, as Python's struct module has them: alike on all platforms.
+# Type codes of dtypes, as in Python's struct module, equal on all platforms.
 LETTERS = {
     **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
     **{"f2": "e", "f4": "f", "f8": "d"},
@@ -27,10 +27,10 @@ NO_CONVOLUTION = f"{{{NO_MATRIX}, NULL, 0, 0, 0, 0, 0, 0}}"
 
 
 class Constants:
-    """Arrays and structs of one agent, in the order in which C has to see them.
+    """Arrays and structs of one agent, in the order that C requires.
 
     Args:
-        name: Begins every name.
+        name: Prefix of all C names.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,34 +38,34 @@ class Constants:
         self.lines: list[str] = []
 
     def network(self, spec: NetworkSpec, row_bytes: int) -> None:
-        """Add the ``PufferNetwork``."""
+        """Add the ``PufferNetwork`` struct."""
         memory = spec.memory
         gates = [] if memory is None else [memory.gates, *memory.upper]
         log_std = None if spec.log_std is None else spec.log_std.detach().numpy()
         parts = [
             (str(row_bytes), "bytes of an observation"),
             (self._structs("PufferInput", "inputs", map(_input, spec.inputs)), "inputs"),
-            (str(len(spec.inputs)), "of these"),
+            (str(len(spec.inputs)), "number of inputs"),
             (_input(spec.image), "image"),
             (_braces(map(self._convolution, range(16), spec.convolutions), NO_CONVOLUTION), "convolutions"),
-            (str(len(spec.convolutions)), "of these"),
+            (str(len(spec.convolutions)), "number of convolutions"),
             (self._matrix("image_layer", spec.image_layer), "layer after the image"),
-            (self._matrix("labels", spec.labels), "columns of the first layer that labels choose"),
+            (self._matrix("labels", spec.labels), "columns of the first layer, selected by labels"),
             (_braces((self._matrix(f"layer{i}", each) for i, each in enumerate(spec.layers)), NO_MATRIX), "layers"),
-            (str(len(spec.layers)), "of these"),
+            (str(len(spec.layers)), "number of layers"),
             ("PUFFER_" + ("NO_MEMORY" if memory is None else memory.kind.upper()), "memory"),
-            (str(len(gates)), "layers of it"),
+            (str(len(gates)), "layers of the memory"),
             (_braces((self._matrix(f"gates{i}", each) for i, each in enumerate(gates)), NO_MATRIX), "gates"),
-            (self._matrix("recurrent", memory.recurrent if memory else None), "gates of the memory itself"),
+            (self._matrix("recurrent", memory.recurrent if memory else None), "recurrent gates"),
             (self._matrix("decoder", spec.decoder), "decoder"),
-            ("NULL" if log_std is None else self.array("log_std", log_std), "of continuous actions"),
+            ("NULL" if log_std is None else self.array("log_std", log_std), "log std of continuous actions"),
             (_input(spec.mask), "mask"),
             (str(row_width(spec)), "width"),
         ]
         self._struct("PufferNetwork", "network", parts)
 
     def agent(self, trained: TrainedPolicy, spec: NetworkSpec, space: Any) -> None:
-        """Add the ``PufferAgent``: what is before the network and after it."""
+        """Add the ``PufferAgent`` struct, with the processing of observations and actions."""
         distribution: Any = trained.policy.distribution
         count = int(np.prod(distribution.shape, dtype=np.int64))
         sizes = starts = low = high = "NULL"
@@ -78,19 +78,22 @@ class Constants:
         fields = list(map(self._field, trained.fields, range(len(trained.fields)))) if trained.limit else []
         parts = [
             (self._structs("PufferField", "fields", fields), "fields of normalized observations"),
-            (str(len(fields)), "of these"),
-            (repr(trained.limit), "limit of normalized numbers"),
+            (str(len(fields)), "number of fields"),
+            (repr(trained.limit), "limit of normalized values"),
             (str(0 if spec.memory is None else len(spec.memory.names)), "arrays of memory"),
-            (str(count), "numbers of an action"),
-            (sizes, "values of each"),
-            (starts, "the lowest of each"),
-            (low, "least real numbers"),
-            (high, "greatest ones"),
+            (str(count), "components of an action"),
+            (sizes, "number of values of each"),
+            (starts, "lowest value of each"),
+            (low, "lower bounds of continuous actions"),
+            (high, "upper bounds of continuous actions"),
         ]
         self._struct("PufferAgent", "agent_spec", parts)
 
     def array(self, key: str, numbers: Array) -> str:
-        """Add an array of constants, and return its name; doubles for float64 and bounds, which may be infinite."""
+        """Add an array of constants and return its name.
+
+        Arrays of float64, and bounds, which may be infinite, become doubles.
+        """
         kinds = {"f4": "float", "f8": "double", "i4": "int32_t"}
         numbers = np.ravel(numbers)
         kind = kinds["f8" if key in ("low", "high") else numbers.dtype.str[1:]]
@@ -104,7 +107,7 @@ class Constants:
         return f"{self._name}_{key}"
 
     def _matrix(self, key: str, spec: MatrixSpec | None) -> str:
-        """Add weights in panels of 16 outputs, a line of 16 for each input, and return their ``PufferMatrix``."""
+        """Add a matrix and return its ``PufferMatrix``. Weights are in panels of 16 outputs, with a line per input."""
         if spec is None:
             return NO_MATRIX
         outputs, inputs = len(spec.weight), len(spec.places)
@@ -131,7 +134,7 @@ class Constants:
         return f"{{'{LETTERS[field.dtype.str[1:]]}', {', '.join(map(str, numbers))}, {means}, {scales}}}"
 
     def _structs(self, kind: str, key: str, structs: Iterable[str]) -> str:
-        """Add an array of structs, and return its name; NULL for none."""
+        """Add an array of structs and return its name, or "NULL" if there are no structs."""
         lines = [f"    {each}," for each in structs]
         if not lines:
             return "NULL"
@@ -144,12 +147,12 @@ class Constants:
 
 
 def padded(floats: int) -> int:
-    """Floats of a row in whole panels."""
+    """Round up to whole panels."""
     return -(-floats // LANES) * LANES
 
 
 def row_width(spec: NetworkSpec) -> int:
-    """Floats of a row between the layers, as ``puffer_network_init`` counts them."""
+    """Return the number of floats in a buffer row between layers, as computed by ``puffer_network_init``."""
     image = 0 if spec.image_layer is None else len(spec.image_layer.weight)
     width = image + sum(each.size for each in spec.inputs if each.encoding != "labels")
     gates = 0 if spec.memory is None else len(spec.memory.gates.weight)
@@ -164,12 +167,12 @@ def _input(spec: InputSpec | None) -> str:
 
 
 def _braces(texts: Iterable[str], none: str) -> str:
-    """Elements of an array; ``none`` where there are no others."""
+    """Return an array initializer, with ``none`` as its only element if there are no others."""
     return f"{{{', '.join(texts) or none}}}"
 
 
 def _number(number: Any, kind: str) -> str:
-    """The shortest decimals that are read back as this number."""
+    """Return the shortest literal that is read back as this number."""
     if kind == "int32_t":
         return str(int(number))
     if np.isinf(number):

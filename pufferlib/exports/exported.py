@@ -1,4 +1,4 @@
-"""Export of a policy: written, checked against the policy at once, and only then kept."""
+"""Export of a policy to a file, with a check against the original."""
 
 import os
 import tempfile
@@ -20,26 +20,26 @@ __all__ = ["FORMATS", "Exported", "export", "write_checked"]
 
 WHERE = "export"
 CPU = torch.device("cpu")
-#: Formats, and how the names of their files end.
+#: File suffix of each format.
 FORMATS = {"onnx": ".onnx", "c": ".c", "torch": ".pt2"}
-STEPS = 1000  # of the environment, in which the exported policy must do as the policy does
-TOLERANCE = 1e-5  # of outputs, in relation to the largest of their step where that is above 1
+STEPS = 1000  # environment steps of the check
+TOLERANCE = 1e-5  # maximum difference of outputs, relative to the largest output of the step if it is above 1
 
 Play = Callable[[Recording], Outputs]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A policy that was exported.
+    """Result of an export.
 
     Attributes:
-        path: The file.
-        to: Its format.
-        env_name: The environment that it plays.
-        difference: Greatest difference of its outputs from those of the policy, in relation to the largest of the same
-            agent and step where that is above 1.
-        steps: Steps of the environment in which they were compared.
-        header: Declarations of the C file, where they were asked for.
+        path: Path of the file.
+        to: Format of the file.
+        env_name: Name of the environment.
+        difference: Largest difference from the outputs of the original policy. It is relative to the largest output of
+            the same agent and step if that is above 1.
+        steps: Number of environment steps in the comparison.
+        header: Path of the C header, or None if none was requested.
     """
 
     path: Path
@@ -64,26 +64,26 @@ def export(
 ) -> Exported:
     """Export a trained policy.
 
-    The file is checked against the policy in 1,000 steps of the environment, through which its memory is carried; one
-    that does not do as the policy does is not kept.
+    The exported file is compared with the policy in 1,000 steps of the environment, including its memory. If the
+    outputs differ, the file is deleted and an error is raised.
 
     Args:
-        run: The folder of a run, a checkpoint, the file of a policy, or an environment's name for its latest run.
-        to: "onnx", "c" (one file, which needs a C compiler to be checked) or "torch" (a program of ``torch.export``).
-        path: Of the file; None: the name of the environment, in the current folder.
-        best: Take the checkpoint of the best score in training, not the latest.
-        greedy: Let the C file take the likeliest action instead of sampling, until its user says otherwise; None: as
-            the run's evaluation does. The other formats give the likeliest action and what samples are drawn from.
-        opset: Version of ONNX's operators; None: the one that torch writes.
-        header: Write the declarations of the C file into a header beside it too.
-        device: That the program of torch runs on: "cpu", "cuda", "cuda:<n>", or "auto" for a GPU where there is one. C
-            runs on the CPU, and ONNX wherever its runtime does.
-        runs: Folder in which the latest run is looked for.
+        run: Folder of a run, checkpoint, policy file, or environment name for its latest run.
+        to: Format: "onnx", "c" (one C file, whose check needs a C compiler) or "torch" (a ``torch.export`` program).
+        path: Path of the file, by default the name of the environment in the current folder.
+        best: True to use the checkpoint with the best training score instead of the latest one.
+        greedy: Default mode of the C file: True for the most likely action, False for sampling, or None for the mode of
+            the run's evaluation. The other formats return both the most likely action and the distribution.
+        opset: ONNX opset version, by default the version that torch writes.
+        header: True to also write a C header next to the C file.
+        device: Device of the torch program: "cpu", "cuda", "cuda:<n>", or "auto" for a GPU if there is one. C files run
+            on the CPU, and the device of an ONNX model is chosen by its runtime.
+        runs: Folder with runs, to find the latest run of an environment.
 
     Raises:
-        APIUsageError: The policy cannot be exported so, or an argument does not fit the format.
-        BindingMissing: A package of the format is not installed.
-        PufferError: The exported policy differs from the policy, or there is no C compiler.
+        APIUsageError: The policy cannot be exported to this format, or an argument does not apply to the format.
+        BindingMissing: A package that the format needs is not installed.
+        PufferError: The outputs of the exported file differ, or there is no C compiler.
     """
     _check(to, path, greedy, opset, header)
     place_of_program = _device(to, device)
@@ -103,10 +103,10 @@ def write_checked(
     steps: int = STEPS,
     device: torch.device = CPU,
 ) -> float:
-    """Export a policy, and return the greatest difference of its outputs; see ``export``.
+    """Export and check a policy as in ``export``, and return the largest difference of its outputs.
 
     Raises:
-        PufferError: The difference is too large, and the file is not kept.
+        PufferError: The difference is too large. The file is not kept.
     """
     with tempfile.TemporaryDirectory(prefix=".puffer-export-", dir=path.absolute().parent) as folder:
         unchecked = Path(folder, path.name)
@@ -115,9 +115,9 @@ def write_checked(
         differs = difference(play(recording), recording.outputs)
         if not differs <= TOLERANCE:
             raise PufferError(
-                f"{WHERE}: {path} is not kept: its outputs differ from those of the policy by up to {differs:.2g} in "
-                f"{steps:,} steps of {trained.env_name}, more than {TOLERANCE:g}; does the policy draw random numbers, "
-                "or keep a memory that is not in its state?"
+                f"{WHERE}: {path} was not kept: its outputs differ from the policy by up to {differs:.2g} in "
+                f"{steps:,} steps of {trained.env_name}, more than {TOLERANCE:g}; check whether the policy draws "
+                "random numbers, or keeps memory outside of its state"
             )
         os.replace(unchecked, path)
     return differs
@@ -130,32 +130,32 @@ def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | N
         raise APIUsageError(f"{WHERE}: the file must be in a folder that exists, got {path}; make the folder")
     if to == "torch" and path and Path(path).suffix != FORMATS[to]:
         raise APIUsageError(
-            f"{WHERE}: a program of torch.export must be called ...{FORMATS[to]}, got {path}; rename it"
+            f"{WHERE}: the name of a torch.export program must end with {FORMATS[to]}, got {path}; rename it"
         )
     if to != "c" and (greedy is False or header):
         given = "header" if header else "sampled actions"
         raise APIUsageError(
-            f"{WHERE}: {given} are for to='c', got to={to!r}, which gives the likeliest action and what samples are "
-            "drawn from; leave it out"
+            f"{WHERE}: {given} are for to='c', got to={to!r}, which returns both the most likely action and the "
+            "distribution; remove the option"
         )
     if to != "onnx" and opset is not None:
-        raise APIUsageError(f"{WHERE}: opset is for to='onnx', got to={to!r}; leave it out")
+        raise APIUsageError(f"{WHERE}: opset is for to='onnx', got to={to!r}; remove the option")
 
 
 def _device(to: str, name: str) -> torch.device:
-    """The device of the exported policy.
+    """Return the device of the exported policy.
 
     Raises:
-        APIUsageError: There is no such device here, or the format is for every device.
+        APIUsageError: There is no such device, or the format does not depend on the device.
     """
     if to != "torch" and name not in ("cpu", "auto"):
-        where = "C runs on the CPU" if to == "c" else "its runtime chooses where a model of ONNX runs"
-        raise APIUsageError(f"{WHERE}: device is for to='torch', got to={to!r}: {where}; leave it out")
+        where = "C runs on the CPU" if to == "c" else "the runtime chooses the device of an ONNX model"
+        raise APIUsageError(f"{WHERE}: device is for to='torch', got to={to!r}: {where}; remove the option")
     return pick_device(name, f"{WHERE}: device")
 
 
 def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None, device: torch.device) -> Play:
-    """Write the file, and return how it is played."""
+    """Write the file, and return a function that runs it on a recording."""
     if to == "c":
         from pufferlib.exports import c_program
         from pufferlib.exports.c_source import c_source

@@ -1,4 +1,4 @@
-"""A policy as a function of tensors alone: observations and memory in, actions, outputs and memory out."""
+"""Policy as a pure function of tensors: from observations and memory to actions, outputs and memory."""
 
 import copy
 import json
@@ -28,11 +28,11 @@ class Graph(nn.Module):
     """One step of a trained policy.
 
     Args:
-        trained: The policy, of which it takes a copy.
+        trained: Policy, which is copied.
 
     Attributes:
-        input_names: Of the arguments: those of the observation's arrays, then ``memory_...``.
-        output_names: Of the results: "action", "logits" (or "mean" and "std"), "value", then ``next_memory_...``.
+        input_names: Names of the arguments: the arrays of the observation, then ``memory_...``.
+        output_names: Names of the results: "action", "logits" (or "mean" and "std"), "value", then ``next_memory_...``.
     """
 
     def __init__(self, trained: TrainedPolicy) -> None:
@@ -40,7 +40,7 @@ class Graph(nn.Module):
         self.policy = copy.deepcopy(trained.policy)
         for module in self.policy.modules():
             if type(module) is Linear:
-                module.__class__ = nn.Linear  # type: ignore[assignment]  # which does not ask for the number of rows
+                module.__class__ = nn.Linear  # type: ignore[assignment]  # since Linear depends on the number of rows
         memories = list(self.policy.initial_state(1))
         self.fields, self._limit = trained.fields, trained.limit
         self._is_continuous = self.policy.is_continuous
@@ -65,7 +65,7 @@ class Graph(nn.Module):
             self.register_buffer("start", torch.from_numpy(start.copy()))
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """See ``input_names`` and ``output_names``; each has the batch as its first dimension."""
+        """Compute the results ``output_names`` from ``input_names``. The first dimension of each is the batch."""
         given, memories = inputs[: len(self.fields)], inputs[len(self.fields) :]
         arrays = [self._normalized(index, array) for index, array in enumerate(given)]
         state = {name: memory.clone() for name, memory in zip(self._memories, memories, strict=True)}
@@ -79,7 +79,7 @@ class Graph(nn.Module):
         return ((array.double() - means) * scales).clamp(-self._limit, self._limit).float()
 
     def _row(self, arrays: list[Tensor]) -> Tensor:
-        """The observation as the policy takes it; one of several arrays has them as its leaves."""
+        """Return the observation in the form of the policy. Several arrays are attached to it as leaves."""
         if not self.fields[0].path:
             return arrays[0]
         dtype = self.policy.observation_dtype
@@ -95,15 +95,15 @@ class Graph(nn.Module):
         return row
 
     def _actions(self, params: Tensor) -> tuple[Tensor, ...]:
-        likeliest = self.policy.distribution.mode(params)
+        mode = self.policy.distribution.mode(params)
         if self._is_continuous:
             mean, log_std = params.chunk(2, -1)
-            action = likeliest.clamp(self.get_buffer("low"), self.get_buffer("high"))
+            action = mode.clamp(self.get_buffer("low"), self.get_buffer("high"))
             return action, mean, log_std.exp()
-        return (likeliest + self.get_buffer("start")).to(torch.int32), params
+        return (mode + self.get_buffer("start")).to(torch.int32), params
 
     def examples(self, rows: int = 2) -> tuple[Tensor, ...]:
-        """Arguments of the right shapes and dtypes."""
+        """Return example arguments with valid shapes and dtypes."""
         observed = [torch.zeros(rows, *field.shape, dtype=TORCH_DTYPES[field.dtype]) for field in self.fields]
         return (*observed, *self.policy.initial_state(rows).values())
 
@@ -111,29 +111,29 @@ class Graph(nn.Module):
 @torch.inference_mode(False)
 @torch.no_grad()
 def traced(graph: Graph) -> Any:
-    """The ``torch.export.ExportedProgram`` of a graph, for any number of rows.
+    """Trace a graph to a ``torch.export.ExportedProgram`` with a dynamic number of rows.
 
     Raises:
-        APIUsageError: The policy does what cannot be traced.
+        APIUsageError: The policy cannot be traced.
     """
     rows = torch.export.Dim("rows", min=1)
     shapes = {"inputs": tuple({0: rows} for _ in graph.input_names)}
     try:
         with quietly():
             return torch.export.export(graph.eval(), graph.examples(), dynamic_shapes=shapes, strict=False)
-    except Exception as error:  # of any kind: it is the user's policy that runs
+    except Exception as error:  # the user's policy may raise anything
         first = next(iter(str(error).strip().splitlines()), "")
         policy = type(getattr(graph.policy, "policy", graph.policy)).__name__
         raise APIUsageError(
-            f"export: the policy {policy} cannot be traced ({type(error).__name__}: {first}); let it use operations of "
-            "torch alone, observations.shape[0] instead of len(observations), and no Python that depends on what "
-            "tensors hold"
+            f"export: the policy {policy} cannot be traced ({type(error).__name__}: {first}); use only torch "
+            "operations, observations.shape[0] instead of len(observations), and no Python control flow that depends "
+            "on tensor values"
         ) from error
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """While this holds, torch keeps its advice about its own exporters to itself."""
+    """Suppress warnings and log messages of torch's exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -145,12 +145,12 @@ def quietly() -> Iterator[None]:
 
 
 def play(step: Any, graph: Graph, recording: Recording) -> Outputs:
-    """Let an exported policy answer the observations of a recording.
+    """Run an exported policy on the observations of a recording, and return its outputs.
 
     Args:
-        step: Takes a list of arrays in the order of ``input_names``, and returns one in that of ``output_names``.
-        graph: Names its arguments.
-        recording: What it sees.
+        step: Function from a list of arrays in the order of ``input_names`` to a list in the order of ``output_names``.
+        graph: Graph with the names of arguments and results.
+        recording: Recording with the observations.
     """
     policy = graph.policy
     state = [memory.numpy() for memory in policy.initial_state(recording.begins.shape[1]).values()]
@@ -169,7 +169,7 @@ def play(step: Any, graph: Graph, recording: Recording) -> Outputs:
 
 
 def _arrays(fields: tuple[Field, ...], rows: Any) -> list[Any]:
-    """The arrays of observations, each in its own dtype."""
+    """Split rows of observations into arrays, each with its own dtype."""
     if not fields[0].path:
         return [rows]
     data = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
@@ -186,14 +186,14 @@ def _arrays(fields: tuple[Field, ...], rows: Any) -> list[Any]:
 
 
 def facts(trained: TrainedPolicy, graph: Graph) -> dict[str, str]:
-    """Metadata of an exported policy, each a text: environment, spaces, score, how to sample."""
+    """Return the metadata of an exported policy as strings: environment, spaces, score, and how to sample."""
     distribution: Any = trained.policy.distribution
     if trained.policy.is_continuous:
-        how = "draw from a normal distribution of mean and std, and clip to the bounds of the action space"
+        how = "draw from a normal distribution with mean and std, and clip to the bounds of the action space"
     else:
         how = (
-            f"logits are of {distribution.sizes} values one after another: of each group draw value v with probability "
-            f"softmax(logits)[v], and add the start of its action, {np.ravel(distribution.start).tolist()}"
+            f"split logits into consecutive groups of sizes {distribution.sizes}: from each group draw value v with "
+            f"probability softmax(logits)[v], and add the start of its action, {np.ravel(distribution.start).tolist()}"
         )
     return {
         "env_name": trained.env_name,
@@ -201,7 +201,7 @@ def facts(trained: TrainedPolicy, graph: Graph) -> dict[str, str]:
         "action_space": str(trained.vecenv.single_action_space),
         "score": "unknown" if trained.score is None else repr(trained.score),
         "sampling": how,
-        "memory": "zeros at the start of an episode; then each next_memory_* is the memory_* of the next step"
+        "memory": "zeros at the start of an episode; pass each next_memory_* as memory_* in the next step"
         if len(graph.input_names) > len(graph.fields)
         else "none",
         "inputs": json.dumps(graph.input_names),
@@ -211,6 +211,6 @@ def facts(trained: TrainedPolicy, graph: Graph) -> dict[str, str]:
 
 
 def _own_space(env: Any) -> Any:
-    """The space of an environment before emulation."""
+    """Return the observation space before emulation."""
     layout = env.observation_layout if env.emulated else None
     return env.single_observation_space if layout is None else layout.space

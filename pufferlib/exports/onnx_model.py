@@ -1,4 +1,4 @@
-"""Models of ONNX, which ONNX Runtime and others run."""
+"""Export to ONNX."""
 
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,20 @@ __all__ = ["play", "write"]
 
 
 def write(path: Path, trained: TrainedPolicy, opset: int | None = None) -> None:
-    """Write the policy as a model.
+    """Write the policy as an ONNX model.
 
     Args:
-        path: The file.
-        trained: The policy.
-        opset: Version of the operators; None: the one that torch writes.
+        path: Path of the file.
+        trained: Policy to write.
+        opset: Opset version, by default the version that torch writes.
 
     Raises:
-        APIUsageError: The policy does what cannot be traced, or the operators of that version do not suffice.
+        APIUsageError: The policy cannot be traced, or it needs operators that this opset version lacks.
         BindingMissing: onnx is not installed.
     """
     try:
         import onnx
-        import onnxruntime  # noqa: F401 - before the work, not after it
+        import onnxruntime  # noqa: F401 - fail before the work, not after it
         import onnxscript  # noqa: F401
     except ModuleNotFoundError as error:
         raise BindingMissing(f"export: ONNX needs the package {error.name}; {way_to_install('export')}") from error
@@ -34,7 +34,7 @@ def write(path: Path, trained: TrainedPolicy, opset: int | None = None) -> None:
     made = graph.Graph(trained)
     program = graph.traced(made)
     model = _model(program, made, opset)
-    if opset is not None and _opset_of(model) != opset:  # the exporter leaves it at another one
+    if opset is not None and _opset_of(model) != opset:  # the exporter could not convert it
         for version in range(_opset_of(model) - 1, opset, -1):
             lower = _model(program, made, version)
             if _opset_of(lower) != version:
@@ -47,7 +47,7 @@ def write(path: Path, trained: TrainedPolicy, opset: int | None = None) -> None:
 
 
 def _model(program: Any, made: graph.Graph, opset: int | None) -> Any:
-    """The model of a program; of another version of the operators where they do not suffice."""
+    """Convert a program to a model. If the opset lacks an operator, the model has another opset."""
     import torch
 
     with graph.quietly():
@@ -75,12 +75,12 @@ def _check_opset(opset: int | None) -> None:
 
 
 def _opset_of(model: Any) -> int:
-    """Version of the standard operators of a model."""
+    """Return the version of the standard opset of a model."""
     return max(int(entry.version) for entry in model.opset_import if not entry.domain)
 
 
 def _lacks_operator(model: Any, opset: int) -> APIUsageError:
-    """The error for an ``opset`` below that of ``model``, the lowest that works."""
+    """Return the error for an ``opset`` below the opset of ``model``, which is the lowest that works."""
     import onnx
 
     lowest = _opset_of(model)
@@ -88,13 +88,13 @@ def _lacks_operator(model: Any, opset: int) -> APIUsageError:
     since = {kind: onnx.defs.get_schema(kind, max_inclusive_version=lowest).since_version for kind in kinds}
     newest = max(sorted(since), key=lambda kind: since[kind])
     return APIUsageError(
-        f"export: opset {opset} lacks the operator {newest} in the form that this policy needs, which came with opset "
-        f"{since[newest]}; the lowest that works is --opset {lowest}"
+        f"export: opset {opset} lacks the version of operator {newest} that this policy needs, which was added in "
+        f"opset {since[newest]}; the lowest that works is --opset {lowest}"
     )
 
 
 def play(path: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
-    """Let ONNX Runtime answer the observations of a recording."""
+    """Run the model with ONNX Runtime on the observations of a recording, and return its outputs."""
     import onnxruntime
 
     made = graph.Graph(trained)
@@ -103,7 +103,7 @@ def play(path: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no class in common
+    except Exception as error:  # its errors have no common base class
         raise PufferError(
             f"export: ONNX Runtime {onnxruntime.__version__} cannot load the model: {error}; choose another --opset"
         ) from error

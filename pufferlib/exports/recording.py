@@ -1,4 +1,4 @@
-"""Steps of a policy in its environment, which its copies outside of this library have to repeat."""
+"""Recording of a policy in its environment, to check exported files against."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ __all__ = ["Outputs", "Recording", "difference", "record"]
 
 Array = npt.NDArray[Any]
 
-ROWS = 4  # agents whose steps are repeated; others play along
+ROWS = 4  # maximum number of agents that are recorded
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Numbers that a policy made of the observations of a recording.
+    """Outputs of a policy for the observations of a recording.
 
     Attributes:
-        params: float32 ``(steps, rows, num_params)``.
-        values: float32 ``(steps, rows)``.
-        actions: The likeliest, as the environment takes them, ``(steps, rows, *shape)``.
+        params: Parameters of the distributions, float32 ``(steps, rows, num_params)``.
+        values: Values, float32 ``(steps, rows)``.
+        actions: Most likely actions in the format of the environment, ``(steps, rows, *shape)``.
     """
 
     params: Array
@@ -36,12 +36,12 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Recording:
-    """A policy's steps: what it saw, and what it made of it.
+    """Observations and outputs of a policy.
 
     Attributes:
-        observations: As the environment shows them, ``(steps, rows, *shape)``.
-        begins: bool ``(steps, rows)``: an episode begins, and the memory with it.
-        outputs: Of torch.
+        observations: Observations of the environment before normalization, ``(steps, rows, *shape)``.
+        begins: True where an episode starts and the memory is cleared, bool ``(steps, rows)``.
+        outputs: Outputs of the original policy in torch.
     """
 
     observations: Array
@@ -49,41 +49,43 @@ class Recording:
     outputs: Outputs
 
     def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        """Observations and beginnings, step by step."""
+        """Iterate over the observations and ``begins`` of each step."""
         return zip(self.observations, self.begins, strict=True)
 
 
 @torch.inference_mode()
 def record(trained: TrainedPolicy, steps: int) -> Recording:
-    """Let the policy play its environment for ``steps`` steps, by sampled actions, so that it sees many states.
+    """Play ``steps`` steps of the environment and record the policy.
 
-    The memory passes from step to step, and starts anew with each episode.
+    Actions are sampled, to reach many states. The memory is carried from step to step and cleared at the start of each
+    episode.
     """
     policy, vecenv = trained.policy, trained.vecenv
     generator = torch.Generator().manual_seed(env_seed(trained.seed, 0))
     state = policy.initial_state(vecenv.num_agents)
     rows = min(ROWS, vecenv.num_agents)
-    shown, _ = vecenv.reset()
+    seen, _ = vecenv.reset()
     begins = np.ones(vecenv.num_agents, bool)
     kept: list[tuple[Array, ...]] = []
     for _ in range(steps):
         for memory in state.values():
             memory[torch.from_numpy(begins)] = 0
-        shown = np.array(shown)
-        params, values = policy.forward_eval(torch.from_numpy(trained.normalize(shown)), state)
-        likeliest = policy.distribution.to_env(policy.distribution.mode(params).numpy())
-        kept.append(tuple(each[:rows].copy() for each in (shown, begins, params.numpy(), values.numpy(), likeliest)))
+        seen = np.array(seen)
+        params, values = policy.forward_eval(torch.from_numpy(trained.normalize(seen)), state)
+        most_likely = policy.distribution.to_env(policy.distribution.mode(params).numpy())
+        kept.append(tuple(each[:rows].copy() for each in (seen, begins, params.numpy(), values.numpy(), most_likely)))
         actions = policy.distribution.to_env(policy.distribution.sample(params, generator).numpy())
-        shown, _, terminals, truncations, _ = vecenv.step(actions)
+        seen, _, terminals, truncations, _ = vecenv.step(actions)
         begins = terminals | truncations
     observations, beginnings, *outputs = (np.stack(each) for each in zip(*kept, strict=True))
     return Recording(observations, beginnings, Outputs(*outputs))
 
 
 def difference(found: Outputs, expected: Outputs) -> float:
-    """Greatest difference of an output, in relation to the largest of its agent and step where that is above 1.
+    """Return the largest difference of an output, relative to the largest output of the same agent and step.
 
-    Where an action is forbidden, its logit is the same number in both. NaN differs from everything.
+    Outputs up to 1 are not scaled. The logit of a forbidden action must be the same number in both. NaN counts as an
+    infinite difference.
     """
     pair = found, expected
     new, old = (np.concatenate([each.params, each.values[..., None]], -1, dtype=np.float64) for each in pair)

@@ -1,4 +1,4 @@
-"""Programs of ``torch.export``, which torch alone can load."""
+"""Export with ``torch.export``."""
 
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ __all__ = ["play", "write"]
 
 
 def write(path: Path, trained: TrainedPolicy, device: torch.device) -> None:
-    """Write the policy as a program for ``device``, where its inputs have to be.
+    """Write the policy as a program for ``device``. Its inputs must be on the same device.
 
     Raises:
-        APIUsageError: It does what cannot be traced.
+        APIUsageError: The policy cannot be traced.
     """
     made = graph.Graph(trained)
     program = graph.traced(made)
@@ -28,12 +28,12 @@ def write(path: Path, trained: TrainedPolicy, device: torch.device) -> None:
 
 
 def play(path: Path, trained: TrainedPolicy, device: torch.device, recording: Recording) -> Outputs:
-    """Let the program answer the observations of a recording."""
+    """Run the program on the observations of a recording, and return its outputs."""
     with graph.quietly():
         module = torch.export.load(path).module()
 
     def step(inputs: list[Any]) -> list[Any]:
-        with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=False):  # which rounds to 10 bits
+        with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=False):  # TF32 rounds to 10 bits
             outputs = module(*(torch.from_numpy(array).to(device) for array in inputs))
         return [output.numpy(force=True) for output in outputs]
 

@@ -1,4 +1,4 @@
-"""A trained policy with all that its copies outside of this library have to know."""
+"""Trained policy with all data that is needed for an export."""
 
 import dataclasses
 import re
@@ -28,13 +28,13 @@ class Field:
     """One array of an observation.
 
     Attributes:
-        path: Names of the Dicts and places in Tuples that lead to it; none where the observation is an array.
-        dtype: Of its numbers, as the environment has them.
-        shape: Without the batch.
-        offset: Bytes from the start of the observation.
-        row_offset: Bytes from the start of the row that the policy reads.
-        means: float64 ``(size,)``, subtracted from normalized numbers; None where they stay as they are.
-        scales: float64 ``(size,)``, multiplied with the difference.
+        path: Keys of Dicts and indices of Tuples that lead to it, or empty if the observation is a single array.
+        dtype: Dtype of the array in the environment.
+        shape: Shape without the batch dimension.
+        offset: Offset in bytes from the start of the observation.
+        row_offset: Offset in bytes from the start of the row that the policy reads.
+        means: Values to subtract for normalization, float64 ``(size,)``, or None if the array is not normalized.
+        scales: Factors to multiply with afterwards, float64 ``(size,)``, or None.
     """
 
     path: tuple[str, ...]
@@ -47,30 +47,30 @@ class Field:
 
     @property
     def name(self) -> str:
-        """Its path in words: "observation", or "observation.hero.health"."""
+        """Name of the array: "observation", or for example "observation.hero.health"."""
         return ".".join(("observation", *self.path))
 
     @property
     def size(self) -> int:
-        """Numbers."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class TrainedPolicy:
-    """A policy, and environments that it plays in.
+    """Policy and its environment.
 
     Attributes:
-        policy: On the CPU.
-        vecenv: One environment, whose observations are as it shows them.
-        normalize: Turns observations ``(rows, *shape)`` of ``vecenv`` into those that the policy reads.
-        limit: Largest magnitude of normalized numbers; 0 where nothing is normalized.
+        policy: Policy on the CPU.
+        vecenv: Vector environment with one environment, without normalization.
+        normalize: Function from observations ``(rows, *shape)`` of ``vecenv`` to inputs of the policy.
+        limit: Largest absolute value after normalization, or 0 without normalization.
         fields: Arrays of an observation.
-        name: Of the environment, as a file and an identifier may have it: "atari_pong".
-        env_name: Of the environment.
-        greedy: Play the likeliest actions, where nobody says otherwise.
-        score: Of the checkpoint, in training; None without one.
-        seed: Of environment and actions while the exported policy is checked.
+        name: Name of the environment as a valid file name and identifier, such as "atari_pong".
+        env_name: Name of the environment.
+        greedy: True if the most likely action is the default.
+        score: Training score of the checkpoint, or None if it has none.
+        seed: Seed of the environment and the actions during the check of the exported file.
     """
 
     policy: Policy
@@ -86,19 +86,19 @@ class TrainedPolicy:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of an observation."""
+        """Size of an observation in bytes."""
         space = self.vecenv.single_observation_space
         return int(np.prod(space.shape, dtype=np.int64)) * int(np.dtype(space.dtype).itemsize)
 
 
 @contextmanager
 def open_trained(config: Config, run: Run, greedy: bool | None = None) -> Iterator[TrainedPolicy]:
-    """Load the policy of a run, and make one environment for it, which is closed in the end.
+    """Load the policy of a run and make one environment for it. The environment is closed at the end.
 
     Args:
-        config: Settings of the run; whatever device they name, it is the CPU here.
-        run: Its checkpoint is read.
-        greedy: See ``TrainedPolicy``; None: as the run's evaluation does.
+        config: Settings of the run. The device is always the CPU.
+        run: Run with the checkpoint to load.
+        greedy: Value of ``TrainedPolicy.greedy``, by default the setting of the run's evaluation.
     """
     creator = registry.env_creator(config.env_name)
     kwargs = creators.single_game(creator, config.env)
@@ -115,7 +115,7 @@ def open_trained(config: Config, run: Run, greedy: bool | None = None) -> Iterat
 def trained_policy(
     policy: Policy, vecenv: Any, env_name: str, greedy: bool = True, score: float | None = None, seed: int = 0
 ) -> TrainedPolicy:
-    """Describe a policy and the environments that it plays in; the arguments are as in ``TrainedPolicy``."""
+    """Return a ``TrainedPolicy``. Its attributes of the same names describe the arguments."""
     moments: Any = getattr(policy, "observation_moments", None)
     seen = with_moments(vecenv, policy)
     return TrainedPolicy(
@@ -133,13 +133,13 @@ def trained_policy(
 
 
 def _identifier(env_name: str) -> str:
-    """The name of an environment, as files and identifiers may have it."""
+    """Convert the name of an environment to a valid file name and identifier."""
     name = re.sub(r"\W+", "_", registry.short_name(env_name).replace(".py", "").removesuffix(".c"), flags=re.ASCII)
     return name.strip("_").lstrip("0123456789_") or "env"
 
 
 def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
-    """The arrays of an observation of ``vecenv``, and their places in what ``policy`` reads, ``seen``."""
+    """Yield the arrays of an observation of ``vecenv``, with their offsets in ``seen``, which ``policy`` reads."""
     shown, read = (list(_arrays(_row_dtype(env))) for env in (vecenv, seen))
     names = joined_names(path for path, dtype, *_ in shown if not path or dtype.kind == "f")
     for (path, dtype, shape, offset), (_, read_dtype, _, row_offset) in zip(shown, read, strict=True):
@@ -151,7 +151,7 @@ def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
 
 
 def _moments(seen: Any, policy: Any, name: str, env: Any) -> tuple[Array, Array]:
-    """Numbers subtracted from an array, and factors of what remains."""
+    """Return the values to subtract from an array, and the factors to multiply with afterwards."""
     mean, var = (np.ravel(each[name] if name else each) for each in (seen.mean, seen.var))
     means = mean.copy()
     scales = 1 / np.sqrt(var + float(policy.observation_moments.get_buffer("epsilon")))
@@ -161,7 +161,7 @@ def _moments(seen: Any, policy: Any, name: str, env: Any) -> tuple[Array, Array]
 
 
 def _row_dtype(env: Any) -> np.dtype[Any]:
-    """The dtype of one row: with fields where the observation is a Dict or a Tuple."""
+    """Return the dtype of one row, which has fields if the observation is a Dict or a Tuple."""
     emulated = env.emulated
     if emulated and emulated["emulated_observation_dtype"].names is not None:
         fields: np.dtype[Any] = emulated["emulated_observation_dtype"]
@@ -173,7 +173,7 @@ def _row_dtype(env: Any) -> np.dtype[Any]:
 def _arrays(
     dtype: np.dtype[Any], path: tuple[str, ...] = (), offset: int = 0
 ) -> Iterator[tuple[tuple[str, ...], np.dtype[Any], tuple[int, ...], int]]:
-    """Path, dtype, shape and offset in bytes of each array of a row."""
+    """Yield the path, dtype, shape and offset in bytes of each array in a row."""
     if dtype.names is None or dtype.fields is None:
         yield path, dtype.base, dtype.shape, offset
         return

@@ -110,9 +110,11 @@ class Smooth(Default):
 def test_c_names_the_layer_that_it_does_not_know(tmp_path):
     trained = trained_case("plain")
     trained.policy.encoder[1] = nn.Tanh()
-    with pytest.raises(APIUsageError, match=r"C does not know a layer of this policy: Tanh \(encoder.1\); it knows"):
+    with pytest.raises(
+        APIUsageError, match=r"C does not support a layer of this policy: Tanh \(encoder.1\); it supports"
+    ):
         write_checked(trained, "c", tmp_path / "agent.c")
-    with pytest.raises(APIUsageError, match="C does not know a layer of this policy: the class Smooth"):
+    with pytest.raises(APIUsageError, match="C does not support a layer of this policy: the class Smooth"):
         write_checked(trained_case("plain", name=Smooth), "c", tmp_path / "agent.c")
     assert list(tmp_path.iterdir()) == []
 
@@ -131,7 +133,7 @@ def test_what_differs_from_the_policy_is_not_kept(tmp_path, monkeypatch):
     kept.write_text("the one before")
     monkeypatch.setattr("pufferlib.exports.exported.TOLERANCE", 1e-12)
     with pytest.raises(
-        PufferError, match=r"agent.c is not kept: its outputs differ .* more than 1e-12; does the policy"
+        PufferError, match=r"agent.c was not kept: its outputs differ .* more than 1e-12; check whether"
     ):
         write_checked(trained_case("plain"), "c", kept, steps=STEPS)
     assert kept.read_text() == "the one before"
@@ -141,7 +143,9 @@ def test_what_differs_from_the_policy_is_not_kept(tmp_path, monkeypatch):
 @pytest.mark.all
 @needs_onnx
 def test_an_opset_that_lacks_an_operator_is_answered_with_the_lowest_that_works(tmp_path):
-    with pytest.raises(APIUsageError, match=r"opset 9 lacks the operator \w+ .* the lowest that works is --opset 1\d"):
+    with pytest.raises(
+        APIUsageError, match=r"opset 9 lacks the version of operator \w+ .* the lowest that works is --opset 1\d"
+    ):
         write_checked(trained_case("plain"), "onnx", tmp_path / "agent.onnx", opset=9)
 
 
