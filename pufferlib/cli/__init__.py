@@ -1,7 +1,7 @@
-"""The ``puffer`` command and its verbs; the only part of pufferlib that prints.
+"""Command line interface ``puffer``. No other part of pufferlib prints.
 
-Exit codes: 0 done; 1 it could not be done, with a sentence that says why; 2 the command was not
-understood; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+Exit codes: 0 for success, 1 for a failure (with an error message), 2 for an invalid command, 130 if stopped by Ctrl-C,
+143 by SIGTERM, and 129 by SIGHUP.
 """
 
 import errno
@@ -18,39 +18,40 @@ from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
 
-# Each verb is a module of its name, with _ for -, and has ``run(argv) -> exit code``; imported only when it is called.
+# Each verb is a module with the same name (_ for -) and a function ``run(argv)`` that returns the exit code. Modules
+# are imported when their verbs are called.
 VERBS = {
-    "train": "train an agent, evaluate it, draw its learning curve and film it",
-    "eval": "evaluate a trained agent, against random play",
-    "runs": "list runs with their scores, and the settings that differ",
-    "plot": "draw the learning curves of runs in one picture",
-    "league": "keep agents, their games and their ratings in a table that lasts",
-    "match": "let trained agents play against each other, and rate them",
-    "play": "play an environment yourself, by keyboard, in a window or in the terminal",
-    "check": "check an environment against the contract that training relies on",
-    "check-learner": "check a trainer, this one or yours, and say which class of bug it points to",
-    "replay": "step an environment again to the end that an error or a recording has kept",
-    "sweep": "search for the settings with which an environment is learned best",
-    "export": "write a trained agent into one file: ONNX, C or torch.export",
-    "autotune": "measure how an environment runs fastest on this machine",
+    "train": "train an agent, evaluate it, plot its learning curve and record a video",
+    "eval": "evaluate a trained agent and compare it with random play",
+    "runs": "list runs with their scores and the settings that differ",
+    "plot": "plot the learning curves of runs",
+    "league": "keep a table of agents, their games and their ratings",
+    "match": "play trained agents against each other and rate them",
+    "play": "play an environment yourself, or watch an agent, in a window or the terminal",
+    "check": "check that an environment meets the contract that training relies on",
+    "check-learner": "check a trainer, this one or yours, for common classes of bugs",
+    "replay": "replay a recorded episode or the steps before an error",
+    "sweep": "search for the best training settings of an environment",
+    "export": "export a trained agent to ONNX, C or torch.export",
+    "autotune": "find the fastest way to run an environment on this machine",
     "list": "list the environments",
-    "new": "write an environment of your own in C, from a template",
-    "install": "install third-party environments, each as it is known to work",
-    "doctor": "look at this machine, and say what to do where something is missing",
+    "new": "create a C environment from a template",
+    "install": "install third-party environments in tested versions",
+    "doctor": "check this machine and suggest fixes",
 }
 
-# Verbs of PufferLib 3 that have another name, or none, here.
+# Verbs of PufferLib 3 with another name here, or with no counterpart.
 ELSEWHERE = {
-    "profile": "puffer train, whose dashboard shows the seconds of collecting and learning,",
+    "profile": "puffer train, whose dashboard shows the time for collecting and learning,",
     "sanity": "puffer check-learner",
 }
 
 _REMEDIES = {
     **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room, or choose a folder on another disk with --runs"
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; free some space, or choose a folder on another disk with --runs"
     ),
     **dict.fromkeys(
-        (errno.EACCES, errno.EPERM, errno.EROFS), "; permit writing there, or choose another folder with --runs"
+        (errno.EACCES, errno.EPERM, errno.EROFS), "; make it writable, or choose another folder with --runs"
     ),
 }
 
@@ -64,29 +65,31 @@ EXAMPLES = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``puffer`` with the arguments ``argv``, by default the command line's; returns the exit code."""
+    """Run ``puffer`` with the arguments ``argv``, by default ``sys.argv[1:]``, and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    # Must be said before torch is loaded. Its threads spin for milliseconds while they wait for one another: when
-    # another program has the core of one of them, an update takes nine times as long. They shall sleep soon.
+    # The threads of torch spin for milliseconds while they wait for each other. If another program uses one of their
+    # cores, an update takes nine times as long. This makes them sleep sooner. It must be set before torch is imported.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115 - closed by >&-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # in a locale without ✓ or ±, a ? is better than no answer
+            stream.reconfigure(errors="replace")  # print ? for ✓ or ± if the locale lacks them
     try:
         with plain_warnings():
             code = _dispatch(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, for example `head`, has seen enough. What is still buffered must go nowhere.
+        # The reader, for example `head`, has exited. Discard the buffered output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (UsageError, UnknownNameError) as error:
         complain(str(error))
         return 2
     except PufferError as error:
-        notes = [line for line in getattr(error, "__notes__", []) if "\n" not in line]  # others are stacks
+        notes = [
+            line for line in getattr(error, "__notes__", []) if "\n" not in line
+        ]  # notes with several lines are stack traces
         complain("\n".join([str(error), *notes]))
         return 1
     except ModuleNotFoundError as error:
@@ -94,14 +97,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"puffer: the package {package} is not installed; {way_to_install('train')}")
         return 1
     except OSError as error:
-        complain(_about(error))
+        complain(_os_error_message(error))
         return 1
     except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, MemoryError) or "to allocate" in str(error)):  # torch has no class of its own for it
+        if not (isinstance(error, MemoryError) or "to allocate" in str(error)):  # torch has no class for this error
             raise
         wanted = str(error).partition("tried to allocate ")[2].partition(". ")[0]
-        size = f" for {wanted} at once" if wanted else ""
-        complain(f"puffer: the memory is too small{size}; take fewer environments, or a smaller policy.hidden_size")
+        size = f" when allocating {wanted}" if wanted else ""
+        complain(f"puffer: out of memory{size}; use fewer environments, or a smaller policy.hidden_size")
         return 1
     except KeyboardInterrupt:
         note("stopped")
@@ -111,12 +114,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _about(error: OSError) -> str:
-    """Say what the system refused, and what to do."""
+def _os_error_message(error: OSError) -> str:
+    """Return the message for an error of the operating system, with advice."""
     try:
         os.getcwd()
     except FileNotFoundError:
-        return "puffer: the folder that this runs in is gone; go to one that is there, for example: cd"
+        return "puffer: the current folder no longer exists; change to another one, for example: cd"
     where = f"{error.filename}: " if error.filename else ""
     return f"puffer: {where}{error.strerror or error}{_REMEDIES.get(error.errno or 0, '')}"
 
@@ -144,5 +147,5 @@ def _help() -> str:
     return (
         f"{style('puffer', 'bold')} {pufferlib.__version__}: fast environments, and agents that learn them\n\n"
         f"usage: {as_typed('puffer VERB [ARGUMENTS]')}\n\n{verbs}\n\n"
-        f"{as_typed('puffer VERB --help')} says more. For example:\n\n{examples}"
+        f"Run {as_typed('puffer VERB --help')} for details. Examples:\n\n{examples}"
     )

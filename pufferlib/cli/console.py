@@ -1,4 +1,4 @@
-"""Text to people: results on the standard output, complaints on the standard error."""
+"""Terminal output: results go to standard output, errors and notes to standard error."""
 
 import contextlib
 import errno
@@ -20,13 +20,13 @@ def say(text: str = "") -> None:
 
 
 def complain(text: str) -> None:
-    """Print what went wrong."""
+    """Print an error."""
     note(f"{style('error:', 'bad', sys.stderr.isatty())} {text}")
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """While this holds, warnings of ours are shown as sentences, without the line of code that they come from."""
+    """Show our warnings as plain messages, without the line of code that they come from."""
     before = warnings.formatwarning
 
     def shown(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
@@ -40,8 +40,8 @@ def plain_warnings() -> Iterator[None]:
         warnings.formatwarning = before
 
 
-class _LastingStream:
-    """Text stream that drops what cannot be written, and everything once its reader is gone."""
+class _TolerantStream:
+    """Text stream that ignores write errors, and discards all output after its reader has exited."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -50,29 +50,29 @@ class _LastingStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with self._dropping():
+        with self._ignoring_errors():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._dropping():
+        with self._ignoring_errors():
             self._stream.flush()
 
     @contextmanager
-    def _dropping(self) -> Iterator[None]:
+    def _ignoring_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             if error.errno in (errno.EPIPE, errno.EIO):  # EIO: the terminal is closed
-                with open(os.devnull, "w") as nowhere, contextlib.suppress(OSError):
-                    os.dup2(nowhere.fileno(), self._stream.fileno())
+                with open(os.devnull, "w") as null, contextlib.suppress(OSError):
+                    os.dup2(null.fileno(), self._stream.fileno())
 
 
 @contextmanager
 def outliving_readers() -> Iterator[None]:
-    """While this holds, the end of what reads the output (a pipe, a terminal) or a full disk raises no error."""
+    """Suppress output errors, such as a closed pipe or terminal or a full disk."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _LastingStream(sys.stdout), _LastingStream(sys.stderr)
+    sys.stdout, sys.stderr = _TolerantStream(sys.stdout), _TolerantStream(sys.stderr)
     try:
         yield
     finally:
@@ -80,28 +80,28 @@ def outliving_readers() -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Print what a person should know that is neither a result nor an error."""
+    """Print a note for the user that is neither a result nor an error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def progress(share: float, text: str) -> None:
-    """Show, on a terminal, that ``share`` of the work is done, over what was shown before; "" takes it away."""
+    """Show progress on a terminal, in place of the last progress. An empty ``text`` removes it."""
     if sys.stderr.isatty():
         print(f"\r\033[K{share:4.0%}  {text}" if text else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def style(text: str, name: str, terminal: bool | None = None) -> str:
-    """``text`` in a style of the palette where the output is a terminal and ``NO_COLOR`` is not set.
+    """Return ``text`` with terminal colours, unless the output is not a terminal or ``NO_COLOR`` is set.
 
     Args:
-        text: What is printed.
-        name: "bold", "muted", "accent", "good", "warning" or "bad".
-        terminal: Whether it goes to a terminal; by default, whether the standard output is one.
+        text: Text to print.
+        name: Name of the style: "bold", "muted", "accent", "good", "warning" or "bad".
+        terminal: True if the output is a terminal. By default this is checked for standard output.
     """
     terminal = sys.stdout.isatty() if terminal is None else terminal
     return f"\033[{_STYLES[name]}m{text}\033[0m" if terminal and not os.environ.get("NO_COLOR") else text
 
 
 def highlight(text: str, part: str) -> str:
-    """``text`` with ``part`` of it, a good result, in colour."""
+    """Return ``text`` with ``part`` in the style "good"."""
     return text.replace(part, style(part, "good"), 1)

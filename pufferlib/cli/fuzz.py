@@ -1,4 +1,4 @@
-"""Defects of a C file, as ``puffer check`` prints them."""
+"""Output of ``puffer check`` for defects in a C file."""
 
 import textwrap
 
@@ -12,15 +12,15 @@ WIDTH = 100
 
 
 def print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
-    """Play the environment of a C file under the sanitizers, and print each defect with its class.
+    """Play the environment in a C file under sanitizers, and print each defect with its class.
 
     Args:
-        path: Of the file.
-        steps: Of the hostile play.
-        seed: Decides all choices.
+        path: Path of the file.
+        steps: Number of steps with hostile actions.
+        seed: Seed of the play.
 
     Returns:
-        What was printed.
+        Defects that were found.
     """
     note(f"playing {steps} steps with hostile actions and extreme parameters, then comparing seeds and batches ...")
     report = fuzz_file(path, steps, seed)
@@ -28,10 +28,14 @@ def print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
         say(_text(defect))
     if "address" not in report.sanitizers:
         lacks = "the address sanitizer" if report.sanitizers else "the address and undefined-behaviour sanitizers"
-        note(f"the C compiler has no library for {lacks}, which find most defects; gcc of Debian has: CC=gcc "
+        note(f"the C compiler has no library for {lacks}, which find most defects; Debian's gcc has them: CC=gcc "
              f"{as_typed('puffer check')} {path}")  # fmt: skip
     count = len(report.defects)
-    say(f"{path}, {steps} steps in C with seed {seed}: " + (f"{count} to mend" if count else "nothing to mend") + "\n")
+    say(
+        f"{path}, {steps} steps in C with seed {seed}: "
+        + (f"defects found: {count}" if count else "no defects found")
+        + "\n"
+    )
     return report.defects
 
 

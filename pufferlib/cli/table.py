@@ -1,4 +1,4 @@
-"""Tables for the terminal."""
+"""Tables in the terminal."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -12,12 +12,12 @@ _STYLED = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> None:
-    """Print rows below their heads, each column as wide as its widest cell.
+    """Print a table with aligned columns.
 
     Args:
-        heads: Of the columns.
-        rows: Cells, which may be styled.
-        right: Heads of the columns whose cells end at the same place, as numbers do.
+        heads: Headers of the columns.
+        rows: Cells of each row, which may contain styles.
+        right: Headers of the right-aligned columns.
     """
     widths = [max([len(head), *(_width(row[i]) for row in rows)]) for i, head in enumerate(heads)]
 

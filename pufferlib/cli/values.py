@@ -1,4 +1,4 @@
-"""Values on the command line: texts as the types that are expected."""
+"""Conversion of command line values to Python types."""
 
 import ast
 import contextlib
@@ -14,9 +14,10 @@ NOTHING = ("None", "null")
 
 
 def keyword_value(text: str, kinds: Set[Any]) -> Any:
-    """Return ``text`` as one of ``kinds``: types, None for ``None``, and values of a Literal; empty allows any type.
+    """Convert ``text`` to one of ``kinds``, which contains types, None, and values of a ``Literal``.
 
-    What is none of them is returned as ``literal`` reads it, so that the environment can refuse it.
+    An empty set allows any type. If no kind matches, the result of ``literal`` is returned, so that the environment can
+    report the error.
     """
     if text in NOTHING:
         return text if kinds and not kinds & {None, type(None)} else None
@@ -39,15 +40,15 @@ def _number(text: str, value: float, kinds: Set[Any]) -> float:
 
 
 def literal(text: str) -> Any:
-    """Return ``text`` as TOML, JSON or Python reads it: number, true, false, None, list or dict. Else it is a string.
+    """Parse ``text`` as TOML, JSON or Python: a number, boolean, None, list or dict. Anything else is a string.
 
-    A date is a string too.
+    Dates are also returned as strings.
     """
     if text in ("True", "False"):
         return text == "True"
     if text in NOTHING:
         return None
-    if "#" not in text or text[:1] in tuple("[{'\""):  # else TOML takes what follows for a comment
+    if "#" not in text or text[:1] in tuple("[{'\""):  # otherwise TOML would treat the rest as a comment
         with contextlib.suppress(tomllib.TOMLDecodeError):
             table = tomllib.loads(f"value = {text}")
             if table.keys() == {"value"} and not isinstance(table["value"], datetime.date | datetime.time):
@@ -61,10 +62,10 @@ def literal(text: str) -> Any:
 
 
 def whole_number(text: str) -> int:
-    """Return ``7``, ``10_000`` and ``1e6`` as an int.
+    """Convert ``7``, ``10_000`` or ``1e6`` to an int.
 
     Raises:
-        ValueError: It is anything else.
+        ValueError: ``text`` is not a whole number.
     """
     with contextlib.suppress(ValueError, OverflowError):
         if float(text).is_integer() and "e" in text.lower():

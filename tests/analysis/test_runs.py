@@ -195,7 +195,7 @@ def test_the_list_shows_what_differs(kept: Path, capsys: pytest.CaptureFixture[s
     assert [row.split()[0][-9:] for row in rows] == ["2-squared", "ared-fast", "1-squared", "ed/seed-7"]
     assert " ".join(rows[1].split()[1:]) == "squared a, b finished 2 ± 0.500 9.00k 0:07 42 0.5"
     assert " stopped   0.300 in training" in rows[3]
-    assert end == "Their curves in one picture: puffer plot RUN RUN ..."
+    assert end == "Plot their curves: puffer plot RUN RUN ..."
     assert main(["runs", "--json", "--tag", "b"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["name"], told["score"], told["settings"]["train.learning_rate"]) == ("fast", 2.0, 0.5)
@@ -209,7 +209,7 @@ def test_the_picture_is_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> 
     pytest.importorskip("matplotlib", reason="needs the extra 'train'")
     assert main(["plot", "squared", "--out", "all.png"]) == 0
     assert capsys.readouterr().out == (
-        "squared  learning_rate 0.004: 3 runs\nsquared  fast, learning_rate 0.5: 1 run\npicture: all.png\n"
+        "squared  learning_rate 0.004: 3 runs\nsquared  fast, learning_rate 0.5: 1 run\nplot: all.png\n"
     )
     assert main(["plot"]) == 2
     assert "puffer plot: name runs or environments, for example: puffer plot breakout" in capsys.readouterr().err

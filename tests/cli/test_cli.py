@@ -162,7 +162,7 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
         (["train", "squared", "--runs", __file__], f"got {__file__} (File exists); choose another, for example"),
         pytest.param(
             ["train", "squared", "--policy.hidden-size", "300000"],
-            "memory is too small for 360000000000 bytes at once",
+            "out of memory when allocating 360000000000 bytes",
             marks=pytest.mark.all,  # makes the layer before first, which takes seconds
         ),
         (["eval", "CartPole-v1"], "puffer eval: no run of CartPole-v1 in runs; train one: puffer train CartPole-v1"),

@@ -27,7 +27,7 @@ def test_a_league_is_added_to_played_and_shown(runs, tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     assert main(["league", "add", "four", str(runs / "old"), str(runs / "new")]) == 0
     assert main(["league", "add", "four", "random", str(runs / "old")]) == 0
-    assert capsys.readouterr().out == "added 2 agents: old, new\nadded 1 agent: random\nalready there: old\n"
+    assert capsys.readouterr().out == "added 2 agents: old, new\nadded 1 agent: random\nalready in the league: old\n"
     assert main(["league", "play", "four", "--games", "20"]) == 0
     played, *table = capsys.readouterr().out.splitlines()
     assert played == "played 60 games"
@@ -40,7 +40,7 @@ def test_a_league_is_added_to_played_and_shown(runs, tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["match", "connect4"], "name two agents or more, got 1; for example: puffer match"),
+        (["match", "connect4"], "name two or more agents, got 1; for example: puffer match"),
         (["match", "random", "random", "--games", "0"], "--games must be at least 1, got 0"),
         (["match", "random", "random", "--video", "."], "--video must be a file in a folder that exists, got ."),
         (["league"], "name an action and a league, for example: puffer league add"),

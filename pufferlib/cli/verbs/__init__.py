@@ -1,1 +1,1 @@
-"""Verbs of ``puffer``, one module each: they parse and print."""
+"""Verbs of ``puffer``, with one module each for argument parsing and output."""

@@ -1,4 +1,4 @@
-"""``puffer autotune``: how an environment runs fastest on this machine."""
+"""``puffer autotune``: find the fastest candidate to run an environment on this machine."""
 
 import dataclasses
 import json
@@ -16,24 +16,25 @@ from pufferlib.vector import EnvProfile, TunedConfig, autotune
 __all__ = ["run"]
 
 PROG = "puffer autotune"
-ABOUT = """Measure the ways to run an environment on this machine. Keywords of the environment are flags:
-puffer autotune squared --env.size 7. Results are kept: puffer train ENV --vec auto takes the last one."""
+ABOUT = """Measure different ways to run an environment on this machine, and rank them. Set arguments of the
+environment with flags: puffer autotune squared --env.size 7. The results are cached. puffer train ENV --vec auto
+uses the fastest configuration."""
 MIB = 1 << 20
 BATCH = 64
 
 
 def run(argv: list[str]) -> int:
-    """Measure the environment that ``argv`` names, and print the configurations, the fastest first."""
+    """Measure the environment in ``argv``, and print the configurations, fastest first."""
     texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", help="a name of puffer list, my_env.py:Class, module:Class, or an id of Gymnasium's")
+    parser.add_argument("env", help="name from puffer list, my_env.py:Class, module:Class, or Gymnasium id")
     parser.add_argument(
-        "--batch-size", type=int, help=f"environments in one batch (default: {BATCH}, or --max-envs if that is less)"
+        "--batch-size", type=int, help=f"environments per batch (default: {BATCH}, or --max-envs if that is smaller)"
     )
-    parser.add_argument("--max-envs", type=int, help="environments at the most (default: three batches)")
-    parser.add_argument("--model-forward-s", type=float, default=0.0, help="seconds that the policy takes per batch")
+    parser.add_argument("--max-envs", type=int, help="maximum number of environments (default: three batches)")
+    parser.add_argument("--model-forward-s", type=float, default=0.0, help="seconds of the policy per batch")
     parser.add_argument("--time-per-test", type=float, default=5.0, help="seconds per configuration (default: 5)")
-    parser.add_argument("--refresh", action="store_true", help="measure again, whatever is known")
+    parser.add_argument("--refresh", action="store_true", help="measure again even if there are cached results")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
     batch_size = min(BATCH, options.max_envs or BATCH) if options.batch_size is None else options.batch_size
@@ -62,25 +63,27 @@ def run(argv: list[str]) -> int:
 
 
 def _print(config: Config, env: str, keywords: dict[str, Any], configs: list[TunedConfig]) -> None:
-    say(f"{style(env, 'bold')}: {_about(configs[0].profile)}")
+    say(f"{style(env, 'bold')}: {_profile_text(configs[0].profile)}")
     say()
     say(f"{'agent-steps/s':>14}{'spread':>8}  configuration")
-    for way in configs:
-        rate, spread = ("skipped", "") if way.skipped else (f"{way.steps_per_second:,.0f}", f"{way.spread:.0%}")
-        reason = f": {way.skipped}" if way.skipped else ""
-        say(f"{rate:>14}{spread:>8}  {_settings(way)}{reason}")
+    for candidate in configs:
+        rate, spread = (
+            ("skipped", "") if candidate.skipped else (f"{candidate.steps_per_second:,.0f}", f"{candidate.spread:.0%}")
+        )
+        reason = f": {candidate.skipped}" if candidate.skipped else ""
+        say(f"{rate:>14}{spread:>8}  {_settings(candidate)}{reason}")
     say()
-    say(f"The fastest: {style(f'vector.make(env_creator({env!r}), {_settings(configs[0])})', 'good')}")
+    say(f"Fastest:      {style(f'vector.make(env_creator({env!r}), {_settings(configs[0])})', 'good')}")
     settings = tuned_settings(config, configs[0].kwargs)
     settings |= {f"env.{key}": value for key, value in keywords.items() if f"env.{key}" not in settings}
     flags = " ".join(flag(name, value) for name, value in settings.items())
     train = as_typed("puffer train", env)
-    say(f"To train so:  {style(f'{train} {flags}', 'accent')}")
+    say(f"Train with:   {style(f'{train} {flags}', 'accent')}")
     own = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
     say(f"or shorter:   {style(f'{train}{own} --vec auto', 'accent')}")
 
 
-def _about(profile: EnvProfile) -> str:
+def _profile_text(profile: EnvProfile) -> str:
     parts = [
         f"{profile.steps_per_second:,.0f} steps/s alone on one core",
         f"±{profile.variation:.0%} from step to step",

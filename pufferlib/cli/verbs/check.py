@@ -1,4 +1,4 @@
-"""``puffer check``: the contract of an environment, line by line, by random play."""
+"""``puffer check``: check that an environment meets the contract."""
 
 import functools
 import textwrap
@@ -16,8 +16,8 @@ from pufferlib.testing import CONTRACT, CheckResult, examine
 __all__ = ["run"]
 
 PROG = "puffer check"
-ABOUT = """Play an environment at random, and check each line of the contract that training relies on: puffer check
-breakout. docs/contract.md says more of each line. Keywords of the environment are flags: puffer check squared
+ABOUT = """Check an environment by random play: puffer check breakout. Each line of the contract that training relies on
+is checked. docs/contract.md explains the lines. Set arguments of the environment with flags: puffer check squared
 --env.size 7. A C file is first played with hostile actions under sanitizers: puffer check corridor.c."""
 WIDTH = 100
 FATAL = {"memory", "hang"}  # classes of defects in C
@@ -25,18 +25,18 @@ MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "mu
 
 
 def run(argv: list[str]) -> int:
-    """Check the environment that ``argv`` names; 1 if a line is broken, or the environment raises."""
+    """Check the environment in ``argv``. Return 1 if a line is broken or the environment raises an error."""
     texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
+    parser.add_argument("env", nargs="?", help="name from puffer list, my_env.py:Class, module:Class, or Gymnasium id")
     parser.add_argument(
-        "--steps", type=int, default=200, help="of each play; enough for episodes to end (default: 200)"
+        "--steps", type=int, default=200, help="steps of each play, enough for episodes to end (default: 200)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the environment and its actions (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the environment and the actions (default: 0)")
     parser.add_argument(
-        "--fuzz", type=int, default=50_000, metavar="STEPS", help="of a C file under sanitizers (default: 50000)"
+        "--fuzz", type=int, default=50_000, metavar="STEPS", help="steps of a C file under sanitizers (default: 50000)"
     )
-    parser.add_argument("--continuing", action="store_true", help="the task has no end: do not require one")
+    parser.add_argument("--continuing", action="store_true", help="allow a task without an end")
     options = parser.parse(argv)
     if not options.env:
         example = as_typed("puffer check breakout")
@@ -47,7 +47,7 @@ def run(argv: list[str]) -> int:
     source = registry.c_file(options.env)
     defects = print_defects(source, options.fuzz, options.seed) if source else ()
     if any(defect.kind in FATAL for defect in defects):
-        note("the contract was not looked at: what could bring down this process is to be mended first")
+        note("the contract was not checked, because these defects could crash this process; fix them first")
         return 1
     try:
         creator = _creator(options.env, typed(options.env, texts))
@@ -56,13 +56,13 @@ def run(argv: list[str]) -> int:
         raise
     except Exception as error:
         note("".join(traceback.format_exception(error)).rstrip())
-        say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; nothing more could be looked at")
+        say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; the check was stopped")
         return 1
     for number, result in enumerate(results, 1):
         say(_text(number, result))
     count = sum(result.state == "broken" for result in results)
     played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
-    say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'nothing to mend'}")
+    say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'no problems'}")
     return 1 if count or defects else 0
 
 
@@ -71,7 +71,7 @@ def _creator(name: str, keywords: dict[str, Any]) -> Any:
 
 
 def _text(number: int, result: CheckResult) -> str:
-    """One line of the contract, and below it what is wrong."""
+    """Format one line of the contract and the problem, if there is one."""
     mark, colour = MARKS[result.state]
     about = CONTRACT[result.line] + (f" ({result.message})" if result.state == "unknown" else "")
     text = f"{style(mark, colour)} {number:2}  {textwrap.fill(about, WIDTH - 6, subsequent_indent=' ' * 6)}"

@@ -1,4 +1,4 @@
-"""``puffer check-learner``: the environments that each fail for a bug of another class."""
+"""``puffer check-learner``: check a trainer in environments that each reveal one class of bugs."""
 
 import json
 import math
@@ -19,28 +19,27 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 PROG = "puffer check-learner"
-ABOUT = """Train in seven small environments, each of which fails for a bug of another class, and say which bug that is:
-the trainer of this package, or with --with a function of yours, train(vecenv, seed, total_timesteps), that
-returns act(observations) -> actions. docs/check-learner.md has an example. Exit code 1 if one fails."""
+ABOUT = """Check a trainer in seven small environments. Each of them reveals one class of bugs, which is named if the
+training fails. By default the trainer of this package is checked. Check your own with --with: a function
+train(vecenv, seed, total_timesteps) that returns act(observations) -> actions. docs/check-learner.md has an example.
+The exit code is 1 if a training fails."""
 WIDTH = 100
 
 
 def run(argv: list[str]) -> int:
-    """Check the learner that ``argv`` names; 1 if an environment was not learned."""
+    """Check the learner in ``argv``. Return 1 if an environment was not learned."""
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("--with", dest="learner", metavar="PLACE", help="my_trainer.py:train, or module:function")
-    parser.add_argument("--only", nargs="+", metavar="ENV", help="these environments alone")
-    parser.add_argument("--seed", type=int, default=1, help="of environments and learner (default: 1)")
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="so many times the steps of each training (default: 1)"
-    )
+    parser.add_argument("--only", nargs="+", metavar="ENV", help="environments to train in (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the environments and the learner (default: 1)")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor for the steps of each training (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object per environment, and nothing else")
     options = parser.parse(argv)
     if options.learner and ":" not in options.learner:
         raise UsageError(f"{PROG}: --with must be my_trainer.py:train or module:function, got {options.learner!r}")
     if options.seed < 0:
         raise UsageError(f"{PROG}: --seed must be at least 0, got {options.seed}")
-    from pufferlib.training.learner_suite import check_learner  # brings torch
+    from pufferlib.training.learner_suite import check_learner  # imports torch
 
     learner = registry.load_object(f"{PROG}: --with", options.learner) if options.learner else None
     only = ",".join(options.only).split(",") if options.only else None
@@ -49,11 +48,13 @@ def run(argv: list[str]) -> int:
         return max([_print_json(result) for result in results])
     say(f"checking {style(options.learner or 'the trainer of pufferlib', 'bold')}, seed {options.seed}\n")
     say(style(f"  {'environment':<12}{'asks to':<42}{'score':>7}{'bar':>7}{'seconds':>9}", "muted"))
-    return _conclude([_print(result) for result in results], f" --with {options.learner}" if options.learner else "")
+    return _print_summary(
+        [_print(result) for result in results], f" --with {options.learner}" if options.learner else ""
+    )
 
 
 def _print_json(result: "LearnerResult") -> int:
-    """One line; 1 for a failure."""
+    """Print one result as JSON. Return 1 for a failure."""
     record = {
         "environment": result.env_name,
         "passed": result.passed,
@@ -69,7 +70,7 @@ def _print_json(result: "LearnerResult") -> int:
 
 
 def _print(result: "LearnerResult") -> "LearnerResult":
-    """One row of the table, and below it what a failure points to."""
+    """Print one row of the table and the likely bug, if it failed."""
     mark = style("✓", "good") if result.passed else style("✗", "bad")
     score = f"{result.score:.2f}" if math.isfinite(result.score) else "–"
     say(
@@ -91,7 +92,7 @@ def _findings(result: "LearnerResult") -> list[str]:
     return [f"raised {type(result.error).__name__}: {result.error}"]
 
 
-def _conclude(results: "list[LearnerResult]", learner: str) -> int:
+def _print_summary(results: "list[LearnerResult]", learner: str) -> int:
     failed = [result.env_name for result in results if not result.passed]
     took = f"{plural(len(results), 'environment')} in {sum(result.seconds for result in results):.0f} s"
     if not failed:
@@ -99,7 +100,7 @@ def _conclude(results: "list[LearnerResult]", learner: str) -> int:
         return 0
     again = as_typed(f"puffer check-learner{learner} --only {failed[0]}")
     say(
-        f"\n{took}: {len(failed)} not learned. Begin with {failed[0]}: what comes later asks for what came before it.\n"
-        f"Again: {again}"
+        f"\n{took}: {len(failed)} not learned. Start with {failed[0]}, because later environments build on earlier "
+        f"ones.\nRun it again: {again}"
     )
     return 1

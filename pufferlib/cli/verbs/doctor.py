@@ -1,4 +1,4 @@
-"""``puffer doctor``: what this machine has, and what to do where something is missing."""
+"""``puffer doctor``: check this machine and suggest fixes."""
 
 import dataclasses
 import json
@@ -17,11 +17,11 @@ INDENT = 22
 
 
 def run(argv: list[str]) -> int:
-    """Print the findings; exit code 0 if the package, or with ``--gpu`` the GPU, can be used here."""
-    parser = Parser("puffer doctor", description="Look at this machine.")
+    """Print the findings. Return 0 if the package (with ``--gpu``: the GPU) can be used here."""
+    parser = Parser("puffer doctor", description="Check this machine and the installation, and suggest fixes.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder that runs are kept in")
-    parser.add_argument("--gpu", action="store_true", help="run a kernel on every GPU, and look at nothing else")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for runs (default: runs)")
+    parser.add_argument("--gpu", action="store_true", help="only check GPUs, by running a kernel on each")
     options = parser.parse(argv)
     findings = [doctor.gpu()] if options.gpu else doctor.examine(options.runs)
     usable = bool(findings[0].data.get("usable")) if options.gpu else doctor.usable(findings)
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
         for finding in findings:
             _print(finding)
         say()
-        missing = "no GPU for training" if options.gpu else "not usable yet: see the lines marked ✗"
+        missing = "no usable GPU for training" if options.gpu else "not ready: see the lines marked ✗"
         say(style("ready", "good") if usable else style(missing, "bad"))
     return 0 if usable else 1
 

@@ -1,4 +1,4 @@
-"""``puffer eval``: how good a trained agent is, beside random play."""
+"""``puffer eval``: evaluate a trained agent."""
 
 from pathlib import Path
 
@@ -15,16 +15,16 @@ from pufferlib.training.text import plural
 __all__ = ["run"]
 
 PROG = "puffer eval"
-ABOUT = """Evaluate a trained agent against random play: puffer eval RUN, puffer eval CHECKPOINT,
-or puffer eval ENVIRONMENT for the latest run of it.
+ABOUT = """Evaluate a trained agent and compare it with random play: puffer eval RUN, puffer eval CHECKPOINT,
+or puffer eval ENVIRONMENT for its latest run.
 
-  --best           the checkpoint of the best score, not the latest
-  --video PATH     film the first episode as an mp4
-  --runs FOLDER    where to look for the latest run (default: runs)"""
+  --best           use the checkpoint with the best score instead of the latest one
+  --video PATH     record the first episode as an mp4 video
+  --runs FOLDER    folder with runs (default: runs)"""
 
 
 def run(argv: list[str]) -> int:
-    """Evaluate what ``argv`` names."""
+    """Evaluate the agent in ``argv``."""
     target, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--best", action="store_true")
@@ -44,12 +44,14 @@ def run(argv: list[str]) -> int:
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
-    from pufferlib.training.result import compare  # brings torch, for which nobody should wait to be told of a slip
+    from pufferlib.training.result import (
+        compare,
+    )  # imports torch, which is slow, so only after the arguments are checked
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))
     if comparison.film:
         about = comparison.film.about()
-        say(f"video: {comparison.film.path} ({about})" if about else "video: none, since there was no picture to show")
+        say(f"video: {comparison.film.path} ({about})" if about else "video: none, because no frames were rendered")
     say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

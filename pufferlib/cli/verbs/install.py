@@ -1,4 +1,4 @@
-"""``puffer install``: third-party environments and what extras bring, each as it is known to work."""
+"""``puffer install``: install third-party environments and extras in tested versions."""
 
 import shlex
 import sys
@@ -10,19 +10,17 @@ from pufferlib.installation import install as installing
 __all__ = ["run"]
 
 PROG = "puffer install"
-ABOUT = """Install bindings into this environment: the locked versions of their packages, checked by hash.
-What will be done is shown first; afterwards each binding is played for a few steps. The extras train,
-render, ray and common are installed too, in the versions that they are tested with."""
+ABOUT = """Install bindings and extras into this Python environment. Packages of bindings are installed in locked
+versions, checked by hash. Extras, such as train, render, ray and common, are installed in tested versions. The plan is
+shown first. After the installation, each binding is played for a few steps."""
 
 
 def run(argv: list[str]) -> int:
-    """Install the bindings and extras that ``argv`` names."""
+    """Install the bindings and extras in ``argv``."""
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument(
-        "names", nargs="+", metavar="NAME", help="a binding or an extra; puffer list --all shows the bindings"
-    )
-    parser.add_argument("--yes", action="store_true", help="do not ask before anything is changed")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="binding (see puffer list --all) or extra")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--dry-run", action="store_true", help="only show the plan")
     options = parser.parse(argv)
     plans = [installing.plan(name) for name in dict.fromkeys(options.names)]
     for planned in plans:
@@ -46,9 +44,9 @@ def _show(planned: installing.Plan) -> None:
     for name, before, after in planned.changes:
         say(f"  {name:<{width}}{f'{before} becomes {after}' if before else after}")
     if not planned.changes:
-        say("  every package is there already")
+        say("  all packages are already installed")
     if planned.libraries:
-        say(f"  {style('this machine lacks', 'warning')}: {', '.join(planned.libraries)}")
+        say(f"  {style('missing on this machine', 'warning')}: {', '.join(planned.libraries)}")
         say(f"  run: sudo apt-get install {' '.join(planned.libraries)}")
     for command in planned.commands:
         say(style(f"  $ {shlex.join(command)}", "muted"))
@@ -56,6 +54,6 @@ def _show(planned: installing.Plan) -> None:
 
 def _confirmed() -> bool:
     try:
-        return input("Go on? [Y/n] ").strip().lower() in ("", "y", "yes")
+        return input("Continue? [Y/n] ").strip().lower() in ("", "y", "yes")
     except EOFError:
         return False

@@ -1,4 +1,4 @@
-"""``puffer league``: a table of agents that lasts."""
+"""``puffer league``: keep a persistent table of agents."""
 
 from pathlib import Path
 
@@ -12,25 +12,25 @@ from pufferlib.training.text import plural
 __all__ = ["run"]
 
 PROG = "puffer league"
-ABOUT = """Keep agents, their games and their ratings: puffer league add NAME RUN RUN, puffer league play NAME,
-puffer league table NAME. A league is a file, leagues/NAME.db. Agents are named as in puffer match.
+ABOUT = """Keep a table of agents, their games and their ratings: puffer league add NAME RUN RUN, puffer league play
+NAME, puffer league table NAME. A league is a file, leagues/NAME.db. Agents are given as in puffer match.
 
-  add     add agents; who is there, by the weights, is not added again
+  add     add agents, except those whose weights are already in the league
   play    play until every pair has --games games, and show the table
   table   show the table"""
 ACTIONS = ("add", "play", "table")
 
 
 def run(argv: list[str]) -> int:
-    """Do with a league what ``argv`` says."""
+    """Run the league action in ``argv``."""
     parser = Parser(PROG, ABOUT)
     parser.add_argument("action", nargs="?", help="add, play or table")
-    parser.add_argument("name", nargs="?", help="of the league")
+    parser.add_argument("name", nargs="?", help="name of the league")
     parser.add_argument("agents", nargs="*", metavar="RUN", help="agents to add")
     parser.add_argument("--games", type=int, default=100, help="games of each pair, in rounds of 20 (default: 100)")
-    parser.add_argument("--best", action="store_true", help="add the checkpoints of the best scores, not the latest")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for the latest run (default: runs)")
-    parser.add_argument("--leagues", type=Path, default=Path("leagues"), help="where leagues are (default: leagues)")
+    parser.add_argument("--best", action="store_true", help="use the checkpoints with the best scores")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="folder with runs (default: runs)")
+    parser.add_argument("--leagues", type=Path, default=Path("leagues"), help="folder with leagues (default: leagues)")
     options = parser.parse(argv)
     if options.action is not None and options.action not in ACTIONS:
         raise UnknownNameError.of(PROG, "action", options.action, ACTIONS)
@@ -38,10 +38,10 @@ def run(argv: list[str]) -> int:
         example = as_typed("puffer league add connect4 runs/20260101-120000-connect4 random")
         raise UsageError(f"{PROG}: name an action and a league, for example: {example}")
     if options.action != "add" and options.agents:
-        raise UsageError(f"{PROG} {options.action}: takes no agents, got {options.agents[0]}; they are added by add")
+        raise UsageError(f"{PROG} {options.action}: takes no agents, got {options.agents[0]}; add agents with add")
     if options.games < 1:
         raise UsageError(f"{PROG}: --games must be at least 1, got {options.games}")
-    from pufferlib.selfplay.league import SUFFIX, League, find_league  # brings torch
+    from pufferlib.selfplay.league import SUFFIX, League, find_league  # imports torch
 
     where = f"{PROG} {options.action}"
     if options.action == "add":
@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
         )
         say(f"added {plural(len(fresh), 'agent')}{': ' if fresh else ''}{', '.join(fresh)}")
         if known:
-            say(f"already there: {', '.join(known)}")
+            say(f"already in the league: {', '.join(known)}")
         return 0
     league = find_league(where, options.name, options.leagues)
     if options.action == "play":

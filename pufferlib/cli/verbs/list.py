@@ -1,4 +1,4 @@
-"""``puffer list``: the environments, and what each one needs."""
+"""``puffer list``: list environments and bindings."""
 
 import json
 import sys
@@ -17,15 +17,15 @@ __all__ = ["run"]
 
 PROG = "puffer list"
 OCEAN = "ocean"
-OTHERS = "registered"  # by names without a slash
+OTHERS = "registered"  # source of registered names without a slash
 WIDTH = 100
 
 
 def run(argv: list[str]) -> int:
-    """Print the names that ``pufferlib.make`` knows, or every binding."""
+    """Print the names of environments, or all bindings."""
     parser = Parser(PROG, description="List the environments.")
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN}, a binding or a package; default: all")
-    parser.add_argument("--all", action="store_true", help="the bindings: what is installed, and how to get the others")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN}, binding or package (default: all)")
+    parser.add_argument("--all", action="store_true", help="list the bindings, and how to install them")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
     entries = [_entry(name) for name in registry.list_envs()]
@@ -56,16 +56,16 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 def _print_families(sources: Sequence[str], entries: Sequence[dict[str, Any]]) -> None:
-    """Print a line for each source, without the names of its environments."""
+    """Print one line for each source, without the names of its environments."""
     width = max(map(len, sources)) + 2
     for source in sources:
         count = sum(entry["source"] == source for entry in entries)
         facts = registry.binding_facts().get(source)
         about = facts.title if facts else "in this package" if source == OCEAN else "from outside this repository"
-        way = f", {_way(facts)}" if facts else ""
+        way = f", {_availability(facts)}" if facts else ""
         say(f"  {style(source.ljust(width), 'accent')}{count:>4}  {about}{style(way, 'muted')}")
     say()
-    say(f"Their names: {style(as_typed(f'{PROG} {OCEAN}'), 'accent')}, or of all, as a pipe gets them: {PROG} | cat")
+    say(f"Show names: {style(as_typed(f'{PROG} {OCEAN}'), 'accent')}, or for all sources: {PROG} | cat")
     say(f"Train one: {style(as_typed('puffer train breakout'), 'accent')}")
 
 
@@ -74,7 +74,7 @@ def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]]) -> None:
     for source in sources:
         found = [entry for entry in entries if entry["source"] == source]
         if source == OCEAN:
-            _print_described(f"{OCEAN}, in C but for {' and '.join(ocean.python_names())}", found)
+            _print_described(f"{OCEAN}, in C except {' and '.join(ocean.python_names())}", found)
         elif source not in registry.binding_facts():
             _print_described(f"{source}, from outside this repository", found)
         else:
@@ -92,19 +92,19 @@ def _print_described(title: str, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_names(facts: Any, names: Sequence[str]) -> None:
-    say(style(f"{facts.name}, {_way(facts)}: {len(names)}", "bold"))
+    say(style(f"{facts.name}, {_availability(facts)}: {len(names)}", "bold"))
     say(textwrap.fill(" ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
 
 
-def _way(facts: Any) -> str:
-    """State of a binding, or the command that brings it."""
+def _availability(facts: Any) -> str:
+    """Return the state of a binding, or the command that installs it."""
     if facts.unavailable:
-        return f"with what you provide ({as_typed('puffer list --all')})"
+        return f"needs files from you ({as_typed('puffer list --all')})"
     return state(facts) or f"with {_install(facts)}"
 
 
 def _install(facts: Any) -> str:
-    """The command that brings it: nothing is installed into an image."""
+    """Return the command that installs a binding. In an image, this is a command for another image."""
     return f"docker compose run --rm {facts.image}" if in_image() else as_typed(facts.command)
 
 
@@ -129,7 +129,7 @@ def _print_bindings(found: list[dict[str, Any]]) -> None:
         say(f"{mark} {style(entry['name'].ljust(width), 'accent')}{_sentence(entry, width)}")
         say(f"{'':{width + 2}}{style(entry['state'] or entry['install'], 'muted')}")
     if unavailable := [entry for entry in found if entry["unavailable"]]:
-        say(style("\nOn no package index; these work once you provide what they say:", "bold"))
+        say(style("\nNot on a package index. These work after you provide what they need:", "bold"))
     for entry in unavailable:
         text = f"{_sentence(entry, width)}\n{_wrapped(entry['unavailable'], width)}"
         say(f"  {style(entry['name'].ljust(width), 'accent')}{text}")

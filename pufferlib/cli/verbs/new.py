@@ -1,4 +1,4 @@
-"""``puffer new``: a C environment of one's own, from the template."""
+"""``puffer new``: create a C environment from the template."""
 
 from pathlib import Path
 
@@ -10,19 +10,19 @@ from pufferlib.ocean.template import write_template
 __all__ = ["run"]
 
 PROG = "puffer new"
-ABOUT = """Write a complete game in C, and its settings of training, into the current folder: puffer new corridor.
-It can be played and trained at once; change it step by step."""
+ABOUT = """Create a C environment and its training settings in the current folder: puffer new corridor. It is a complete
+game that you can play and train at once, and then change step by step."""
 
 
 def run(argv: list[str]) -> int:
-    """Write the files that ``argv`` names."""
+    """Write the files of the environment in ``argv``."""
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("name", help="of the environment: lower-case letters, digits and underscores")
-    parser.add_argument("--folder", type=Path, default=Path(), help="where to write it (default: the current one)")
+    parser.add_argument("name", help="name of the environment: lower-case letters, digits and underscores")
+    parser.add_argument("--folder", type=Path, default=Path(), help="folder for the files (default: current folder)")
     options = parser.parse(argv)
     source, settings = write_template(options.name.removesuffix(".c"), options.folder)
-    say(f"{style(str(source), 'accent')}  the game: its declarations, reset, step and draw")
-    say(f"{style(str(settings), 'accent')}  what it is trained with")
-    for verb, about in (("play", "be the agent"), ("train", "train one"), ("check", "look for defects")):
+    say(f"{style(str(source), 'accent')}  the environment: declarations, reset, step and draw")
+    say(f"{style(str(settings), 'accent')}  the training settings")
+    for verb, about in (("play", "play it yourself"), ("train", "train an agent"), ("check", "look for defects")):
         say(f"{style(as_typed(f'puffer {verb}', source), 'accent')}  {about}")
     return 0

@@ -1,4 +1,4 @@
-"""``puffer plot``: learning curves of runs in one picture."""
+"""``puffer plot``: plot the learning curves of runs."""
 
 from pathlib import Path
 
@@ -14,26 +14,27 @@ __all__ = ["run"]
 
 PROG = "puffer plot"
 ABOUT = (
-    "Draw the learning curves of runs in one picture. Runs that differ in their seed alone become one line, their "
-    "interquartile mean, in a band, its 95 %% bootstrap interval."
+    "Plot the learning curves of runs. Runs that differ only in their seed are combined: the line is their "
+    "interquartile mean, and the band is its 95 %% bootstrap interval."
 )
 
 
 def run(argv: list[str]) -> int:
-    """Draw the runs that ``argv`` names."""
+    """Plot the runs in ``argv``."""
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument(
-        "runs", nargs="*", metavar="RUN", help="folders of runs, patterns such as 'runs/*pong*', names of runs or ENVs"
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="run folders, patterns such as 'runs/*pong*', or names of runs or environments",
     )
-    parser.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
     parser.add_argument(
-        "--x", choices=["steps", "time"], default="steps", help="over steps (default) or time of training"
+        "--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF file (default: curves.png)"
     )
-    parser.add_argument(
-        "--metric", default=SCORE, help="any metric of the runs, as losses/entropy (default: the score)"
-    )
-    parser.add_argument("--by", default="", metavar="SETTING", help="a line for each value of a setting, over all runs")
-    parser.add_argument("--runs", dest="folder", type=Path, default=RUNS, help="folder of all runs (default: runs)")
+    parser.add_argument("--x", choices=["steps", "time"], default="steps", help="x axis (default: steps)")
+    parser.add_argument("--metric", default=SCORE, help="metric to plot, such as losses/entropy (default: the score)")
+    parser.add_argument("--by", default="", metavar="SETTING", help="plot one line for each value of this setting")
+    parser.add_argument("--runs", dest="folder", type=Path, default=RUNS, help="folder with runs (default: runs)")
     options = parser.parse(argv)
     if not options.runs:
         raise UsageError(f"{PROG}: name runs or environments, for example: {as_typed('puffer plot breakout')}")
@@ -46,5 +47,5 @@ def run(argv: list[str]) -> int:
     for env, lines in drawn.items():
         for label, members in lines.items():
             say(f"{style(env, 'bold')}  {label}: {plural(len(members), 'run')}")
-    say(f"picture: {options.out}")
+    say(f"plot: {options.out}")
     return 0

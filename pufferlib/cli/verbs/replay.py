@@ -1,4 +1,4 @@
-"""``puffer replay``: step an environment again from the bundle that an error or a recording left."""
+"""``puffer replay``: replay a bundle from an error or a recording."""
 
 import functools
 import inspect
@@ -21,27 +21,27 @@ from pufferlib.vector import Bundle, replay
 __all__ = ["run"]
 
 PROG = "puffer replay"
-ABOUT = """Step an environment again to the same end, from a bundle: every error of a worker names one, and
-pufferlib.vector.make(..., record=FOLDER) leaves one for each environment. A bundle contains code, as pickles do: replay
-only those whose author you trust."""
+ABOUT = """Replay the steps of an environment from a bundle. Every error in a worker names a bundle, and
+pufferlib.vector.make(..., record=FOLDER) writes one for each environment. A bundle contains code, like any pickle, so
+only replay bundles that you trust."""
 
 
 def run(argv: list[str]) -> int:
-    """Replay the bundle that ``argv`` names; 1 if it comes to another end."""
+    """Replay the bundle in ``argv``. Return 1 if the outcome differs."""
     texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("bundle", nargs="?", type=Path, help="a file: env3-seed7.npz")
-    parser.add_argument("--env", help="the environment, by a name of puffer list, instead of the one in the bundle")
-    parser.add_argument("--show", action="store_true", help="show it, in a window or in the terminal")
+    parser.add_argument("bundle", nargs="?", type=Path, help="bundle file, such as env3-seed7.npz")
+    parser.add_argument("--env", help="name of an environment to use instead of the one in the bundle")
+    parser.add_argument("--show", action="store_true", help="show the replay in a window or the terminal")
     parser.add_argument(
-        "--terminal", action="store_true", help="show it in the terminal, even where windows can be opened"
+        "--terminal", action="store_true", help="show the replay in the terminal even if windows can be opened"
     )
-    parser.add_argument("--video", type=Path, help="film it as an mp4")
-    parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
+    parser.add_argument("--video", type=Path, help="record the replay as an mp4 video")
+    parser.add_argument("--fps", type=float, help="steps per second (default: the rate of the environment)")
     options = parser.parse(argv)
     if options.bundle is None:
         raise UsageError(
-            f"{PROG}: name a bundle, for example: puffer replay env3-seed7.npz; errors of workers name theirs"
+            f"{PROG}: name a bundle, for example: puffer replay env3-seed7.npz; errors in workers name their bundle"
         )
     if options.fps is not None and not 1 <= options.fps <= 1000:
         raise UsageError(f"{PROG}: --fps must be from 1 to 1000, got {options.fps:g}")
@@ -50,7 +50,7 @@ def run(argv: list[str]) -> int:
     if options.video:
         check_video_path(f"{PROG}: --video", options.video)
     bundle = Bundle.load(options.bundle)
-    _describe(bundle)
+    _print_description(bundle)
     keywords = typed(options.env or "", texts)
     creator = functools.partial(
         registry.env_creator(options.env, PROG) if options.env else bundle.creator(), **keywords
@@ -58,8 +58,8 @@ def run(argv: list[str]) -> int:
     is_shown = options.show or options.terminal
     if is_shown or options.video:
         viewer = choose_viewer(PROG, options.terminal, "record it with --video")(PROG) if is_shown else None
-        with _Pictures(viewer, options.video, options.fps) as pictures:
-            outcome = replay(bundle, _drawing(creator), pictures.show)
+        with _FrameOutput(viewer, options.video, options.fps) as output:
+            outcome = replay(bundle, _with_rendering(creator), output.show)
     else:
         outcome = replay(bundle, creator)
     say(style(outcome.text, "good" if outcome.is_same else "bad"))
@@ -68,27 +68,27 @@ def run(argv: list[str]) -> int:
     return 0 if outcome.is_same else 1
 
 
-def _describe(bundle: Bundle) -> None:
+def _print_description(bundle: Bundle) -> None:
     say(style(bundle.env, "bold"))
     steps = len(bundle.actions)
     has = f"all {steps} steps" if bundle.is_complete else f"its last {steps} steps only"
     say(f"environment {bundle.index}, seed {bundle.seed}, {has}, {len(bundle.ends)} finished episodes")
     for difference in bundle.differences():
-        note(f"another version: {difference}")
+        note(f"version differs: {difference}")
 
 
-def _drawing(creator: functools.partial[Any]) -> functools.partial[Any]:
-    """Let what ``creator`` makes draw, if it has a keyword for that."""
-    keywords = dict(creator.keywords)  # a partial of a partial has those of both
+def _with_rendering(creator: functools.partial[Any]) -> functools.partial[Any]:
+    """Add ``render_mode="rgb_array"`` to the keywords of ``creator``, if it accepts that."""
+    keywords = dict(creator.keywords)  # nested partials are flattened, so these are all keywords
     inner = keywords.get("env_creator")
     if inner is not None:
-        if _takes_mode(inner):
+        if _accepts_render_mode(inner):
             keywords["env_kwargs"] = {**(keywords.get("env_kwargs") or {}), "render_mode": "rgb_array"}
         return functools.partial(creator, **keywords)
-    return functools.partial(creator, render_mode="rgb_array") if _takes_mode(creator) else creator
+    return functools.partial(creator, render_mode="rgb_array") if _accepts_render_mode(creator) else creator
 
 
-def _takes_mode(creator: Callable[..., Any]) -> bool:
+def _accepts_render_mode(creator: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(creator).parameters
     except (TypeError, ValueError):
@@ -96,8 +96,8 @@ def _takes_mode(creator: Callable[..., Any]) -> bool:
     return "render_mode" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
-class _Pictures:
-    """Shows the pictures of an environment, films them, or both."""
+class _FrameOutput:
+    """Output of rendered frames to a viewer, a video, or both."""
 
     def __init__(self, viewer: Viewer | None, path: Path | None, fps: float | None) -> None:
         self._viewer, self._path, self._fps = viewer, path, fps
@@ -105,7 +105,7 @@ class _Pictures:
         self._pace: Pace | None = None
         self._steps = 0
 
-    def __enter__(self) -> "_Pictures":
+    def __enter__(self) -> "_FrameOutput":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,10 +114,10 @@ class _Pictures:
                 part.close()
 
     def show(self, vecenv: Any) -> None:
-        """Take the picture of this moment."""
+        """Render and output the current frame."""
         picture = vecenv.driver_env.render()
         if not isinstance(picture, np.ndarray) or picture.ndim != 3:
-            raise APIUsageError(f"{PROG}: the environment draws no pictures; leave out --show and --video")
+            raise APIUsageError(f"{PROG}: the environment cannot be rendered; remove --show and --video")
         fps = self._fps or max(1.0, Motion(vecenv.driver_env).fps)
         if self._path:
             self._writer = self._writer or VideoWriter(self._path, fps)
@@ -130,5 +130,5 @@ class _Pictures:
         assert self._viewer is not None
         self._pace = self._pace or Pace(fps)
         self._viewer.show(picture, [f"replay   step {self._steps}"])
-        self._viewer.pressed()  # so that the window stays alive
+        self._viewer.pressed()  # process events, so that the window stays responsive
         self._pace.wait()

@@ -1,4 +1,4 @@
-"""``puffer runs``: the runs that are kept, and what tells them apart."""
+"""``puffer runs``: list runs and the settings that differ between them."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ PROG = "puffer runs"
 COLOURS = {"finished": "good", "running": "accent", "stopped": "warning", "failed": "bad"}
 HEADS = ("run", "environment", "tags", "state", "score", "steps", "time")
 RIGHT = ("steps", "time")
-# Best or most first, but for the folders, whose names begin with the time.
+# Sort keys in descending order. Titles start with the time, so "started" shows the newest runs first.
 SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "started": lambda run: run.title,
     "score": lambda run: -math.inf if math.isnan(run.score) else run.score,
@@ -36,21 +36,21 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
 
 
 def run(argv: list[str]) -> int:
-    """Print a table of runs, or the same as JSON."""
+    """Print a table or a JSON list of runs."""
     parser = Parser(PROG, description="List runs: state, score, steps, time, and the settings that differ.")
-    parser.add_argument("envs", nargs="*", metavar="ENV", help="environments, or names of runs; default: all")
-    parser.add_argument("--runs", type=Path, default=RUNS, metavar="FOLDER", help="where they are (default: runs)")
-    parser.add_argument(
-        "--tag", action="append", default=[], help="only runs with this tag; may be given several times"
-    )
-    parser.add_argument("--sort", choices=SORTS, default="started", help="the newest, best or longest first")
+    parser.add_argument("envs", nargs="*", metavar="ENV", help="environments or names of runs (default: all)")
+    parser.add_argument("--runs", type=Path, default=RUNS, metavar="FOLDER", help="folder with runs (default: runs)")
+    parser.add_argument("--tag", action="append", default=[], help="only runs with this tag; may be repeated")
+    parser.add_argument("--sort", choices=SORTS, default="started", help="sort order (default: started)")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects, with all settings")
-    parser.add_argument("--metric", help="show the last value of this metric too, as losses/entropy, and sort by it")
+    parser.add_argument(
+        "--metric", help="also show the last value of this metric, such as losses/entropy, and sort by it"
+    )
     options = parser.parse(argv)
     found = sorted(runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
     metric = find_metric(options.metric, found) if options.metric and found else ""
     if metric:
-        found.sort(key=lambda one: _sortable(one.figures.get(metric, math.nan)), reverse=True)
+        found.sort(key=lambda one: _nan_last(one.figures.get(metric, math.nan)), reverse=True)
     for name in {*options.envs} - {one.name for one in found}:
         registry.env_creator(name, PROG)
     if options.json:
@@ -65,7 +65,7 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _sortable(value: float) -> float:
+def _nan_last(value: float) -> float:
     return value if math.isfinite(value) else -math.inf
 
 
@@ -77,19 +77,19 @@ def _print(found: Sequence[RunSummary], metric: str) -> None:
         value = one.figures.get(metric, math.nan)
         row.append(short(value) if math.isfinite(value) else "–")
     columns = [[value_text(one.settings.get(name)) if one.settings else "" for one in found] for name in names]
-    shown = _fitting(heads, [*names.values()], columns, rows)
+    shown = _number_that_fit(heads, [*names.values()], columns, rows)
     table = [[*row, *(column[i] for column in columns[:shown])] for i, row in enumerate(rows)]
     print_table([*heads, *[*names.values()][:shown]], table, RIGHT)
     if shown < len(names):
         left = ", ".join([*names.values()][shown:])
-        say(style(f"these differ too, and have no room here ({as_typed(PROG)} --json has all): {left}", "muted"))
-    say(f"Their curves in one picture: {style(as_typed('puffer plot RUN RUN ...'), 'accent')}")
+        say(style(f"more differing settings ({as_typed(PROG)} --json shows all): {left}", "muted"))
+    say(f"Plot their curves: {style(as_typed('puffer plot RUN RUN ...'), 'accent')}")
 
 
-def _fitting(
+def _number_that_fit(
     own: Sequence[str], heads: Sequence[str], columns: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
 ) -> int:
-    """Number of settings that a terminal has room for; all of them where the output is none."""
+    """Return the number of settings that fit the terminal, or all of them if the output is not a terminal."""
     if not sys.stdout.isatty():
         return len(heads)
     plain = [[*own], *rows]
@@ -126,5 +126,5 @@ def _object(one: RunSummary) -> dict[str, Any]:
 
 
 def _finite(value: Any, other: Any) -> Any:
-    """``value``, or ``other`` in place of what JSON has not: NaN and infinity."""
+    """Return ``value``, or ``other`` if it is NaN or infinite, which JSON does not support."""
     return other if isinstance(value, float) and not math.isfinite(value) else value

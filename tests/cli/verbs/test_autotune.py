@@ -21,4 +21,4 @@ def test_autotune_prints_the_fastest_first(
     text = capsys.readouterr().out
     assert "agents: 1" in text
     assert f"{rates[0]:,.0f}" in text  # kept from the first time
-    assert f"The fastest: vector.make(env_creator('squared'), backend={configs[0]['kwargs']['backend']!r}" in text
+    assert f"Fastest:      vector.make(env_creator('squared'), backend={configs[0]['kwargs']['backend']!r}" in text

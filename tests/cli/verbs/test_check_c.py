@@ -18,7 +18,7 @@ def test_check_says_in_which_class_a_defect_falls(
     source, _ = write_template("corridor", tmp_path)
     assert main(["check", str(source), "--fuzz", "500"]) == 0
     said = capsys.readouterr().out
-    assert "500 steps in C with seed 0: nothing to mend" in said
+    assert "500 steps in C with seed 0: no defects found" in said
     assert said.count("✓") == len(CONTRACT)
     source.write_text(source.read_text().replace("game.rewards[0] = 1", "game.rewards[env->length] = 1"))
     assert main(["check", str(source), "--fuzz", "500"]) == 1
@@ -27,5 +27,5 @@ def test_check_says_in_which_class_a_defect_falls(
     assert "heap-buffer-overflow, write of 4 bytes\n    in step " in said
     assert "That is, reads or writes where nothing is" in said
     assert "✓" not in said
-    assert "the contract was not looked at" in noted
+    assert "the contract was not checked" in noted
     assert main(["check", str(source), "--fuzz", "0"]) == 2

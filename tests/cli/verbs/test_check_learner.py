@@ -42,8 +42,8 @@ def test_failures_are_named_with_what_they_point_to(mine: str, capsys: pytest.Ca
     assert "              agents' rows are mixed up" in text
     assert "              look at reshapes" in text
     assert "2 environments in" in text
-    assert "2 not learned. Begin with multiagent: what comes later asks for what came before it." in text
-    assert text.endswith(f"Again: puffer check-learner --with {mine}:train --only multiagent\n")
+    assert "2 not learned. Start with multiagent, because later environments build on earlier ones." in text
+    assert text.endswith(f"Run it again: puffer check-learner --with {mine}:train --only multiagent\n")
     assert main([*argv, "--json"]) == 1
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert (first["environment"], second["environment"]) == ("multiagent", "password")

@@ -64,7 +64,7 @@ def test_a_video_of_an_environment_without_pictures_is_said_to_be_missing(
     few = ["--train.total-timesteps=64", "--train.horizon=16", "--train.minibatch-size=0", "--eval.episodes=2"]
     assert main(["train", "mine.py:Plain", "--vec.backend=Serial", "--vec.num-envs=2", *few]) == 0
     assert main(["eval", "mine.py:Plain", "--video", "film.mp4"]) == 0
-    assert "video: none, since there was no picture to show" in capsys.readouterr().out
+    assert "video: none, because no frames were rendered" in capsys.readouterr().out
     assert not Path("film.mp4").exists()
 
 
@@ -80,7 +80,7 @@ def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys:
     assert main(["eval", str(best), "--best"]) == 1
     assert "--best needs a run one of whose checkpoints has a score" in capsys.readouterr().err
     assert main(["play", "squared", "--best"]) == 2
-    assert "--best chooses a checkpoint of a run; name one" in capsys.readouterr().err
+    assert "--best selects a checkpoint of a run; name a run" in capsys.readouterr().err
 
 
 def test_other_versions_are_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

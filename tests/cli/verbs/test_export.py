@@ -25,7 +25,7 @@ def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixtu
     assert main(["export", "breakout", "--to", "c", "--out", "agent.c", "--header"]) == 0
     output = capsys.readouterr().out
     assert output.startswith("agent.c and agent.h (")
-    assert "checked against the policy in 1,000 steps: its outputs differ by at most" in output
+    assert "compared with the policy in 1,000 steps: outputs differ by at most" in output
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
     subprocess.run(["cc", *strict, "-c", "agent.c"], check=True)
     if shutil.which("c++"):

@@ -207,7 +207,7 @@ def test_what_autotune_found_can_be_pasted_and_is_kept(
     quick = ["--batch-size=2", "--max-envs=2", "--time-per-test=0.02"]
     assert main(["autotune", "my_env.py", "--env.length", "2", *quick]) == 0
     shown = capsys.readouterr().out
-    line = next(line for line in shown.splitlines() if line.startswith("To train so:"))
+    line = next(line for line in shown.splitlines() if line.startswith("Train with:"))
     flags = line.partition("my_env.py ")[2].split()
     assert flags[:2] in (["--vec.backend", "Serial"], ["--vec.backend", "Multiprocessing"])
     assert flags[-2:] == ["--env.length", "2"]

@@ -46,7 +46,7 @@ def test_another_version_is_told(bundle: Path, capsys: pytest.CaptureFixture[str
     old.versions["numpy"] = "1.0"
     old.save(bundle)
     assert main(["replay", str(bundle)]) == 0
-    assert f"another version: numpy 1.0, here {np.__version__}\n" in capsys.readouterr().err
+    assert f"version differs: numpy 1.0, here {np.__version__}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

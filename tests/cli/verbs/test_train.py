@@ -73,7 +73,7 @@ def test_a_folder_that_is_gone_is_told(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert main(["train", "squared", *TINY]) == 1
-    assert "the folder that this runs in is gone" in capsys.readouterr().err
+    assert "the current folder no longer exists" in capsys.readouterr().err
 
 
 def test_training_continues_if_the_folder_of_its_run_is_deleted(here: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_full_disk_is_told_before_training(size_bytes: int, here: Path, capsys
     assert code == 1
     (line,) = captured.err.splitlines()
     assert line.startswith("error: puffer: ")
-    assert line.endswith("File too large; make room, or choose a folder on another disk with --runs")
+    assert line.endswith("File too large; free some space, or choose a folder on another disk with --runs")
     assert not list(here.glob("runs/*"))
 
 
