@@ -154,6 +154,7 @@ def _first_that_fit(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
 def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
     """Measure one environment. ``make_one`` makes it, with the backend Serial."""
     with make_one() as vecenv:
+        # Time the steps and resets of one environment.
         observations, _ = vecenv.reset()
         actions, driver = _Actions(vecenv), vecenv.driver_env
         steps, steps_s, squares, resets_s = 0, 0.0, 0.0, 0.0
@@ -168,6 +169,7 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
                 resets_s += elapsed
             else:
                 steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
+        # Measure the memory of a second environment.
         _trim_memory()
         before = _own_bytes()
         with make_one() as second:  # the first one also imported its packages

@@ -92,6 +92,7 @@ def autotune(
     if not configs:
         report_progress = progress or (lambda share, text: None)
         report_progress(0.0, "one environment alone")
+        # Measure one environment first, to know how much memory each configuration needs.
         profile = profile_env(partial(make, env_creator, **with_common_arguments({"backend": "Serial"})), time_per_test)
         _check_batch(profile, batch_size, max_batch_vram_gb)
         games, has_threads = _native_options(env_creator, env_kwargs) if profile.is_native else (0, False)
@@ -192,7 +193,7 @@ def _config(candidate: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig
 
 
 def _parse_rows(rows: list[dict[str, Any]]) -> list[TunedConfig]:
-    """Earlier results; none if they are not what this version would write."""
+    """Parse cached results. Return an empty list if they were written by another version."""
     try:
         return [TunedConfig(**{**row, "profile": EnvProfile(**row["profile"])}) for row in rows]
     except (TypeError, LookupError):

@@ -64,8 +64,8 @@ def export(
 ) -> Exported:
     """Export a trained policy.
 
-    The exported file is compared with the policy in 1,000 steps of the environment, including its memory. If the
-    outputs differ, the file is deleted and an error is raised.
+    The outputs of the exported file are compared with the policy in 1,000 steps of the environment, including its
+    memory. If they differ, an error is raised and nothing is written to ``path``.
 
     Args:
         run: Folder of a run, checkpoint, policy file, or environment name for its latest run.

@@ -54,7 +54,7 @@ def start_worker_in(python: Path, name: str, timeout_s: float | None) -> WorkerP
     Args:
         python: Python of a virtual environment, with the same version as this one.
         name: Name of the environment, for error messages.
-        timeout_s: Timeout of a message, or None for no limit. The start may take at least ``START_S``.
+        timeout_s: Timeout of a message, or None for no limit. The timeout of the start is at least ``START_S``.
 
     Raises:
         WorkerError: The process exited or was not ready in time.

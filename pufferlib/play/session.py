@@ -50,7 +50,7 @@ class Session:
         watched: True to let the policy play the user's agent too.
 
     Raises:
-        APIUsageError: The environment has no such agent or does not match ``run``.
+        APIUsageError: The environment has no such agent, or ``run`` cannot be used with it.
     """
 
     def __init__(
@@ -124,6 +124,7 @@ class Session:
         """
         if self.over:
             return
+        # The opponents act for all agents. The user's action replaces one of them.
         actions = np.array(self._opponents.act(self._observations))
         if not self.watched:
             actions[self.agent] = action

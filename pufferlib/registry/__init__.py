@@ -1,7 +1,7 @@
 """Lookup of environments by name. Nothing is imported before its first use.
 
-Ocean environments have plain names, and those of bindings are named ``binding/name``. ``outside`` resolves the names
-of environments that are not in this repository. ``objects`` imports Python objects by name, ``creators`` makes
+Ocean environments have plain names, and environments of bindings are named ``binding/name``. ``outside`` resolves the
+names of environments that are not in this repository. ``objects`` imports Python objects by name, ``creators`` makes
 environments of any kind, and ``facts`` reads what a binding needs.
 """
 
@@ -212,7 +212,7 @@ def _ids() -> list[str]:
 
 
 def same_game(env_id: str) -> list[str]:
-    """Return the names of environments here for the game with Gymnasium id ``env_id``, bindings first."""
+    """Return the names in pufferlib for the game with Gymnasium id ``env_id``, bindings first."""
     is_id = not (is_inside(env_id) or is_object_name(env_id) or env_id in registrations())
     return _same_game(env_id, list_envs()) if is_id else []
 

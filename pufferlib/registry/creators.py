@@ -160,7 +160,7 @@ def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
 def keywords_of(maker: Creator) -> tuple[set[str], bool]:
     """Return the keyword arguments of a class or function, and whether it accepts any others.
 
-    The arguments of a class include those of its base classes, as far as ``__init__`` passes ``**kwargs`` on.
+    The arguments of a class include the arguments of its base classes if ``__init__`` passes ``**kwargs`` on.
     """
     keywords: set[str] = set()
     makers: Iterable[Any] = [maker]

@@ -184,7 +184,7 @@ def _check_consistency(where: str, facts: Facts) -> None:
     """Raise APIUsageError if values contradict each other."""
     problems = {
         "requires must pin every package, as name==version": any("==" not in pin for pin in facts.requires),
-        "extra_why must say why pip cannot install it, when extra is false": not facts.extra
+        "extra_why must explain why pip cannot install it if extra is false": not facts.extra
         and not (facts.extra_why or facts.unavailable),
         "extra_why contradicts extra = true": facts.extra and bool(facts.extra_why),
         "common needs extra = true": facts.common and not facts.extra,

@@ -1,4 +1,4 @@
-"""Ocean's environments as ids of Gymnasium's: ``puffer/breakout``, for its ``make`` and ``make_vec``."""
+"""Registration of Ocean environments with Gymnasium, as ``puffer/breakout``, for ``make`` and ``make_vec``."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ NAMESPACE = "puffer"
 
 
 def register_ids() -> None:
-    """Register every C environment of Ocean with Gymnasium, once; none is loaded for it."""
+    """Register all C environments of Ocean with Gymnasium, without loading them. Repeated calls do nothing."""
     for settings in sorted((Path(__file__).parents[1] / "ocean").glob("[!_]*/train.toml")):
         name = settings.parent.name
         if f"{NAMESPACE}/{name}" not in gymnasium.registry and list(settings.parent.glob("*.c")):

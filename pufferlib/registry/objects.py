@@ -57,7 +57,7 @@ def moved_name(name: str, folders: Iterable[Path]) -> str:
 
     Args:
         name: Name of an object. A name without a file is returned unchanged.
-        folders: Folders that were probably moved with the file, such as that of a run.
+        folders: Folders that were probably moved with the file, such as the folder of a run.
     """
     match = _FILE.fullmatch(name)
     if match is None or Path(match["path"]).is_file():

@@ -106,6 +106,7 @@ class Window:
         pygame = self._pygame
         picture = pygame.image.frombuffer(np.ascontiguousarray(frame), (width, height), "RGB")
         scale = pygame.transform.scale if wide % width == 0 else pygame.transform.smoothscale
+        # Center the image, and remember its position for mouse clicks.
         surface.fill((0, 0, 0))
         self._corner = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
         self._scale = wide / original_width

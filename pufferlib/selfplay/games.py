@@ -111,6 +111,7 @@ class Arena:
         self, vecenv: Any, pair: tuple[Entrant, Entrant], count: int, seed: int, start: int, record: Record | None
     ) -> npt.NDArray[np.float64]:
         """Play a game in each environment, after ``start`` earlier games, and return the first ``count`` scores."""
+        # Assign a player to every agent. The sides are swapped in every second game.
         games = games_of(vecenv)
         agents, sides = vecenv.num_agents // games, 1 if pair[1].identity == SCRIPTED else 2
         players = [self._player(pair[index], vecenv, env_seed(seed, index + 1)) for index in range(sides)]
@@ -120,6 +121,7 @@ class Arena:
         results, scores = GameResults(games, agents, sides), np.full(games, np.nan)
         playing = np.arange(games) < count
         motion = Motion(vecenv.driver_env)
+        # Step all games until each has ended once. The scores of later episodes do not count.
         observations, _ = vecenv.reset(seed=seed)
         actions = vecenv.actions.copy()
         for _ in range(MAX_STEPS):

@@ -85,7 +85,7 @@ def check_rows_are_filled(env: Any, seed: int) -> None:
         env.observations.reshape(-1).view(np.uint8)[:] = mark
         env.reset(seed=seed)
         rows.append(env.observations[env.masks].view(np.uint8))
-    if env.observations.dtype == bool:  # a mark is no bool
+    if env.observations.dtype == bool:  # the marks are not valid bools
         rows = [row != 0 for row in rows]
     left = np.argwhere((rows[0] == MARKS[0]) & (rows[1] == MARKS[1]))
     if len(left):

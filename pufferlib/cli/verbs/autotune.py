@@ -1,4 +1,4 @@
-"""``puffer autotune``: find the fastest candidate to run an environment on this machine."""
+"""``puffer autotune``: find the fastest way to run an environment on this machine."""
 
 import dataclasses
 import json
