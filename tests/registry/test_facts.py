@@ -79,7 +79,7 @@ def test_tables_are_read(tmp_path: Path) -> None:
         (WITH_EXTRA.replace('["game"]', '"game"'), "modules must be a list of strings, got 'game'"),
         (WITH_EXTRA.replace("true", '"yes"'), "extra must be true or false, got 'yes'"),
         (WITH_EXTRA.replace("==1.0", ">=1.0"), "requires must pin every package"),
-        (GOOD + "extra = false", "extra_why must say why"),
+        (GOOD + "extra = false", "extra_why must explain why"),
         (WITHOUT.replace("false", "true"), "extra_why contradicts"),
         (WITHOUT + "common = true", "common needs extra"),
         (WITH_EXTRA.replace('["one"]', "[]"), "conformance must name 1 to 4"),
