@@ -87,9 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2
     except PufferError as error:
-        notes = [
-            line for line in getattr(error, "__notes__", []) if "\n" not in line
-        ]  # notes with several lines are stack traces
+        notes = [line for line in getattr(error, "__notes__", []) if "\n" not in line]  # others are stack traces
         complain("\n".join([str(error), *notes]))
         return 1
     except ModuleNotFoundError as error:

@@ -82,7 +82,10 @@ def test_a_stopped_search_says_how_to_go_on_and_keeps_its_trials(tmp_path, numbe
     process.send_signal(number)
     _, complaint = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "stopped; finished and running trials were saved; to resume: puffer sweep squared --sweeps=" in complaint
+    assert (
+        "stopped; finished trials are kept, and those in progress; to go on: puffer sweep squared --sweeps="
+        in complaint
+    )
     assert list((run / "checkpoints").glob("*/policy.safetensors"))  # from which it goes on
     assert [trial.state for trial in load_sweep("squared", tmp_path).trials] == ["running"]
 
@@ -95,7 +98,7 @@ def test_two_machines_share_a_study_in_a_journal(tmp_path):
     for machine in machines:
         printed, complaint = machine.communicate(timeout=250)
         assert machine.returncode == 0, complaint
-        assert "best: trial" in printed
+        assert "the best is trial" in printed
     trials = load_sweep("squared", tmp_path / "one").trials
     assert len(trials) in (5, 6)  # both may begin the last one in the same moment
     assert {trial.state for trial in trials} <= {"finished", "pruned"}

@@ -18,7 +18,7 @@ def test_the_same_search_as_from_python_is_typed(done, capsys: pytest.CaptureFix
     assert main(["sweep", "squared", f"--sweeps={done.folder.parent}", "--sweep.trials=4", *FLAGS]) == 0
     printed = capsys.readouterr().out
     assert "4 of 4 trials done" in printed
-    assert f"best: trial {done.best.number}, score" in printed
+    assert f"the best is trial {done.best.number}, score" in printed
     assert done.flags(done.best) in printed
     assert "report.html" in printed
 

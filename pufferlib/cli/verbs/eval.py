@@ -44,9 +44,7 @@ def run(argv: list[str]) -> int:
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
-    from pufferlib.training.result import (
-        compare,
-    )  # imports torch, which is slow, so only after the arguments are checked
+    from pufferlib.training.result import compare  # imports torch, which is slow
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))

@@ -37,9 +37,7 @@ def run(argv: list[str]) -> int:
     if not options.target or not options.to:
         example = as_typed("puffer export breakout --to c")
         raise UsageError(f"{PROG}: name a run or an environment and a format, for example: {example}")
-    from pufferlib.exports.exported import (
-        export,
-    )  # imports torch, which is slow, so only after the arguments are checked
+    from pufferlib.exports.exported import export  # imports torch, which is slow
 
     made = export(
         options.target,

@@ -37,9 +37,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     if options.video:
         check_video_path(f"{PROG}: --video", options.video)
-    from pufferlib.selfplay.round_robin import (
-        match,
-    )  # imports torch, which is slow, so only after the arguments are checked
+    from pufferlib.selfplay.round_robin import match  # imports torch, which is slow
 
     table = match(
         options.agents,

@@ -1,4 +1,4 @@
-"""``puffer sweep``: search for the best training settings of an environment."""
+"""``puffer sweep``: search for the settings with which an environment is learned best."""
 
 import dataclasses
 import inspect
@@ -24,29 +24,27 @@ __all__ = ["run"]
 
 PROG = "puffer sweep"
 PREFIX = "--sweep."
-ABOUT = """Search for the best training settings of an environment with Optuna. Trials run in worker processes.
+ABOUT = """Search for the settings with which an environment is learned best: trials in worker processes, by Optuna.
 
   puffer sweep breakout --sweep.trials 50 --sweep.workers 2
   puffer sweep breakout --train.gamma 0.99 --sweep.train.learning-rate.max 1e-2
   puffer sweep breakout --report
 
-To resume a stopped sweep, run the same command again. To help from another machine, run it there with the same
---sweep.storage. Settings that you give (--train.gamma 0.99) are the same in all trials. Others can have a search space:
+Called again it goes on, whatever has stopped it; called elsewhere with the same --sweep.storage, it helps.
+Settings that are given (--train.gamma 0.99) are the same in all trials; others may have a space:
 
   --sweep.SECTION.NAME.distribution   {distributions}, or {fixed}
-  --sweep.SECTION.NAME.min, .max      bounds; 0.1x means 0.1 times the default of the environment
-  --sweep.SECTION.NAME.choices        values of a choice, such as adam,muon
+  --sweep.SECTION.NAME.min, .max      its bounds; 0.1x is a tenth of the environment's own value
+  --sweep.SECTION.NAME.choices        of choice, as adam,muon
 
 {settings}
-  --sweeps FOLDER       folder for sweeps (default: sweeps)
-  --config FILE         TOML file that overrides the defaults of the environment; flags override the file, and [sweep]
-                        in it configures the sweep
-  --report              write report.html of a sweep with its current results; name the sweep in place of ENV, or
-                        with --sweep.name"""
+  --sweeps FOLDER       keep sweeps in folders there (default: sweeps)
+  --config FILE         settings over those of the environment, under the flags; [sweep] in it is of the search
+  --report              write report.html of a sweep, by its name in place of ENV or --sweep.name, as it is now"""
 
 
 def run(argv: list[str]) -> int:
-    """Run the sweep in ``argv``, which has an environment followed by flags."""
+    """Search as ``argv`` says: an environment first, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     typed = [name, *argv]
     _refuse_resume(typed)
@@ -64,12 +62,10 @@ def run(argv: list[str]) -> int:
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name:
         name = env_name_in(options.config) or ""
-    base = _base_config(name, wants_help, options.config)
+    base = _base(name, wants_help, options.config)
     searches = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
-    config = parse_config(PROG, base, flags, _help_text(), [*parser.flags, *searches])
-    return _search(
-        base.env_name, _command_line_settings(config, flags), _parse_overrides(overrides, searches), options, typed
-    )
+    config = parse_config(PROG, base, flags, _about(), [*parser.flags, *searches])
+    return _search(base.env_name, _given(config, flags), _read(overrides, searches), options, typed)
 
 
 def _refuse_resume(typed: list[str]) -> None:
@@ -88,7 +84,7 @@ def _refuse_resume(typed: list[str]) -> None:
         )
 
 
-def _base_config(name: str, wants_help: bool, file: Path | None) -> Config:
+def _base(name: str, wants_help: bool, file: Path | None) -> Config:
     if name:
         registry.env_creator(name, PROG)
         return load_config(name, file=file)
@@ -100,14 +96,14 @@ def _base_config(name: str, wants_help: bool, file: Path | None) -> Config:
     )
 
 
-def _command_line_settings(config: Config, flags: list[str]) -> dict[str, Any]:
-    """Return the command-line settings as a dict from dotted name to value."""
+def _given(config: Config, flags: list[str]) -> dict[str, Any]:
+    """The settings that were typed, by dotted keys."""
     names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
     return {name: own_value(config, name) for name in names}
 
 
-def _parse_overrides(typed: dict[str, str], searches: list[str]) -> dict[str, Any]:
-    """Convert the values of ``--sweep...`` flags to arguments of ``sweep()``."""
+def _read(typed: dict[str, str], searches: list[str]) -> dict[str, Any]:
+    """Return the values of ``--sweep...`` as the library takes them."""
     overrides: dict[str, Any] = {}
     texts = [field.name for field in dataclasses.fields(SweepConfig) if field.type is str]
     for key, text in typed.items():
@@ -118,8 +114,8 @@ def _parse_overrides(typed: dict[str, str], searches: list[str]) -> dict[str, An
         if rest and (section not in SECTIONS or rest.rpartition(".")[2] not in KEYS):
             ways = ", ".join(KEYS)
             raise UsageError(
-                f"{PROG}: unknown flag {flag!r}; a search space is --sweep.SECTION.NAME.KEY, with a section of "
-                f"{', '.join(SECTIONS)}, and a key of {ways}: --sweep.train.gamma.min 0.9"
+                f"{PROG}: unknown flag {flag!r}; a space is --sweep.SECTION.NAME.KEY, with one of the sections "
+                f"{', '.join(SECTIONS)}, and one of the keys {ways}: --sweep.train.gamma.min 0.9"
             )
         value = text if key in texts else literal(text)
         if key.endswith(".choices") and not isinstance(value, list):
@@ -146,32 +142,32 @@ def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], opt
         )
     except (KeyboardInterrupt, SystemExit) as ended:
         display.close()
-        note(f"stopped; finished and running trials were saved; to resume: {as_typed(PROG, *typed)}")
+        note(f"stopped; finished trials are kept, and those in progress; to go on: {as_typed(PROG, *typed)}")
         return 130 if isinstance(ended, KeyboardInterrupt) else int(ended.code or 0)
     return _report(result)
 
 
 def _report(result: SweepResult) -> int:
-    """Print the result and write the report."""
+    """Say what came out, and write it down."""
     counts = [trial.state for trial in result.trials]
     about = ", ".join(f"{counts.count(state)} {state}" for state in dict.fromkeys(counts))
     say(f"{style(str(result.folder), 'bold')}: {about}")
     best = result.best
     equal = sum(trial.state == "finished" and trial.score == best.score for trial in result.trials)
     cheapest = f", the cheapest of {equal} with this score" if equal > 1 else ""
-    say(f"best: trial {best.number}, score {style(short(best.score), 'good')}{cheapest}:")
+    say(f"the best is trial {best.number}, score {style(short(best.score), 'good')}{cheapest}:")
     say(f"  {style(as_typed('puffer train', result.about['env_name']), 'accent')} {result.flags(best)}")
     if result.about["objective"] != "score":
-        say("best score for each cost:")
+        say("the best score for each cost:")
         for trial in result.front:
             cost = f"{short(trial.seconds)} s, {short(trial.steps)} steps"
             say(f"  trial {trial.number:<5} score {short(trial.score):<8} {cost}")
-    say(f"as a file:  {as_typed('puffer train --config', result.save_best())}")
-    say(f"report:     {result.report()}")
+    say(f"the same as a file:  {as_typed('puffer train --config', result.save_best())}")
+    say(f"what was found:      {result.report()}")
     return 0
 
 
-def _help_text() -> str:
+def _about() -> str:
     documented = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", inspect.getdoc(SweepConfig) or "", re.MULTILINE)
     defaults = {field.name: field.default for field in dataclasses.fields(SweepConfig)}
     settings = "\n".join(

@@ -22,7 +22,7 @@ from pufferlib.cli import main
         (["squared", "--sweep.trails", "5"], 2, "unknown flag '--sweep.trails'; did you mean '--sweep.trials'"),
         (["squared", "--sweep.trials"], 2, "--sweep.trials: expected a value"),
         (["squared", "--sweep.trials", "0"], 2, "sweep.trials must be at least 1, got 0"),
-        (["squared", "--sweep.train.gamma", "0.9"], 2, "a search space is --sweep.SECTION.NAME.KEY"),
+        (["squared", "--sweep.train.gamma", "0.9"], 2, "a space is --sweep.SECTION.NAME.KEY"),
         (["squared", "--sweep.train.gama.min", "0.9"], 2, "unknown setting 'train.gama'; did you mean 'train.gamma'"),
         (["squared", "--train.gama", "0.9"], 2, "unknown flag '--train.gama'; did you mean '--train.gamma'"),
         (["squared", "--train.gamma", "0.9", "--sweep.train.gamma.min", "0.8"], 2, "leave one out"),
