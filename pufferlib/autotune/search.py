@@ -227,7 +227,7 @@ def _native(games: int, counts: list[int]) -> Iterator[Kwargs]:
 
 
 def _all_workers(batch_size: int, workers: int) -> Kwargs:
-    """Yield a batch of all environments, with the largest number of workers that divides it, up to ``workers``."""
+    """Return a batch of all environments, with the largest number of workers that divides it, up to ``workers``."""
     return _workers(batch_size, max(w for w in range(1, workers + 1) if batch_size % w == 0), batch_size, True)
 
 

@@ -37,7 +37,7 @@ def picture_of(env: Any, **options: Any) -> Frame | None:
 def as_picture(frame: Any) -> Frame | None:
     """Convert the result of ``render()`` to uint8 ``(height, width, 3)``, or return None if it is not an image.
 
-    Gray, RGB and RGBA images of any numeric dtype are accepted, with channels last or first. Floats up to 1 are scaled
+    Grey, RGB and RGBA images of any numeric dtype are accepted, with channels last or first. Floats up to 1 are scaled
     by 255. For a list of images, the last one is used.
     """
     if isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3:
