@@ -34,7 +34,7 @@ from pufferlib.exports.graph import Graph, quietly
 from pufferlib.exports.recording import record
 from pufferlib.models.engine import compile_policy
 from pufferlib.native.compiler import find_compiler
-from pufferlib.training.runs import RUNS, find_run
+from pufferlib.runs.folder import RUNS, find_run
 
 TIMED = """
 #include "agent.c"

@@ -66,7 +66,7 @@ def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
 def gradients_of_both() -> dict[str, float]:
     """Return the largest relative error of a gradient on the GPU by memory, with equal minibatches and weights."""
     from pufferlib.training import ppo
-    from pufferlib.training.draws import in_order
+    from pufferlib.training.rollout import in_order
 
     found = {}
     for memory in MEMORIES:

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is s
 from report import figure, machine
 
 from pufferlib import ocean
-from pufferlib.analysis import plot
-from pufferlib.training import Config, Run, checkpoint, load_config, plot_learning_curve, read_metrics
+from pufferlib.runs import Run, checkpoint, plot, plot_learning_curve, read_metrics
+from pufferlib.training import Config, load_config
 
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"

@@ -58,7 +58,8 @@ def main() -> None:
     options = parser(__doc__, "loggers", minutes=5, rounds=15, seconds=0.0).parse_args()
     if options.quick:
         options.rounds = 1
-    from pufferlib.training import JsonlLogger, Run, Trainer, load_config, open_tracking
+    from pufferlib.runs import Run
+    from pufferlib.training import JsonlLogger, Trainer, load_config, open_tracking
 
     before = begin(options)
     settings = {"train.num_threads": 1, "train.device": "cpu", "track.wandb.mode": "offline"}

@@ -93,7 +93,6 @@ _HOME = {
     "train": "training.launch",
 }
 _MODULES = {
-    "analysis",
     "emulation",
     "envpool",
     "exports",
@@ -103,6 +102,7 @@ _MODULES = {
     "pytorch",
     "render",
     "replays",
+    "runs",
     "selfplay",
     "spaces",
     "sweeps",

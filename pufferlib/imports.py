@@ -9,6 +9,7 @@ from typing import Any
 __all__ = ["install_finders"]
 
 _MOVED = {
+    "analysis": "runs",
     "clean_pufferl": "training",
     "export": "exports",
     "pufferl": "training",
@@ -36,7 +37,7 @@ class _MovedModules:
         parent, _, package = name.partition(".")
         if parent == "pufferlib" and package in _MOVED:
             message = f"No module named {name!r}: import from pufferlib.{_MOVED[package]}"
-            if not package.endswith("pufferl"):
+            if _MOVED[package].startswith(package):
                 message += f"; pufferlib.{package} is a function"
             raise ModuleNotFoundError(message, name=name)
 

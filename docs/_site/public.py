@@ -44,7 +44,7 @@ MODULES = (
     "pufferlib.frameworks.torchrl",
     "pufferlib.pytorch",
     "pufferlib.training",
-    "pufferlib.analysis",
+    "pufferlib.runs",
     "pufferlib.selfplay",
     "pufferlib.sweeps",
     "pufferlib.exports",

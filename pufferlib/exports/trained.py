@@ -13,9 +13,10 @@ import numpy.typing as npt
 from pufferlib import registry, vector
 from pufferlib.models import Policy
 from pufferlib.registry import creators
+from pufferlib.runs.folder import Run
+from pufferlib.training.agent import load_policy
 from pufferlib.training.config import Config
 from pufferlib.training.normalization import with_moments
-from pufferlib.training.runs import Run, load_policy
 from pufferlib.wrappers.vector.leaves import joined_names
 
 __all__ = ["Field", "TrainedPolicy", "open_trained", "trained_policy"]

@@ -19,10 +19,11 @@ from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
+from pufferlib.runs.folder import Run
+from pufferlib.training.agent import load_policy
 from pufferlib.training.config import Config
 from pufferlib.training.normalization import with_moments
 from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
-from pufferlib.training.runs import Run, load_policy
 
 __all__ = ["Session", "play"]
 

@@ -1,25 +1,28 @@
 """Lookup of environments by name. Nothing is imported before its first use.
 
-Ocean environments have plain names, and environments of bindings are named ``binding/name``. ``outside`` resolves the
-names of environments that are not in this repository. ``objects`` imports Python objects by name, ``creators`` makes
-environments of any kind, and ``facts`` reads what a binding needs.
+Ocean environments have plain names, and environments of bindings are named ``binding/name``. ``inside`` finds these,
+and ``outside`` resolves the names of environments that are not in this repository. ``objects`` imports Python objects
+by name, ``creators`` makes environments of any kind, and ``facts`` reads what a binding needs.
 """
 
-import functools
-import importlib
-import pkgutil
-import re
 import tomllib
-from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+from collections.abc import Callable
 from os import PathLike, fspath
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
-from pufferlib.registry.facts import Facts, all_facts
+from pufferlib.registry.inside import (
+    binding_facts,
+    binding_module,
+    bindings,
+    folder,
+    inside_names,
+    is_inside,
+    names,
+    policies,
+    same_title,
+)
 from pufferlib.registry.objects import (
     full_name,
     is_object_name,
@@ -77,10 +80,7 @@ def list_envs() -> list[str]:
 
     Each group is sorted. ``make`` also accepts names of modules and files, and Gymnasium ids. These are not listed.
     """
-    from pufferlib import ocean
-
-    bound = [f"{binding}/{name}" for binding in _bindings() for name in _binding(binding).names()]
-    return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound) + sorted(registrations())
+    return inside_names() + sorted(registrations())
 
 
 def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator") -> Callable[..., Any]:
@@ -108,9 +108,9 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
         )
     name = fspath(name)
     binding, _, game = name.partition("/")
-    if game and binding in _bindings():
+    if game and binding in bindings():
         try:
-            creator: Callable[..., Any] = _binding(binding).env_creator(game)
+            creator: Callable[..., Any] = binding_module(binding).env_creator(game)
         except UnknownNameError:
             raise unknown_env(where, name) from None
         return creator
@@ -120,15 +120,6 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
     if found is None:
         raise unknown_env(where, name)
     return found
-
-
-def is_inside(name: str) -> bool:
-    """Return True if ``name`` has the form of an Ocean or binding environment."""
-    from pufferlib import ocean
-
-    binding, _, game = name.partition("/")
-    is_bound = bool(game) and binding in _bindings()
-    return is_bound or name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names())
 
 
 def batches_itself(name: str) -> bool:
@@ -149,7 +140,7 @@ def both_sides(name: str) -> dict[str, Any]:
     from pufferlib import ocean
 
     binding, _, game = name.partition("/")
-    if game and binding in _bindings():
+    if game and binding in bindings():
         facts = binding_facts().get(binding)
         return tomllib.loads(facts.both_sides) if facts else {}
     made = ocean.type_made_by(env_creator(name)) if is_inside(name) or c_file(name) else None
@@ -196,7 +187,7 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
             f"{as_typed(f'puffer list {binding}')} lists them"
         )
     known = inside or everything
-    close = likely_names(name) or _same_game(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
+    close = likely_names(name) or same_title(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN_ENV_HINT
     if close or inside:
         return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
@@ -214,18 +205,7 @@ def _ids() -> list[str]:
 def same_game(env_id: str) -> list[str]:
     """Return the names in pufferlib for the game with Gymnasium id ``env_id``, bindings first."""
     is_id = not (is_inside(env_id) or is_object_name(env_id) or env_id in registrations())
-    return _same_game(env_id, list_envs()) if is_id else []
-
-
-def _same_game(name: str, known: Iterable[str]) -> list[str]:
-    same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
-    return sorted(same, key=lambda other: "/" not in other)
-
-
-def _title(name: str) -> str:
-    """Reduce a name to the game: "ALE/SpaceInvaders-v5" and "atari/space_invaders" become "spaceinvaders"."""
-    game = re.split("[/:]", name)[-1].removeprefix("puffer_").lower()
-    return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
+    return same_title(env_id, list_envs()) if is_id else []
 
 
 @overload
@@ -293,53 +273,6 @@ def make(
 
 def _takes_num_envs(name: str) -> bool:
     binding, _, game = name.partition("/")
-    if game and binding in _bindings():
-        return getattr(_binding(binding), "TAKES_NUM_ENVS", False)
+    if game and binding in bindings():
+        return getattr(binding_module(binding), "TAKES_NUM_ENVS", False)
     return batches_itself(name) or "num_envs" in own_keywords(name)
-
-
-def policies(env_name: str) -> ModuleType | None:
-    """Import the policy module of an environment or its binding, or return None if it has none.
-
-    This imports torch.
-    """
-    from pufferlib import ocean
-
-    binding, _, game = env_name.partition("/")
-    name = env_name.removeprefix("puffer_")
-    if game and binding in _bindings():
-        module = f"pufferlib.bindings.{binding}.policy"
-    elif name in (*ocean.names(), *ocean.python_names()):
-        module = f"pufferlib.ocean.{name}.policy"
-    else:
-        return None
-    return importlib.import_module(module) if find_spec(module) else None
-
-
-def binding_facts() -> dict[str, Facts]:
-    """Return the parsed ``binding.toml`` of every binding, by name of the binding."""
-    return all_facts()
-
-
-def names(binding: str) -> tuple[str, ...]:
-    """Return the environment names of a binding, without the ``binding/`` prefix."""
-    found: tuple[str, ...] = _binding(binding).names()
-    return found
-
-
-def folder(binding: str) -> Path:
-    """Return the folder of a binding."""
-    file = _binding(binding).__file__
-    assert file is not None, binding
-    return Path(file).parent
-
-
-@functools.cache
-def _bindings() -> tuple[str, ...]:
-    package = importlib.import_module("pufferlib.bindings")
-    names = (module.name for module in pkgutil.iter_modules(package.__path__))
-    return tuple(name for name in names if not name.startswith("_"))
-
-
-def _binding(name: str) -> ModuleType:
-    return importlib.import_module(f"pufferlib.bindings.{name}")

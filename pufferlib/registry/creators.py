@@ -16,6 +16,7 @@ from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from pufferlib.registry.inside import inside_names, same_title
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
 __all__ = [
@@ -267,9 +268,7 @@ def _make_registered(
         lean = dataclasses.replace(spec, order_enforce=False, kwargs={**spec.kwargs, **taken})
         return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
-        from pufferlib import registry
-
-        here = "".join(f"; {name} is the same game here" for name in registry.same_game(spec.id)[:1])
+        here = "".join(f"; {name} is the same game here" for name in same_title(spec.id, inside_names())[:1])
         raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.inside import binding_facts, is_inside, names
 from pufferlib.registry.objects import full_name, has_module, import_module, is_object_name, load_object
 
 __all__ = [
@@ -91,9 +92,7 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
     where = "pufferlib.register"
     if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name.endswith((".py", ".c")):
         raise APIUsageError(f"{where}: name must be letters, digits, _, . and -, as in 'mypkg/forage', got {name!r}")
-    from pufferlib import registry
-
-    if registry.is_inside(name):
+    if is_inside(name):
         raise APIUsageError(f"{where}: {name!r} is an environment of this repository; choose another name")
     if not callable(creator) and not isinstance(creator, str):
         raise APIUsageError(
@@ -207,9 +206,7 @@ def _resolve_object(where: str, name: str) -> Creator | None:
     place, _, attribute = name.partition(":")
     if not place.endswith(".py") and not has_module(place):
         return None
-    from pufferlib import registry
-
-    if place in registry.binding_facts() and attribute in registry.names(place):
+    if place in binding_facts() and attribute in names(place):
         return None  # "procgen:bigfish" is a typo for "procgen/bigfish", not an object of that package
     from gymnasium import Env
     from pettingzoo import AECEnv, ParallelEnv

@@ -10,8 +10,8 @@ import numpy as np
 
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError
+from pufferlib.runs.folder import RUNS, find_run
 from pufferlib.training.config import Config
-from pufferlib.training.runs import RUNS, find_run
 
 __all__ = ["RANDOM", "SCRIPTED", "Entrant", "Game", "enter", "game_of"]
 
@@ -114,7 +114,7 @@ def _entrant(where: str, target: str, runs: Path, best: bool) -> Entrant:
 
 def _hash(path: Path) -> str:
     """Return the SHA-256 of the weights. Other contents of the file do not count."""
-    from pufferlib.training import checkpoint
+    from pufferlib.runs import checkpoint
 
     digest = hashlib.sha256()
     for name, weights in sorted(checkpoint.read_policy(path).items()):

@@ -13,11 +13,12 @@ from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
+from pufferlib.runs.folder import Run
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import RANDOM, SCRIPTED, Entrant, Game
+from pufferlib.training.agent import load_policy
 from pufferlib.training.normalization import with_moments
 from pufferlib.training.players import PolicyPlayer
-from pufferlib.training.runs import Run, load_policy
 from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
 
 __all__ = ["Arena"]

@@ -12,10 +12,10 @@ import numpy as np
 from pufferlib.errors import APIUsageError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
+from pufferlib.runs.folder import RUNS
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena
 from pufferlib.selfplay.round_robin import CrossTable, play_pair
-from pufferlib.training.runs import RUNS
 
 __all__ = ["LEAGUES", "League", "find_league"]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.paths import user_path
+from pufferlib.runs.folder import RUNS
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena, Record
 from pufferlib.selfplay.ratings import fit_ratings
-from pufferlib.training.film import Film
-from pufferlib.training.runs import RUNS
+from pufferlib.training.result import Film
 
 __all__ = ["CrossTable", "match", "play_pair"]
 

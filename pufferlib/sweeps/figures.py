@@ -12,7 +12,7 @@ from pufferlib.errors import BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.sweeps.result import SearchTrial, SweepResult
 from pufferlib.sweeps.space import Space
-from pufferlib.training.text import duration, short
+from pufferlib.text import duration, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.machine.pickling import pickle_by_value
+from pufferlib.machine.signals import signals_exit
 from pufferlib.registry.outside import name_of, registrations
 from pufferlib.sweeps.claims import Claims, OthersInProgress
 from pufferlib.sweeps.messages import (
@@ -33,9 +34,8 @@ from pufferlib.sweeps.progress import SweepDisplay
 from pufferlib.sweeps.result import SweepResult, curve_interval, run_folder
 from pufferlib.sweeps.settings import Search, load_search, own_value, with_settings
 from pufferlib.sweeps.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
+from pufferlib.text import plural
 from pufferlib.training.config import load_config, settings_files
-from pufferlib.training.signals import signals_exit
-from pufferlib.training.text import plural
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

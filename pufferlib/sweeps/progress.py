@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.sweeps.messages import TrialPace
 from pufferlib.sweeps.settings import Search
-from pufferlib.training.text import duration, plural, short
+from pufferlib.text import duration, plural, short
 
 if TYPE_CHECKING:
     from rich.console import Console

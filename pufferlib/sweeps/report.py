@@ -9,7 +9,7 @@ from pufferlib import registry
 from pufferlib.machine.commands import as_typed
 from pufferlib.sweeps import figures
 from pufferlib.sweeps.result import SearchTrial, SweepResult
-from pufferlib.training.text import duration, plural, short
+from pufferlib.text import duration, plural, short
 
 __all__ = ["importance_of", "write_report"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.paths import user_path
+from pufferlib.runs.folder import Run
 from pufferlib.sweeps.storage import SWEEPS, find_sweep, open_study, speaks_of_errors
-from pufferlib.training.runs import Run
-from pufferlib.training.text import flag
+from pufferlib.text import flag
 from pufferlib.training.toml import to_toml
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import as_typed, way_to_install
+from pufferlib.runs.resume import FREE
 from pufferlib.sweeps.settings import Search
-from pufferlib.training.resume import FREE
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage

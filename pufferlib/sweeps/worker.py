@@ -10,10 +10,11 @@ import time
 import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pufferlib.errors import PufferError
 from pufferlib.registry.outside import REGISTERED
+from pufferlib.runs.folder import Run
 from pufferlib.sweeps.messages import (
     Description,
     Stop,
@@ -25,13 +26,9 @@ from pufferlib.sweeps.messages import (
     TrialScore,
 )
 from pufferlib.sweeps.settings import with_settings
-from pufferlib.training.callbacks import Callback
+from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.config import Config
-from pufferlib.training.runs import Run
 from pufferlib.vector.multiprocessing.worker import Parent
-
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
 
 __all__ = ["TrialReporter", "main"]
 
@@ -84,26 +81,17 @@ def _look(order: TrialOrder, surrounding: Surrounding) -> Description:
 
 
 def _train(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> TrialScore:
-    from pufferlib.training.loggers import JsonlLogger, open_tracking
-    from pufferlib.training.report import plot_learning_curve, read_metrics, write_summary
+    from pufferlib.runs.report import plot_learning_curve, read_metrics, write_summary
+    from pufferlib.training.lifecycle import Hooks, trained
     from pufferlib.training.result import run_metadata, warned
-    from pufferlib.training.resume import go_on
-    from pufferlib.training.status import in_training
-    from pufferlib.training.trainer import Trainer
 
     run = Run.at(order.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
     config = _fitted(_on_a_gpu(with_settings(surrounding.config, order.settings), surrounding.index))
     reporter = TrialReporter(conn, order.number, surrounding)
-    with contextlib.ExitStack() as opened:
-        trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder, callbacks=[reporter])))
-        if run.has_checkpoint:
-            go_on(trainer, run)
-        opened.enter_context(in_training(run))
-        tracking = opened.enter_context(open_tracking(trainer.config, run))
-        trainer.config.save(run.config)
-        trainer.loggers = [JsonlLogger(run.metrics), tracking]
-        trainer.train()
+    hooks = Hooks("puffer sweep", callbacks=lambda: [reporter])
+    with trained(config, run, run if run.has_checkpoint else None, hooks) as (trainer, _):
+        pass
     if reporter.is_pruned:
         return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_whole=False)
     score, figures = _evaluate(trainer.config, trainer.policy, surrounding.metric)
@@ -179,7 +167,7 @@ class TrialReporter(Callback):
         self._begin: tuple[float, float] | None = None
         self.last, self.is_pruned = math.nan, False
 
-    def on_update_end(self, trainer: "Trainer", metrics: Mapping[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: Mapping[str, float]) -> None:
         """Send what is new since the update before, and hear what the search says."""
         self._begin = self._begin or (metrics["agent_steps"], metrics["uptime_s"])
         if math.isfinite(metrics.get(self._key, math.nan)):

@@ -1,4 +1,4 @@
-"""Training by PPO: settings, the trainer, evaluation, runs. ``pufferlib.train`` does all of it.
+"""Training by PPO: settings, trainer, loggers, callbacks and evaluation. ``pufferlib.train`` uses all of them.
 
 The public names are fetched from their modules on first use, since most of them load torch.
 """
@@ -9,29 +9,25 @@ from pufferlib.doors import open_door
 
 if TYPE_CHECKING:
     from pufferlib.training.advantage import Estimates, generalized_advantage, vtrace
-    from pufferlib.training.agent import Agent, load
+    from pufferlib.training.agent import Agent, load, load_policy
     from pufferlib.training.build import build_policy, build_vecenv
     from pufferlib.training.callbacks import Callback, CallbackFunction
     from pufferlib.training.config import Config, EvalConfig, PolicyConfig, TrainConfig, VecConfig, load_config
     from pufferlib.training.distributed.ranks import RankLostError
     from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore, StopConfig
     from pufferlib.training.evaluation import EvalResult, evaluate
-    from pufferlib.training.launch import TrainedRun, train
+    from pufferlib.training.launch import train
     from pufferlib.training.learner_suite import LearnerResult, check_learner
+    from pufferlib.training.lifecycle import TrainedRun
     from pufferlib.training.loggers import CsvLogger, JsonlLogger, Logger, TensorBoardLogger, WandbLogger, open_tracking
     from pufferlib.training.normalization import with_moments
     from pufferlib.training.opponent_pool import OpponentPool
     from pufferlib.training.opponents import Opponents
     from pufferlib.training.periodic_evaluation import PeriodicEvaluation
     from pufferlib.training.ppo import Loss, Losses, ppo_loss
-    from pufferlib.training.report import plot_learning_curve, read_metrics
     from pufferlib.training.result import Comparison, compare, finish_run
     from pufferlib.training.rollout import Minibatch, Rollout
-    from pufferlib.training.runs import Run, find_run, load_policy, new_run
-    from pufferlib.training.seeds import TrainedSeeds
     from pufferlib.training.selfplay_config import SelfplayConfig
-    from pufferlib.training.statistics import bootstrap_interval, iqm
-    from pufferlib.training.tensor_file import read_tree
     from pufferlib.training.track_config import TrackConfig
     from pufferlib.training.trainer import Trainer
 
@@ -57,7 +53,6 @@ __all__ = [
     "PolicyConfig",
     "RankLostError",
     "Rollout",
-    "Run",
     "SelfplayConfig",
     "StopAfterSeconds",
     "StopAtScore",
@@ -66,29 +61,21 @@ __all__ = [
     "TrackConfig",
     "TrainConfig",
     "TrainedRun",
-    "TrainedSeeds",
     "Trainer",
     "VecConfig",
     "WandbLogger",
-    "bootstrap_interval",
     "build_policy",
     "build_vecenv",
     "check_learner",
     "compare",
     "evaluate",
-    "find_run",
     "finish_run",
     "generalized_advantage",
-    "iqm",
     "load",
     "load_config",
     "load_policy",
-    "new_run",
     "open_tracking",
-    "plot_learning_curve",
     "ppo_loss",
-    "read_metrics",
-    "read_tree",
     "train",
     "vtrace",
     "with_moments",
@@ -116,7 +103,6 @@ _HOME = {
     "PolicyConfig": "training.config",
     "RankLostError": "training.distributed.ranks",
     "Rollout": "training.rollout",
-    "Run": "training.runs",
     "SelfplayConfig": "training.selfplay_config",
     "StopAfterSeconds": "training.early_stop",
     "StopAtScore": "training.early_stop",
@@ -124,30 +110,22 @@ _HOME = {
     "TensorBoardLogger": "training.loggers",
     "TrackConfig": "training.track_config",
     "TrainConfig": "training.config",
-    "TrainedRun": "training.launch",
-    "TrainedSeeds": "training.seeds",
+    "TrainedRun": "training.lifecycle",
     "Trainer": "training.trainer",
     "VecConfig": "training.config",
     "WandbLogger": "training.loggers",
-    "bootstrap_interval": "training.statistics",
     "build_policy": "training.build",
     "build_vecenv": "training.build",
     "check_learner": "training.learner_suite",
     "compare": "training.result",
     "evaluate": "training.evaluation",
-    "find_run": "training.runs",
     "finish_run": "training.result",
     "generalized_advantage": "training.advantage",
-    "iqm": "training.statistics",
     "load": "training.agent",
     "load_config": "training.config",
-    "load_policy": "training.runs",
-    "new_run": "training.runs",
+    "load_policy": "training.agent",
     "open_tracking": "training.loggers",
-    "plot_learning_curve": "training.report",
     "ppo_loss": "training.ppo",
-    "read_metrics": "training.report",
-    "read_tree": "training.tensor_file",
     "train": "training.launch",
     "vtrace": "training.advantage",
     "with_moments": "training.normalization",

@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _lead(place: Place, argv: Sequence[str]) -> int:
-    from pufferlib.training.distributed.join import dismiss
+    from pufferlib.training.distributed.local import dismiss
 
     code = puffer(["train", *argv])
     dismiss(place, code)
@@ -33,7 +33,7 @@ def _lead(place: Place, argv: Sequence[str]) -> int:
 
 
 def _follow(place: Place, argv: Sequence[str]) -> int:
-    from pufferlib.training.distributed.job import follow
+    from pufferlib.training.distributed.follow import follow
     from pufferlib.training.distributed.ranks import RankLostError
 
     try:

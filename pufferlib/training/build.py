@@ -1,4 +1,4 @@
-"""From settings to what they describe: environments, policy, device."""
+"""Construction of environments, policy and device from the settings."""
 
 import dataclasses
 import math
@@ -17,18 +17,15 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
-from pufferlib.training.callbacks import Callback
+from pufferlib.text import plural
 from pufferlib.training.config import Config, TrainConfig, VecConfig
-from pufferlib.training.early_stop import stop_callbacks
 from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
-from pufferlib.training.periodic_evaluation import PeriodicEvaluation
-from pufferlib.training.text import plural
 
 __all__ = [
-    "build_callbacks",
     "build_policy",
     "build_vecenv",
+    "close_vecenv",
     "describe_device",
     "fit_to_agents",
     "make_vecenv",
@@ -37,6 +34,15 @@ __all__ = [
     "ready_device",
     "warn_of_action_bounds",
 ]
+
+
+def close_vecenv(vecenv: Any) -> None:
+    """Close the environments of a run. One that raises costs a warning, since what was learned is worth more."""
+    try:
+        vecenv.close()
+    except Exception as error:
+        warnings.warn(f"the environments raised in close: {type(error).__name__}: {error}", stacklevel=2)
+
 
 _DRAWING = threading.Lock()  # of torch's default generator and number of threads, which the process has once
 MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # of the bounds of actions that a Gaussian policy learns
@@ -93,13 +99,6 @@ def make_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
-
-
-def build_callbacks(config: Config) -> list[Callback]:
-    """The callbacks that the settings ask for: evaluations, and early stops, which read their scores."""
-    interval = config.eval.interval
-    found: list[Callback] = [PeriodicEvaluation(interval, config.eval.interval_episodes)] if interval else []
-    return found + stop_callbacks(config.stop, evaluates=bool(interval))
 
 
 def _in_halves(vec: VecConfig) -> VecConfig:

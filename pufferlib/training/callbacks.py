@@ -8,104 +8,196 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import is_object_name, load_object
 
 if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
+    import torch
 
-__all__ = ["Callback", "CallbackFunction", "CallbackList", "find_callback"]
+    from pufferlib.models import Policy
+    from pufferlib.training.config import Config
+    from pufferlib.training.distributed.ranks import Ranks
+    from pufferlib.training.episodes import EpisodeMeans
+    from pufferlib.training.rollout import Rollout
 
-HOOKS = ("on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
-CallbackFunction = Callable[["Trainer", dict[str, float]], object]
+__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback"]
+
+HOOKS = ("wrap_envs", "on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
+
+
+class TrainerView(Protocol):
+    """The part of ``Trainer`` that callbacks rely on."""
+
+    uptime_s: float
+
+    @property
+    def config(self) -> "Config":
+        """Settings of the run. Automatic settings are replaced by their values."""
+
+    @property
+    def run_dir(self) -> Path:
+        """Folder of the run."""
+
+    @property
+    def device(self) -> "torch.device":
+        """Device of the policy."""
+
+    @property
+    def ranks(self) -> "Ranks":
+        """Processes that train together."""
+
+    @property
+    def policy(self) -> "Policy":
+        """Network that learns."""
+
+    @property
+    def optimizer(self) -> "torch.optim.Optimizer":
+        """Optimizer of the policy."""
+
+    @property
+    def vecenv(self) -> Any:
+        """Environments."""
+
+    @property
+    def rollout(self) -> "Rollout":
+        """Rollout that was collected last."""
+
+    @property
+    def episodes(self) -> "EpisodeMeans":
+        """Episodes that ended in the rollout, until the end of the update."""
+
+    @property
+    def agent_steps(self) -> int:
+        """Number of steps of all agents so far."""
+
+    @property
+    def updates(self) -> int:
+        """Number of updates completed."""
+
+    def stop(self, reason: str) -> None:
+        """Stop the training after the update in progress."""
+
+    def request_checkpoint(self, score: float | None = None) -> None:
+        """Save a checkpoint after the update in progress."""
+
+
+CallbackFunction = Callable[[TrainerView, dict[str, float]], object]
 
 
 class Callback:
-    """Base of callbacks; no hook does anything, so that each class overrides those that it needs.
+    """Base class of callbacks. Every hook does nothing, so a subclass overrides only the ones that it needs.
 
-    A hook may read all of the trainer and call ``trainer.stop`` and ``trainer.request_checkpoint``. What it raises ends
-    the training after the update in progress, with a checkpoint.
+    A hook may read everything of the trainer and call ``trainer.stop`` and ``trainer.request_checkpoint``. An exception
+    ends the training after the update in progress, with a checkpoint.
+
+    Attributes:
+        every_rank: Call this callback in all ranks of a training, not in rank 0 only.
     """
 
-    def on_training_start(self, trainer: "Trainer") -> None:
-        """Called once, before the first update, after a checkpoint was restored. What this raises ends at once."""
+    every_rank = False
 
-    def on_rollout_end(self, trainer: "Trainer") -> None:
-        """Called once for each update, when ``trainer.rollout`` is collected and nothing is learned from it yet."""
+    def wrap_envs(self, vecenv: Any, policy: "Policy") -> Any:
+        """Return the environments, for example in a wrapper. Called once, when the trainer is built.
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
+        Args:
+            vecenv: Environments, wrapped by the callbacks before this one.
+            policy: Network that learns, with its initial weights.
+        """
+        return vecenv
+
+    def on_training_start(self, trainer: TrainerView) -> None:
+        """Called once before the first update, after a checkpoint was restored. An exception ends the training."""
+
+    def on_rollout_end(self, trainer: TrainerView) -> None:
+        """Called in each update after ``trainer.rollout`` is collected and before the policy learns from it."""
+
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         """Called after each update, before the loggers.
 
         Args:
-            trainer: Its ``policy`` has the new weights.
-            metrics: Metrics of the update. Numbers that are added here reach the loggers, also as NumPy scalars and
-                as arrays and tensors of one element. Other values are left out with a warning.
+            trainer: Trainer, whose ``policy`` has the new weights.
+            metrics: Metrics of the update. Numbers added here reach the loggers, also NumPy scalars and arrays and
+                tensors of one element. Other values are left out with a warning.
         """
 
-    def on_checkpoint(self, trainer: "Trainer", path: Path) -> None:
-        """Called after a checkpoint was written, with its folder."""
+    def on_checkpoint(self, trainer: TrainerView, path: Path) -> None:
+        """Called after a checkpoint was written to the folder ``path``."""
 
-    def on_training_end(self, trainer: "Trainer") -> None:
-        """Called once, while the environments are still open: at the end, after Ctrl-C, and after an error too."""
+    def on_training_end(self, trainer: TrainerView) -> None:
+        """Called once while the environments are still open, also after Ctrl-C and after an error."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to go on as this one does, kept in each checkpoint.
+        """Return the state that a resumed run needs. It is saved in each checkpoint.
 
-        Nested dicts and lists of tensors, arrays, numbers and strings; an empty dict, as here, is not kept. A state
+        Nested dicts and lists of tensors, arrays, numbers and strings. An empty dict, as here, is not saved. A state
         that cannot be saved is left out of the checkpoint with a warning.
         """
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called; before ``on_training_start``, where the checkpoint has a state."""
+        """Restore ``state_dict``. Called before ``on_training_start`` if the checkpoint has a state."""
 
 
 class CallbackList(Callback):
-    """Calls several callbacks, in their order; what one of them raises is kept until ``raise_failure``.
+    """Several callbacks, called in order. An exception of one of them is kept until ``raise_failure``.
 
-    The others are called nevertheless, so that the update and the training end as they would have.
+    The other callbacks are called nevertheless, so that the update and the training end normally.
+
+    Attributes:
+        members: Callbacks of this rank.
 
     Args:
         callbacks: Objects with all or some of the methods of ``Callback``, or functions, which are called as
             ``on_update_end``.
+        is_first: Whether this is rank 0. Other ranks keep only callbacks with ``every_rank``.
 
     Raises:
         APIUsageError: One of them is neither.
     """
 
-    def __init__(self, callbacks: Sequence[Callback | CallbackFunction]) -> None:
-        self._callbacks = [_checked(callback) for callback in callbacks]
+    def __init__(self, callbacks: Sequence[Callback | CallbackFunction], is_first: bool = True) -> None:
+        checked = [_checked(callback) for callback in callbacks]
+        self.members = [each for each in checked if is_first or getattr(each, "every_rank", False)]
         self._failure: Exception | SystemExit | None = None
 
-    def on_training_start(self, trainer: "Trainer") -> None:
-        """See ``Callback``."""
+    @override
+    def wrap_envs(self, vecenv: Any, policy: "Policy") -> Any:
+        for callback in self.members:
+            if hasattr(callback, "wrap_envs"):
+                vecenv = callback.wrap_envs(vecenv, policy)
+        return vecenv
+
+    @override
+    def on_training_start(self, trainer: TrainerView) -> None:
         self._call("on_training_start", trainer)
 
-    def on_rollout_end(self, trainer: "Trainer") -> None:
-        """See ``Callback``."""
+    @override
+    def on_rollout_end(self, trainer: TrainerView) -> None:
         self._call("on_rollout_end", trainer)
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
-        """See ``Callback``."""
+    @override
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         self._call("on_update_end", trainer, metrics)
 
-    def on_checkpoint(self, trainer: "Trainer", path: Path) -> None:
-        """See ``Callback``."""
+    @override
+    def on_checkpoint(self, trainer: TrainerView, path: Path) -> None:
         self._call("on_checkpoint", trainer, path)
 
-    def on_training_end(self, trainer: "Trainer") -> None:
-        """See ``Callback``."""
+    @override
+    def on_training_end(self, trainer: TrainerView) -> None:
         self._call("on_training_end", trainer)
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """See ``Callback``; by the names of their classes."""
         states = ((name, _state_of(name, callback)) for name, callback in self._with_states())
         return {name: state for name, state in states if state}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Callback``; those that the checkpoint does not know begin anew."""
         for name, callback in self._with_states():
             if name in state:
                 callback.load_state_dict(state[name])
@@ -117,16 +209,16 @@ class CallbackList(Callback):
             raise failure
 
     def _with_states(self) -> Iterator[tuple[str, Any]]:
-        """Callbacks that have a state, by names that tell several of one class apart."""
+        """Yield the callbacks that have a state, each with a name that is unique among them."""
         seen = Counter[str]()
-        for callback in self._callbacks:
+        for callback in self.members:
             if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
                 name = _name(callback)
                 seen[name] += 1
                 yield (name if seen[name] == 1 else f"{name} {seen[name]}"), callback
 
-    def _call(self, hook: str, trainer: "Trainer", *args: Any) -> None:
-        for callback in self._callbacks:
+    def _call(self, hook: str, trainer: TrainerView, *args: Any) -> None:
+        for callback in self.members:
             method = getattr(callback, hook, None)
             if method is None:
                 continue
@@ -145,7 +237,7 @@ class _Function(Callback):
     def __init__(self, function: CallbackFunction) -> None:
         self.function = function
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         """Call the function."""
         self.function(trainer, metrics)
 
@@ -197,7 +289,7 @@ def _checked(callback: Any, where: str = "Trainer") -> Any:
 
 def _state_of(name: str, callback: Any) -> dict[str, Any]:
     """State of a callback; empty, with a warning, if it cannot be saved, since a checkpoint matters more."""
-    from pufferlib.training.tensor_file import can_be_written  # brings torch, which naming a callback must not
+    from pufferlib.runs.tensor_file import can_be_written  # brings torch, which naming a callback must not
 
     reason = "it has values that are no numbers, strings, tensors or arrays, nor dicts and lists of them"
     try:

@@ -1,244 +1,284 @@
-"""Checkpoints of a training: when one is written, what is in it, and how the training goes on from it."""
+"""Checkpoints of a training in progress: when one is written, what it contains, and how it is restored."""
 
 import contextlib
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from pufferlib import registry
+from pufferlib.emulation.state import is_pickle
+from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.seeding import env_seed
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
+from pufferlib.runs.folder import Run
+from pufferlib.runs.versions import warn_of_differences
+from pufferlib.training.callbacks import CallbackList
+from pufferlib.training.collector import RolloutSource
+from pufferlib.training.config import Config
 from pufferlib.training.distributed.last_update import Contents, LastUpdate, part_of_rank
-from pufferlib.training.episodes import EpisodeMeans, ScoreMean
-from pufferlib.training.games import load_games, save_games
+from pufferlib.training.distributed.ranks import Ranks
+from pufferlib.training.episodes import ScoreMean
 from pufferlib.training.normalization import load_wrappers, save_wrappers
-from pufferlib.training.runs import Run
-from pufferlib.training.versions import versions_of, warn_of_differences
+from pufferlib.training.ppo import Reduction
+from pufferlib.training.state import TrainState
+from pufferlib.wrappers.vector import VectorWrapper
 
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
+__all__ = ["Checkpointer", "load_games", "save_games"]
 
-__all__ = ["Checkpointer"]
+
+def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
+    """State of each environment, uint8; None where environments, or their backend, cannot be saved.
+
+    They can in batches of all environments, and in wrappers that normalize: those in C, and others as ``how`` says,
+    which is ``train.save_games``.
+    """
+    if how == "none" or vecenv.agents_per_batch != vecenv.num_agents:
+        return None
+    if isinstance(vecenv, VectorWrapper) and vecenv.episode_arrays() is None:
+        return None
+    try:
+        is_native = isinstance(vecenv, PufferEnv)
+        states = vecenv.call("save_state") if is_native else vecenv.save_state(allow_pickle=how == "pickle")
+    except (AttributeError, APIUsageError) as error:
+        if how == "pickle":
+            warnings.warn(
+                f"the checkpoint has no games, which train.save_games='pickle' asks for: {error}", stacklevel=3
+            )
+        return None
+    except Exception as error:  # of the environment's own code: the weights must be saved anyway
+        warnings.warn(f"the checkpoint has no games: {type(error).__name__}: {error}", stacklevel=3)
+        return None
+    return [torch.from_numpy(np.frombuffer(state, np.uint8).copy()) for state in states]
+
+
+def load_games(vecenv: Any, states: Sequence[Tensor], allow_pickle: bool = False) -> None:
+    """Let the environments, which were reset, go on from the states that ``save_games`` returned.
+
+    Raises:
+        APIUsageError: They are of other environments, settings or versions; or pickles that are not allowed.
+    """
+    found = [state.cpu().numpy().tobytes() for state in states]
+    if not allow_pickle and any(map(is_pickle, found)):
+        raise APIUsageError(
+            "they are pickles, which may execute anything as they are loaded; resume with --train.save-games pickle if "
+            "you know who made them"
+        )
+    if isinstance(vecenv, PufferEnv):
+        vecenv.call("load_state", *found)
+    else:
+        vecenv.load_state(found, allow_pickle=allow_pickle)
 
 
 class Checkpointer:
-    """Writes and reads the checkpoints of a trainer.
+    """Writes and restores the checkpoints of a training.
 
     Attributes:
-        is_requested: A checkpoint was asked for, and not written yet.
-        versions: Versions of all that the run depends on, as they were at its start.
+        is_requested: Whether a checkpoint was requested and is not written yet.
 
     Args:
-        trainer: All that is kept is in its public attributes.
-        env_name: Its environment.
+        state: Network, optimizer, random numbers and counters.
+        source: Rollouts, with the collector and its environments.
+        reduction: Statistics shared by the ranks.
+        callbacks: Callbacks whose state is saved.
+        config: Settings of the run.
+        run_dir: Folder of the run.
+        ranks: Processes that train together. Rank 0 writes.
+        versions: Versions of everything the run depends on, as of its start.
     """
 
-    def __init__(self, trainer: "Trainer", env_name: str) -> None:
-        self._trainer = trainer
+    def __init__(
+        self,
+        state: TrainState,
+        source: RolloutSource,
+        reduction: Reduction,
+        callbacks: CallbackList,
+        config: Config,
+        run_dir: Path,
+        ranks: Ranks,
+        versions: dict[str, str],
+    ) -> None:
+        self._state, self._source, self._reduction, self._callbacks = state, source, reduction, callbacks
+        self._config, self._run, self._ranks, self._versions = config, Run.at(run_dir), ranks, versions
         self.is_requested = self._failed = False
         self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
-        self._saved_updates: int | None = None  # of the run's latest checkpoint
-        self._scores = ScoreMean()  # since then
-        self._last_update = LastUpdate(trainer.ranks)
-        self.versions = versions_of(env_name)  # now: files may be edited or removed during the training
+        self._saved_updates: int | None = None  # updates of the latest checkpoint
+        self._last_update = LastUpdate(ranks)
 
     @property
     def is_due(self) -> bool:
-        """True where one was asked for, its turn has come by ``checkpoint_interval``, or the last one failed."""
+        """True if a checkpoint was requested, ``checkpoint_interval`` is over, or the last attempt failed."""
         return self.is_requested or self._failed or self._is_at_interval
 
     @property
     def has_all(self) -> bool:
         """True if the latest checkpoint is of the latest update."""
-        return self._saved_updates == self._trainer.updates
-
-    def add(self, episodes: EpisodeMeans) -> None:
-        """Take the episodes of an update, whose scores are those of the next checkpoint."""
-        self._scores.add(episodes)
-
-    def request(self, score: float | None) -> None:
-        """See ``Trainer.request_checkpoint``."""
-        self.is_requested = True
-        if score is not None:
-            self._evaluated = self._trainer.updates, score
-
-    def save(self, begins_anew: bool) -> None:
-        """Write a checkpoint; with ``begins_anew`` it has no games, and new episodes begin.
-
-        Raises:
-            OSError: It cannot be written; those before it stay.
-        """
-        trainer = self._trainer
-        contents = self._contents("none" if begins_anew else trainer.config.train.save_games)
-        path = trainer.ranks.on_first(lambda: self._write(contents))
-        self._saved_updates, self._scores = trainer.updates, ScoreMean()
-        self.is_requested = self._failed = False
-        self._last_update.forget()
-        trainer.ranks.on_first(lambda: checkpoint.rotate(self._folder, trainer.config.train.keep_checkpoints))
-        if begins_anew:
-            trainer.start_episodes()
-        trainer.callbacks.on_checkpoint(trainer, path)
-
-    def _write(self, contents: Contents) -> Path:
-        """Write a checkpoint, after creating the run's folder again if it was deleted."""
-        run = Run.at(self._trainer.run_dir)
-        if not run.folder.exists():
-            run.folder.mkdir(parents=True)
-            self._trainer.config.save(run.config)
-            warnings.warn(
-                f"{run.folder}: the folder of the run was deleted during training; it is created again with the "
-                "settings and a new checkpoint, earlier checkpoints and metrics are lost",
-                stacklevel=4,
-            )
-        return checkpoint.save(self._folder, *contents)
-
-    def keep(self) -> None:
-        """Keep what the latest update has come to, where another rank may be lost during the next."""
-        self._last_update.keep(lambda: self._of_all([self._of_rank()]))
-
-    def rescued(self) -> contextlib.AbstractContextManager[None]:
-        """Context in which what the latest update has come to is saved when a rank is lost.
-
-        Raises:
-            RankLostError: Says what was saved.
-        """
-        return self._last_update.saved_when_lost(self._folder)
-
-    def _contents(self, how: str) -> Contents:
-        """All that a checkpoint has, with the games of all ranks, which ask for it at once."""
-        trainer = self._trainer
-        own = {"source": trainer.source.state_dict(), **self._of_rank()}
-        games = save_games(trainer.vecenv, how)
-        if games is not None:
-            own |= {"games": games, "collector": trainer.collector.state_dict()}
-        return self._of_all(trainer.ranks.gather(own))
-
-    def _of_rank(self) -> dict[str, Any]:
-        """The state in which ranks differ, but for their games."""
-        trainer = self._trainer
-        generator = trainer.generator.get_state()
-        own = {"generator": generator, "torch_random": trainer.torch_random.states}
-        own["has_reward"] = trainer.collector.has_reward
-        own |= {**trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
-        return own if trainer.opponents is None else {**own, "opponents": trainer.opponents.pool_state()}
-
-    def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
-        """The checkpoint of ranks with these states; that of rank 0 is where a single process has its own."""
-        trainer = self._trainer
-        first, *others = ranks
-        state = {
-            "optimizer": trainer.optimizer.state_dict(),
-            "agent_steps": trainer.agent_steps,
-            "updates": trainer.updates,
-            "uptime_s": trainer.uptime_s,
-            "reward_scale": trainer.collector.reward_scale,
-            "fits_reward_scale": trainer.fits_reward_scale,
-            "callbacks": trainer.callbacks.state_dict(),
-            **first,
-            **({"ranks": others} if others else {}),
-        }
-        return Contents(trainer.policy.state_dict(), state, self._about())
-
-    @property
-    def _folder(self) -> Path:
-        return Run.at(self._trainer.run_dir).checkpoints
-
-    def try_to_save(self) -> None:
-        """Write the checkpoint that is due; where it cannot be written it stays due, with a warning."""
-        trainer = self._trainer
-        trainer.source.wait()  # its failure is none of the disk
-        try:
-            # One that was asked for in between leaves the episodes as they are, and thereby the run.
-            self.save(begins_anew=trainer.config.train.exact_resume and self._is_at_interval)
-        except OSError as error:
-            if not self._failed:
-                warnings.warn(
-                    f"{trainer.run_dir}: a checkpoint could not be written ({error.strerror}); training goes on, and "
-                    "tries again after each update; make room there",
-                    stacklevel=3,
-                )
-            self._failed = True
-
-    def restore(self, path: Path, allow_pickle: bool) -> bool:
-        """See ``Trainer.restore``."""
-        trainer = self._trainer
-        about, weights, contents = trainer.ranks.on_first(lambda: self._read(path))
-        contents, is_own = part_of_rank(contents, trainer.ranks.rank, trainer.ranks.size)
-        checkpoint.load_weights(trainer.policy, weights, path, about.env_name)
-        checkpoint.load_optimizer(trainer.optimizer, contents["optimizer"], path)
-        self._restore_generator(contents["generator"].cpu(), contents["updates"], is_own)
-        if not (is_own and trainer.torch_random.load(contents.get("torch_random", []))):
-            trainer.torch_random.seed(env_seed(trainer.seed, contents["updates"]))
-        trainer.agent_steps, trainer.updates = contents["agent_steps"], contents["updates"]
-        trainer.uptime_s = contents["uptime_s"]
-        trainer.callbacks.load_state_dict(contents.get("callbacks", {}))
-        if path.absolute().parent == Run.at(trainer.run_dir).checkpoints.absolute():
-            self._saved_updates = trainer.updates
-        if not trainer.config.train.reward_scale:
-            trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
-        trainer.collector.has_reward = is_own and contents.get("has_reward", False)
-        trainer.fits_reward_scale = contents.get("fits_reward_scale", False)  # final before it was kept
-        load_wrappers(trainer.vecenv, contents, with_episodes=False)
-        if trainer.opponents is not None and "opponents" in contents:  # not of a rank that is new
-            trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
-        trainer.reduction.start_moments(trainer.vecenv)
-        trainer.start_episodes()
-        goes_on = is_own and "games" in contents and self._restore_games(contents, path, allow_pickle)
-        if is_own and "source" in contents:
-            trainer.source.load_state_dict(contents["source"])
-            trainer.reduction.load_state_dict(contents)
-        return goes_on
-
-    def _read(self, path: Path) -> tuple[checkpoint.About, dict[str, torch.Tensor], dict[str, Any]]:
-        """Facts, weights and state of a checkpoint of a run like this."""
-        trainer = self._trainer
-        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, trainer.device)
-        ours, theirs = (registry.short_name(name) for name in (trainer.config.env_name, about.env_name))
-        if ours != theirs:
-            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
-        weights = checkpoint.read_policy(path, trainer.device)
-        warn_of_differences(path, about.versions, self.versions)
-        return about, weights, contents
-
-    def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
-        trainer = self._trainer
-        try:
-            load_games(trainer.vecenv, contents["games"], allow_pickle)
-        except APIUsageError as error:
-            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=4)
-            trainer.start_episodes()
-            return False
-        trainer.collector.load_state_dict(contents["collector"])
-        load_wrappers(trainer.vecenv, contents, with_episodes=True)
-        return True
-
-    def _restore_generator(self, state: torch.Tensor, updates: int, is_own: bool) -> None:
-        """Go on with its random numbers; those of another kind of device, or of no rank before, are begun anew."""
-        generator = self._trainer.generator
-        if is_own and len(state) == len(generator.get_state()):
-            generator.set_state(state)
-        else:
-            generator.manual_seed(env_seed(self._trainer.seed, updates) % 2**63)
+        return self._saved_updates == self._state.updates
 
     @property
     def _is_at_interval(self) -> bool:
-        every = self._trainer.config.train.checkpoint_interval
-        return every > 0 and self._trainer.updates % every == 0
+        every = self._config.train.checkpoint_interval
+        return every > 0 and self._state.updates % every == 0
+
+    def request(self, score: float | None) -> None:
+        """Request a checkpoint after this update. See ``Trainer.request_checkpoint``."""
+        self.is_requested = True
+        if score is not None:
+            self._evaluated = self._state.updates, score
+
+    def save(self, starts_episodes: bool) -> Path:
+        """Write a checkpoint and return its folder.
+
+        Args:
+            starts_episodes: Save no episodes in progress, and start new ones.
+
+        Raises:
+            OSError: The checkpoint cannot be written. Earlier checkpoints are unchanged.
+        """
+        train = self._config.train
+        contents = self._contents("none" if starts_episodes else train.save_games)
+        path = self._ranks.on_first(lambda: self._write(contents))
+        self._saved_updates, self._state.scores = self._state.updates, ScoreMean()
+        self.is_requested = self._failed = False
+        self._last_update.forget()
+        self._ranks.on_first(lambda: checkpoint.rotate(self._run.checkpoints, train.keep_checkpoints))
+        if starts_episodes:
+            self._source.collector.reset(self._state.episode_seed)
+        return path
+
+    def _write(self, contents: Contents) -> Path:
+        """Write a checkpoint. Create the folder of the run again if it was deleted."""
+        run = self._run
+        if not run.folder.exists():
+            run.folder.mkdir(parents=True)
+            self._config.save(run.config)
+            warnings.warn(
+                f"{run.folder}: the folder of the run was deleted during training; it is created again with the "
+                "settings and a new checkpoint, earlier checkpoints and metrics are lost",
+                stacklevel=5,
+            )
+        return checkpoint.save(run.checkpoints, *contents)
+
+    def keep(self) -> None:
+        """Keep a copy of the latest update if another rank may be lost during the next one."""
+        self._last_update.keep(lambda: self._of_all([self._of_rank()]))
+
+    def rescued(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context that saves the latest update if a rank is lost.
+
+        Raises:
+            RankLostError: A rank was lost. The message says what was saved.
+        """
+        return self._last_update.saved_when_lost(self._run.checkpoints)
+
+    def try_to_save(self) -> Path | None:
+        """Write the checkpoint that is due and return its folder. Warn and return None if it cannot be written."""
+        self._source.wait()  # an error of the environments is not one of the disk
+        try:
+            # A requested checkpoint between two intervals does not start new episodes, so it does not change the run.
+            return self.save(starts_episodes=self._config.train.exact_resume and self._is_at_interval)
+        except OSError as error:
+            if not self._failed:
+                warnings.warn(
+                    f"{self._run.folder}: a checkpoint could not be written ({error.strerror}); training continues, "
+                    "and tries again after each update; make room there",
+                    stacklevel=3,
+                )
+            self._failed = True
+            return None
+
+    def _contents(self, how: str) -> Contents:
+        """Return the contents of a checkpoint, with the episodes of all ranks, which all call this at once."""
+        collector = self._source.collector
+        own = {"source": self._source.state_dict(), **self._of_rank()}
+        games = save_games(collector.vecenv, how)
+        if games is not None:
+            own |= {"games": games, "collector": collector.state_dict()}
+        return self._of_all(self._ranks.gather(own))
+
+    def _of_rank(self) -> dict[str, Any]:
+        """Return the state that differs between ranks, without their episodes."""
+        collector = self._source.collector
+        return {
+            **self._state.rank_state_dict(),
+            "has_reward": collector.has_reward,
+            "callbacks": self._callbacks.state_dict(),
+            **self._reduction.state_dict(),
+            **save_wrappers(collector.vecenv),
+        }
+
+    def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
+        """Return the checkpoint of ranks with these states. Rank 0 has its state where a single process has it."""
+        first, *others = ranks
+        state = {
+            **self._state.state_dict(),
+            "reward_scale": self._source.collector.reward_scale,
+            **first,
+            **({"ranks": others} if others else {}),
+        }
+        return Contents(self._state.policy.state_dict(), state, self._about())
 
     def _about(self) -> checkpoint.About:
-        trainer = self._trainer
-        score, score_of = self._scores.mean, "training"
-        if self._evaluated is not None and self._evaluated[0] == trainer.updates:
+        score, score_of = self._state.scores.mean, "training"
+        if self._evaluated is not None and self._evaluated[0] == self._state.updates:
             score, score_of = self._evaluated[1], "evaluation"
         return checkpoint.About(
-            trainer.config.env_name,
-            trainer.updates,
-            trainer.agent_steps,
+            self._config.env_name,
+            self._state.updates,
+            self._state.agent_steps,
             score,
-            trainer.config.to_toml(),
-            self.versions,
+            self._config.to_toml(),
+            self._versions,
             score_of=score_of,
         )
+
+    def restore(self, path: Path, allow_pickle: bool) -> bool:
+        """Restore a checkpoint. See ``Trainer.restore``."""
+        state, collector = self._state, self._source.collector
+        about, weights, contents = self._ranks.on_first(lambda: self._read(path))
+        contents, is_own = part_of_rank(contents, self._ranks.rank, self._ranks.size)
+        checkpoint.load_weights(state.policy, weights, path, about.env_name)
+        checkpoint.load_optimizer(state.optimizer, contents["optimizer"], path)
+        state.load_state_dict(contents)
+        state.load_rank_state_dict(contents, is_own)
+        self._callbacks.load_state_dict(contents.get("callbacks", {}))
+        if path.absolute().parent == self._run.checkpoints.absolute():
+            self._saved_updates = state.updates
+        if not self._config.train.reward_scale:
+            collector.reward_scale = contents.get("reward_scale", 1.0)  # absent in old checkpoints
+        collector.has_reward = is_own and contents.get("has_reward", False)
+        load_wrappers(collector.vecenv, contents, with_episodes=False)
+        self._reduction.start_moments(collector.vecenv)
+        collector.reset(state.episode_seed)
+        are_continued = is_own and "games" in contents and self._restore_games(contents, path, allow_pickle)
+        if is_own and "source" in contents:
+            self._source.load_state_dict(contents["source"])
+            self._reduction.load_state_dict(contents)
+        return are_continued
+
+    def _read(self, path: Path) -> tuple[checkpoint.About, dict[str, torch.Tensor], dict[str, Any]]:
+        """Return facts, weights and state of a checkpoint of the same environment."""
+        device = self._state.generator.device
+        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, device)
+        ours, theirs = (registry.short_name(name) for name in (self._config.env_name, about.env_name))
+        if ours != theirs:
+            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+        weights = checkpoint.read_policy(path, device)
+        warn_of_differences(path, about.versions, self._versions)
+        return about, weights, contents
+
+    def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
+        collector = self._source.collector
+        try:
+            load_games(collector.vecenv, contents["games"], allow_pickle)
+        except APIUsageError as error:
+            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=4)
+            collector.reset(self._state.episode_seed)
+            return False
+        collector.load_state_dict(contents["collector"])
+        load_wrappers(collector.vecenv, contents, with_episodes=True)
+        return True

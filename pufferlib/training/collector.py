@@ -1,9 +1,7 @@
-"""Collecting: the policy acts in the environments, and what happens is written into the rollout.
+"""Collectors: the policy acts in the environments, and every step is written into the rollout."""
 
-``partial_collectors`` has those for batches of a part of the agents.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +13,11 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.curriculum import StateCurriculum
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans, reports_means
-from pufferlib.training.rollout import Rollout
+from pufferlib.training.rollout import CollectingStopped, Rollout
 
-__all__ = ["Collector", "CollectorStopped", "Step", "steps_of"]
-
-
-class CollectorStopped(Exception):  # noqa: N818  # it tells of no error
-    """Ends ``Collector.collect`` after ``stop``."""
+__all__ = ["Collector", "HalvesCollector", "PartialCollector", "RolloutSource", "Step", "steps_of"]
 
 
 EVERYONE = slice(None)  # an index that copies nothing
@@ -73,10 +66,10 @@ class Collector:
         generator: Source of the actions' randomness, on the rollout's device.
 
     Attributes:
+        vecenv: Environments.
         episodes: Means over the episodes that ended.
         reward_scale: Factor of the rewards; 1 at first where the settings say 0.
         has_reward: Whether a reward other than 0 was received since this was set to False.
-        curriculum: Begins a share of the episodes elsewhere; None: all begin at their start.
 
     Raises:
         APIUsageError: The environments reset in another mode, or in one that does not fit them.
@@ -87,10 +80,9 @@ class Collector:
     ) -> None:
         _check_autoreset(vecenv)
         self.episodes = EpisodeMeans(reports_means(vecenv))
-        self.curriculum: StateCurriculum | None = None
         self.reward_scale = config.reward_scale or 1.0
         self.has_reward = False
-        self._vecenv, self._policy, self._config = vecenv, policy, config
+        self.vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
         self._is_on_cpu = generator.device.type == "cpu"
         self._resets_next = vecenv.autoreset == "next_step"
@@ -106,9 +98,7 @@ class Collector:
 
     def reset(self, seed: int) -> None:
         """Start new episodes, seeded, and forget those that were running."""
-        self._vecenv.async_reset(seed)
-        if self.curriculum is not None:
-            self.curriculum.forget_episodes()
+        self.vecenv.async_reset(seed)
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
@@ -120,7 +110,7 @@ class Collector:
         self._rollout, self._steps = rollout, self._views[rollout]
 
     def stop(self) -> None:
-        """Let ``collect``, in another thread, raise CollectorStopped after the step in progress."""
+        """Let ``collect``, in another thread, raise CollectingStopped after the step in progress."""
         self._is_stopped = True
 
     def _open(self, rollout: Rollout) -> Any:
@@ -135,7 +125,7 @@ class Collector:
         """Tensors that, with the states of the environments, say where the agents are in their episodes."""
         marks = {"absent": self._absent, "ended": self._ended, "begins": self._begins}
         found = {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
-        return found if self.curriculum is None else {**found, "curriculum": self.curriculum.state_dict()}
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was called; the environments have been reset, and then given their states."""
@@ -143,8 +133,6 @@ class Collector:
             self._state[name].copy_(memory)
         self._absent[:], self._ended[:] = state["absent"].cpu().numpy(), state["ended"].cpu().numpy()
         self._begins = state["begins"].cpu().numpy()
-        if self.curriculum is not None:
-            self.curriculum.load_state_dict(state["curriculum"])
 
     @torch.inference_mode()
     def collect(self) -> None:
@@ -153,20 +141,16 @@ class Collector:
         for name, memory in self._state.items():
             rollout.initial_state[name].copy_(memory)
         noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
-        if self.curriculum is not None:
-            self.curriculum.begin_rollout()
         for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
-            if self.curriculum is not None:
-                self.curriculum.look(t)
             observations = self._see(step)
             params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
             self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
-            self._vecenv.send(distribution.to_env(step.chosen()))
+            self.vecenv.send(distribution.to_env(step.chosen()))
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
-            self.episodes.add(self._batch.infos if self.curriculum is None else self._restart(self.curriculum))
+            self.episodes.add(self._batch.infos)
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
@@ -180,12 +164,6 @@ class Collector:
         else:
             np.copyto(step.observation_array, self._batch.observations)
         return step.observations if self._is_on_cpu else step.observations.to(self._device)
-
-    def _restart(self, curriculum: StateCurriculum) -> Infos:
-        """Restart games whose episodes have ended; returns the infos of whole episodes."""
-        infos = curriculum.counted(self._batch.infos, self._ended)
-        curriculum.restart(self._ended)
-        return infos
 
     def _check(self, finite: bool | Tensor, observations: Tensor, state: State) -> None:
         """Raise NonFiniteError unless the policy's outputs were numbers."""
@@ -204,8 +182,8 @@ class Collector:
         An agent that was absent begins anew when it comes back.
         """
         if self._is_stopped:
-            raise CollectorStopped
-        self._batch = batch = _Received(*self._vecenv.recv())
+            raise CollectingStopped
+        self._batch = batch = _Received(*self.vecenv.recv())
         agents = self._agents = self._index(batch.agent_ids)
         ended = batch.terminals | batch.truncations
         rewards = self._rewards()
@@ -242,13 +220,75 @@ class Collector:
 
     def _last_observations(self) -> npt.NDArray[Any]:
         """Observations of the batch, those after the last step of an episode included."""
-        last: npt.NDArray[Any] = self._batch.observations if self._resets_next else self._vecenv.final_observations
+        last: npt.NDArray[Any] = self._batch.observations if self._resets_next else self.vecenv.final_observations
         return last
 
     def _counts(self) -> npt.NDArray[np.bool_]:
         """Rows of the batch whose next action is one: the agent is there, and the step does not only reset."""
         batch = self._batch
         return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
+
+
+class RolloutSource:
+    """Source of rollouts. Each is collected when it is requested, with the current weights.
+
+    Args:
+        collector: Collector that acts in the environments.
+        rollout: Rollout that is filled.
+        refresh: Function that copies the weights of the policy that learns to the collector's policy.
+        num_threads: CPU threads of torch while acting.
+        precision: Function that returns a context in which the policy acts, for example in bfloat16.
+
+    Attributes:
+        collector: Collector that acts in the environments.
+        rollout: Rollout that ``take`` returned last.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        rollout: Rollout,
+        refresh: Callable[[], None],
+        num_threads: int,
+        precision: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self.collector, self.rollout = collector, rollout
+        self._refresh, self._num_threads, self._precision = refresh, num_threads, precision
+
+    def take(self) -> Rollout:
+        """Return the next rollout. It stays unchanged until the next call.
+
+        Raises:
+            Exception: An exception of the environments or the policy.
+        """
+        self._refresh()
+        self._fill()
+        return self.rollout
+
+    def start_next(self) -> None:
+        """Start to collect the next rollout, if it is collected while the policy learns."""
+
+    def wait(self) -> None:
+        """Wait until no rollout is being collected.
+
+        Raises:
+            Exception: An exception of the environments or the policy.
+        """
+
+    def close(self) -> None:
+        """Stop collecting."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return experience that is collected and not yet taken."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore ``state_dict``."""
+
+    def _fill(self) -> None:
+        torch.set_num_threads(self._num_threads)  # of the calling thread
+        with self._precision():
+            self.collector.collect()
 
 
 def steps_of(rollout: Rollout, rows: slice) -> list[Step]:
@@ -270,3 +310,140 @@ def _check_autoreset(vecenv: Any) -> None:
             "Collector: an environment whose agents end one by one begins their next episodes in the same step, "
             "got autoreset='next_step'; pass autoreset='same_step'"
         )
+
+
+class PartialCollector(Collector):
+    """``Collector`` where ``recv`` returns only part of the agents.
+
+    Each agent contributes exactly ``horizon`` steps in a row. Those that have theirs go on acting, unrecorded,
+    until the slowest is done.
+    """
+
+    def _open(self, rollout: Rollout) -> None:
+        """Rows are chosen by index."""
+
+    def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return agent_ids
+
+    @torch.inference_mode()
+    def collect(self) -> None:
+        """See ``Collector``."""
+        rollout, reports, horizon = self._rollout, self._rollout.reports, self._rollout.horizon
+        distribution = self._policy.distribution
+        taken = np.full(rollout.num_agents, -1)  # steps of the rollout, at each agent's latest observation
+        while True:
+            agents = self._batch.agent_ids
+            taken[agents] += 1
+            observations = torch.from_numpy(self._batch.observations).to(self._device)
+            state = {name: memory[agents] for name, memory in self._state.items()}
+            rows, _, who = _chosen(agents, taken, 0, 0)
+            for name, memory in state.items():
+                rollout.initial_state[name][who] = memory[rows]
+            params, values = self._policy.forward_eval(observations, state)
+            actions, log_probs, finite = self._drawn(params)
+            self._check(finite, observations, state)
+            rows, t, who = _chosen(agents, taken, 0, horizon)
+            rollout.values[t, who] = values[rows]
+            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
+            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
+            rollout.actions[t, who] = actions[rows]
+            rollout.log_probs[t, who] = log_probs[rows]
+            reports.masks[t, who], reports.episode_starts[t, who] = self._counts()[rows], self._begins[rows]
+            if taken.min() == horizon:
+                break
+            for name, memory in state.items():
+                self._state[name][agents] = memory
+            self.vecenv.send(distribution.to_env(actions.numpy(force=True)))
+            rewards, agents = self._receive(), self._batch.agent_ids
+            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
+            reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
+            self.episodes.add(self._batch.infos)
+        rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
+
+    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool | Tensor]:
+        """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
+        distribution, rows = self._policy.distribution, len(params)
+        actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
+        log_probs = torch.empty(rows, device=self._device)
+        noise = distribution.noise((rows,), self._generator)
+        return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
+
+
+class HalvesCollector(Collector):
+    """``Collector`` for two halves of the agents in turns: while it acts for one, the other's environments step.
+
+    Each half contributes exactly ``horizon`` steps in a row. The first one acts once more, unrecorded, before the last
+    step of the second has come back; so in the next rollout the second is the first.
+
+    Raises:
+        APIUsageError: A batch is another half than the one whose turn it is.
+    """
+
+    def _open(self, rollout: Rollout) -> list[list[Step]]:
+        """Views of each half, with a last step that keeps nothing but the value."""
+        half = rollout.num_agents // 2
+        self._halves = [slice(0, half), slice(half, 2 * half)]
+        self._expected = -1
+        steps = [steps_of(rollout, rows) for rows in self._halves]
+        for each, rows in zip(steps, self._halves, strict=True):
+            seen, done, log_probs = map(torch.empty_like, each[0][:3])
+            arrays = [tensor.numpy() if tensor.is_cpu else None for tensor in (seen, done)]
+            each.append(Step(seen, done, log_probs, rollout.values[-1, rows], *arrays))
+        return steps
+
+    def _index(self, agent_ids: npt.NDArray[np.int64]) -> slice:
+        half = int(agent_ids[0] > 0)
+        if half == self._expected or agent_ids[0] not in (0, len(agent_ids)):
+            raise APIUsageError(
+                "train.overlap 'envs' needs batches that are the two halves of the agents in turns, got one that "
+                f"begins with agent {agent_ids[0]}; make the environments with zero_copy=True and "
+                "batch_size=num_envs // 2"
+            )
+        self._expected = half  # not to come again at once
+        return self._halves[half]
+
+    def reset(self, seed: int) -> None:
+        """See ``Collector``."""
+        self._expected = -1
+        super().reset(seed)
+
+    @torch.inference_mode()
+    def collect(self) -> None:
+        """See ``Collector``."""
+        rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
+        first = int(self._batch.agent_ids[0] > 0)
+        noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
+        for turn, noise in enumerate(noises):
+            t, half = turn // 2, (first + turn) % 2
+            rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
+            observations, state = self._see(step), {name: memory[rows] for name, memory in self._state.items()}
+            if t == 0:
+                for name, memory in state.items():
+                    rollout.initial_state[name][rows] = memory
+            kept = state if turn + 1 < len(noises) else {name: memory.clone() for name, memory in state.items()}
+            params, values = self._policy.forward_eval(observations, kept)
+            step.values.copy_(values)
+            self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, kept)
+            if turn + 1 == len(noises):
+                break
+            if is_recorded:
+                reports.masks[t, rows], reports.episode_starts[t, rows] = self._counts(), self._begins
+            for name, memory in kept.items():
+                self._state[name][rows] = memory
+            self.vecenv.send(distribution.to_env(step.chosen()))
+            rewards = self._receive()
+            if turn:
+                earned, others = (turn - 1) // 2, self._halves[1 - half]
+                reports.rewards[earned, others], reports.episode_ends[earned, others] = rewards, self._ended[others]
+            self.episodes.add(self._batch.infos)
+        rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
+
+
+def _chosen(
+    agents: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], first: int, last: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of the batch, steps and agents where ``first <= steps[agent] <= last``."""
+    rows = np.flatnonzero((first <= steps[agents]) & (steps[agents] <= last))
+    return rows, steps[agents[rows]], agents[rows]

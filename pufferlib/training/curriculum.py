@@ -11,15 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from typing_extensions import override
 
+from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
 from pufferlib.ocean import OceanEnv
 from pufferlib.seeding import env_seed
+from pufferlib.training.advantage import generalized_advantage
+from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.config import TrainConfig
-from pufferlib.wrappers.vector import VectorWrapper
+from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
-__all__ = ["StateCurriculum", "make_curriculum"]
+__all__ = ["RestartedGames", "StateCurriculum"]
 
 STREAM = 2**31 - 1  # of the random numbers: no environment has this index
 CANDIDATES_SHARE = 4  # one of so many states that are kept is looked for in each rollout
@@ -44,112 +49,186 @@ class _Restartable(Protocol):
     def save(self, game: int) -> bytes:
         """The state of a game."""
 
-    def restart(self, games: list[int], state: bytes) -> None:
-        """Begin the next episodes of some games in ``state``; they are not counted."""
+    def restart(self, games: list[int], state: bytes) -> Array:
+        """Start the next episodes of ``games`` in ``state``, uncounted. Return the observations of the batch."""
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
         """Leave out the infos about episodes that began in the middle; ``ended`` tells which have just ended."""
 
 
-class StateCurriculum:
-    """Chooses states in the games that are played, and restarts games from them.
+class RestartedGames(VectorWrapper):
+    """Environments in which a share of the episodes starts in the middle of an earlier one.
 
-    In each rollout a few states are saved, at random. Those whose actions had the largest advantages, either way, are
-    kept, and as episodes end, a share of the games goes on from one of them, drawn at random.
+    In each rollout a few states are saved, at random. Those whose actions had the largest absolute advantages are kept.
+    As episodes end, a share of the games restarts from one of these states, drawn at random.
 
     Args:
-        games: Those of the batch.
-        horizon: Steps of a rollout.
+        vecenv: Whole batches with autoreset "same_step", in C or emulated, without other wrappers.
+        games: Games of the batch.
         config: ``restart_share``, ``restart_states`` and ``seed`` are read.
+
+    Attributes:
+        horizon: Steps of a rollout.
     """
 
-    def __init__(self, games: _Restartable, horizon: int, config: TrainConfig) -> None:
-        self._games, self._horizon, self._config = games, horizon, config
-        self._generator = np.random.default_rng(env_seed(config.seed, STREAM))
+    def __init__(self, vecenv: Any, games: _Restartable, config: TrainConfig) -> None:
+        super().__init__(vecenv)
+        self._resets = True  # whether the next batch is one of a reset
+        self._games, self._config = games, config
+        self._random = np.random.default_rng(env_seed(config.seed, STREAM))
         self._kept: list[_Candidate] = []
         self._found: list[_Candidate] = []
-        self._due: dict[int, list[int]] = {}  # games whose state is to be saved, by the steps of the rollout
+        self._due: dict[int, list[int]] = {}  # games whose state is to be saved, by the step of the rollout
+        self.begin(0)
 
-    def forget_episodes(self) -> None:
-        """Note that all games begin new episodes, from their start."""
-        self._games.is_partial[:] = False
+    def begin(self, horizon: int) -> None:
+        """Take the next step as the first of a rollout of so many steps."""
+        self.horizon = self._step = horizon
 
-    def begin_rollout(self) -> None:
-        """Draw the games and steps that are looked at in the next rollout."""
+    @override
+    def transform_actions(self, actions: Any) -> Any:
+        """Save the states that were drawn for this step of the rollout, before anyone acts in it."""
+        if self._step == self.horizon:
+            self._begin_rollout()
+        for game in self._due.get(self._step, ()):
+            self._found.append(_Candidate(game, self._step, self._games.save(game), 0.0))
+        self._step += 1
+        return actions
+
+    @override
+    def transform(self, transitions: Transitions) -> None:
+        """Leave out reports of episodes that began in the middle, and restart games whose episodes have ended."""
+        if self._resets:
+            self._games.is_partial[:] = self._resets = False
+            return
+        if transitions.reset_rows is not None:
+            self._games.is_partial[self._by_game(transitions.reset_rows).any(axis=1)] = False
+            return
+        ended = np.asarray(self._by_game(transitions.ended).all(axis=1))
+        transitions.infos = self._games.counted(transitions.infos, ended)
+        # A state that is loaded brings rewards and ends of its own.
+        outcome = transitions.rewards.copy(), transitions.terminals.copy(), transitions.truncations.copy()
+        if (observations := self.restart(ended)) is not None:
+            transitions.observations = observations
+            transitions.rewards, transitions.terminals, transitions.truncations = outcome
+
+    @override
+    def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
+        self._resets = others.get("env_ids") is None
+        return super().reset(seed, **others)
+
+    @override
+    def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
+        self._resets = True
+        super().async_reset(seed, *options, **more)
+
+    def _begin_rollout(self) -> None:
+        """Draw the games and steps whose states are saved in the next rollout."""
         count = -(-self._config.restart_states // CANDIDATES_SHARE)
-        self._found, self._due = [], {}
-        for step, game in self._generator.integers(0, (self._horizon, self._games.count), (count, 2)).tolist():
+        self._step, self._found, self._due = 0, [], {}
+        for step, game in self._random.integers(0, (self.horizon, self._games.count), (count, 2)).tolist():
             self._due.setdefault(step, []).append(game)
 
-    def look(self, step: int) -> None:
-        """Save the states that were drawn for this ``step`` of the rollout, before anybody acts in it."""
-        for game in self._due.get(step, ()):
-            self._found.append(_Candidate(game, step, self._games.save(game), 0.0))
-
-    def restart(self, ended: npt.NDArray[np.bool_]) -> None:
-        """Begin the next episodes of a share of the games in a state that is kept.
+    def restart(self, ended: npt.NDArray[np.bool_]) -> Array | None:
+        """Start the next episodes of a share of the games in states that are kept.
 
         Args:
-            ended: Agents whose episode has just ended, bool ``(num_agents,)``.
-        """
-        if not self._kept:
-            return
-        games = np.flatnonzero(self._ended(ended))
-        if not len(games):
-            return
-        games = games[self._generator.random(len(games)) < self._config.restart_share]
-        chosen = self._generator.integers(len(self._kept), size=len(games))
-        for state in np.unique(chosen).tolist():
-            self._games.restart(games[chosen == state].tolist(), self._kept[state].state)
+            ended: Games whose episodes have just ended, bool ``(games,)``.
 
-    def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
-        """Leave out the infos about episodes that began in the middle; ``ended`` as for ``restart``."""
-        return self._games.counted(infos, self._ended(ended))
+        Returns:
+            Observations of the batch, or None if no game was restarted.
+        """
+        if not self._kept or not ended.any():
+            return None
+        games = np.flatnonzero(ended)
+        games = games[self._random.random(len(games)) < self._config.restart_share]
+        chosen = self._random.integers(len(self._kept), size=len(games))
+        observations = None
+        for state in np.unique(chosen).tolist():
+            observations = self._games.restart(games[chosen == state].tolist(), self._kept[state].state)
+        return observations
 
     def learn(self, advantages: Tensor) -> None:
-        """Keep the states whose actions had the largest advantages, ``(horizon, num_agents)``, of the rollout."""
+        """Keep the states of the rollout whose actions had the largest absolute advantages.
+
+        Args:
+            advantages: float32 ``(horizon, num_agents)``.
+        """
         sizes = self._by_game(advantages.abs().T.cpu().numpy()).mean(1).T  # (horizon, games)
         found = [one._replace(priority=float(sizes[one.step, one.game])) for one in self._found]
         kept = [one._replace(priority=one.priority * FADING) for one in self._kept]
         self._kept = sorted(kept + found, key=lambda one: -one.priority)[: self._config.restart_states]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that, with the states of the games, decides what will be restarted."""
+    def kept_states(self) -> dict[str, Any]:
+        """Return the states that are kept, and the random numbers, for the checkpoint of a run."""
         states = [torch.from_numpy(np.frombuffer(one.state, np.uint8).copy()) for one in self._kept]
         priorities = [one.priority for one in self._kept]
-        marks = torch.from_numpy(self._games.is_partial.copy())
-        return {
-            "states": states,
-            "priorities": priorities,
-            "partial": marks,
-            "generator": self._generator.bit_generator.state,
-        }
+        return {"states": states, "priorities": priorities, "generator": self._random.bit_generator.state}
 
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
+    def load_kept_states(self, saved: Mapping[str, Any]) -> None:
+        """Restore what ``kept_states`` returned."""
         states = [state.cpu().numpy().tobytes() for state in saved["states"]]
         pairs = zip(states, saved["priorities"], strict=True)
         self._kept = [_Candidate(0, 0, state, priority) for state, priority in pairs]
-        self._games.is_partial[:] = saved["partial"].cpu().numpy()
-        self._generator.bit_generator.state = saved["generator"]
+        self._random.bit_generator.state = saved["generator"]
 
-    def _ended(self, agents: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Games all of whose agents have ended."""
-        return np.asarray(self._by_game(agents).all(axis=1))
+    def _episode_arrays(self) -> dict[str, Array]:
+        return {"partial": self._games.is_partial}
 
     def _by_game(self, agents: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``(num_agents, ...)`` as ``(games, agents of a game, ...)``."""
         return agents.reshape(self._games.count, -1, *agents.shape[1:])
 
 
-def make_curriculum(vecenv: Any, horizon: int, config: TrainConfig) -> StateCurriculum | None:
-    """The curriculum that ``config`` asks for; None where ``restart_share`` is 0.
+class StateCurriculum(Callback):
+    """Callback that starts a share of the episodes in states of large advantages, as ``train.restart_share`` says.
 
-    Raises:
-        APIUsageError: The states of single games cannot be told apart in such a batch, or it shows something else.
+    Args:
+        config: Settings of this rank.
     """
-    if not config.restart_share:
-        return None
+
+    every_rank = True
+    games: RestartedGames
+
+    def __init__(self, config: TrainConfig) -> None:
+        self._config = config
+
+    @override
+    def wrap_envs(self, vecenv: Any, policy: Policy) -> RestartedGames:
+        """Wrap the environments.
+
+        Raises:
+            APIUsageError: Single games of such a batch cannot be restarted.
+        """
+        _check_games(vecenv, self._config)
+        games: _Restartable = _CGames(vecenv) if isinstance(vecenv, OceanEnv) else _EmulatedGames(vecenv)
+        self.games = RestartedGames(vecenv, games, self._config)
+        return self.games
+
+    @override
+    def on_training_start(self, trainer: TrainerView) -> None:
+        self.games.begin(trainer.config.train.horizon)
+
+    @override
+    def on_rollout_end(self, trainer: TrainerView) -> None:
+        rollout, config = trainer.rollout, trainer.config.train
+        self.games.learn(
+            generalized_advantage(
+                rollout.rewards, rollout.values, rollout.episode_ends, config.gamma, config.gae_lambda
+            )
+        )
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return self.games.kept_states()
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.games.load_kept_states(state)
+
+
+def _check_games(vecenv: Any, config: TrainConfig) -> None:
+    """Raise APIUsageError unless single games of a batch can be restarted."""
     if config.overlap == "learning" or isinstance(vecenv, VectorWrapper):
         raise APIUsageError(
             "train.restart_share: rollouts must be learned from before the next begins, in environments that nothing "
@@ -167,14 +246,11 @@ def make_curriculum(vecenv: Any, horizon: int, config: TrainConfig) -> StateCurr
             "train.restart_share: the agents of a game must begin and end together, got agents that end one by one; "
             "leave it out"
         )
-    if isinstance(vecenv, OceanEnv):
-        return StateCurriculum(_CGames(vecenv), horizon, config)
-    if not vecenv.emulated:
+    if not isinstance(vecenv, OceanEnv) and not vecenv.emulated:
         raise APIUsageError(
             "train.restart_share: the environment must be in C with vec.backend native, or of Gymnasium or PettingZoo, "
             f"got {type(vecenv).__name__} of another; leave it out"
         )
-    return StateCurriculum(_EmulatedGames(vecenv), horizon, config)
 
 
 class _CGames:
@@ -185,15 +261,12 @@ class _CGames:
         self.is_partial = np.zeros(self.count, bool)
 
     def save(self, game: int) -> bytes:
-        """See ``_Restartable``."""
         return self._env.save_state(game)
 
-    def restart(self, games: list[int], state: bytes) -> None:
-        """See ``_Restartable``."""
-        self._env.restart_from(state, games)
+    def restart(self, games: list[int], state: bytes) -> Array:
+        return self._env.restart_from(state, games)
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
-        """See ``_Restartable``."""
         return infos
 
 
@@ -205,20 +278,18 @@ class _EmulatedGames:
         self.is_partial = np.zeros(self.count, bool)
 
     def save(self, game: int) -> bytes:
-        """See ``_Restartable``."""
         try:
             state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
         except APIUsageError as error:
             raise APIUsageError(f"train.restart_share: states must be plain data; leave it out, or: {error}") from error
         return state
 
-    def restart(self, games: list[int], state: bytes) -> None:
-        """See ``_Restartable``."""
-        self._vecenv.load_state([state] * len(games), games)
+    def restart(self, games: list[int], state: bytes) -> Array:
+        observations: Array = self._vecenv.load_state([state] * len(games), games)
         self.is_partial[games] = True
+        return observations
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
-        """See ``_Restartable``."""
         if not self.is_partial.any():
             return infos
         sources = self._vecenv.info_sources

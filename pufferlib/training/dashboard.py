@@ -4,7 +4,6 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console, RenderableType
@@ -13,12 +12,10 @@ from rich.panel import Panel
 from rich.text import Text
 
 from pufferlib import registry
+from pufferlib.text import duration, memory, short, sparkline
+from pufferlib.training.callbacks import TrainerView
 from pufferlib.training.episodes import SCORE
 from pufferlib.training.loggers import Logger
-from pufferlib.training.text import duration, memory, short, sparkline
-
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
 
 __all__ = ["Dashboard", "ProgressLines", "progress_logger"]
 
@@ -42,7 +39,7 @@ KINDS = (
 GAP = 4
 
 
-def progress_logger(trainer: "Trainer", console: Console | None = None) -> Logger:
+def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
     """The live dashboard of a training where ``console``, or else the output, is a terminal; plain lines elsewhere."""
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"

@@ -3,10 +3,9 @@
 Nothing here runs until the checks of acting and learning, which are there anyway, have found that something is wrong.
 """
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,11 @@ from torch import Tensor, nn
 from pufferlib.errors import PufferError
 from pufferlib.models import State
 from pufferlib.pytorch import nativize_dtype, nativize_tensor
-from pufferlib.training import tensor_file
-from pufferlib.training.runs import Run
+from pufferlib.runs import tensor_file
+from pufferlib.runs.folder import Run
+from pufferlib.training.callbacks import TrainerView
 
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
-
-__all__ = ["NonFiniteError", "explained"]
+__all__ = ["NonFiniteError", "explain"]
 
 MOST_LOG_STD = 15.0  # deviations from e^-15 to e^15 leave squares that float32 can hold
 OF_ROLLOUT = ("observations", "actions", "rewards", "values", "log_probs", "masks", "episode_starts", "episode_ends")
@@ -54,27 +51,19 @@ class NonFiniteError(PufferError):
         self.episode_starts, self.losses = episode_starts, losses
 
 
-@contextlib.contextmanager
-def explained(trainer: "Trainer") -> Iterator[None]:
-    """Let a ``NonFiniteError`` say what had the first NaN, and save all tensors beside the checkpoints.
-
-    Raises:
-        PufferError: Instead.
-    """
+def explain(error: NonFiniteError, trainer: TrainerView) -> PufferError:
+    """Return an error that names the first NaN or infinity. All tensors are saved beside the checkpoints."""
+    cause = _cause(error, trainer)
+    path = Run.at(trainer.run_dir).inspection
     try:
-        yield
-    except NonFiniteError as error:
-        cause = _cause(error, trainer)
-        path = Run.at(trainer.run_dir).inspection
-        try:
-            _save(path, error, trainer, cause)
-            kept = f"its tensors are in {path}"
-        except OSError as failure:
-            kept = f"its tensors could not be saved in {path} ({failure.strerror})"
-        raise PufferError(f"{error}. In update {trainer.updates + 1} the first was {cause}; {kept}") from error
+        _save(path, error, trainer, cause)
+        kept = f"its tensors are in {path}"
+    except OSError as failure:
+        kept = f"its tensors could not be saved in {path} ({failure.strerror})"
+    return PufferError(f"{error}. In update {trainer.updates + 1} the first was {cause}; {kept}")
 
 
-def _cause(error: NonFiniteError, trainer: "Trainer") -> str:
+def _cause(error: NonFiniteError, trainer: TrainerView) -> str:
     """Words for the first tensor that has a NaN or infinity, in the order in which tensors follow from each other.
 
     Steps are those of the rollout.
@@ -91,7 +80,7 @@ def _cause(error: NonFiniteError, trainer: "Trainer") -> str:
     )
 
 
-def _in_observations(error: NonFiniteError, trainer: "Trainer") -> str:
+def _in_observations(error: NonFiniteError, trainer: TrainerView) -> str:
     rollout, env = trainer.rollout, trainer.vecenv.driver_env
     structure = nativize_dtype(env.emulated) if env.emulated else None
     batches: list[tuple[str, Tensor, Any]] = [
@@ -109,7 +98,7 @@ def _in_observations(error: NonFiniteError, trainer: "Trainer") -> str:
     return ""
 
 
-def _in_rewards(trainer: "Trainer") -> str:
+def _in_rewards(trainer: TrainerView) -> str:
     index = _first(trainer.rollout.rewards)
     if index is None:
         return ""
@@ -176,7 +165,7 @@ def _in_deviations(policy: nn.Module) -> str:
     return ""
 
 
-def _in_losses(error: NonFiniteError, trainer: "Trainer") -> str:
+def _in_losses(error: NonFiniteError, trainer: TrainerView) -> str:
     broken = [name for name, loss in (error.losses or {}).items() if name != "total" and _is_broken(loss)]
     reward, value = (float(part.abs().max()) for part in (trainer.rollout.rewards, trainer.rollout.values))
     return f"the {broken[0]} loss, with rewards of up to {reward:g} in size, values of {value:g}" if broken else ""
@@ -205,13 +194,13 @@ def _is_broken(tensor: Tensor) -> bool:
     return _first(tensor) is not None
 
 
-def _whose(agent: int, trainer: "Trainer") -> str:
+def _whose(agent: int, trainer: TrainerView) -> str:
     each = int(trainer.vecenv.driver_env.num_agents)
     env = f" (environment {agent // each})" if each < trainer.rollout.num_agents else ""
     return f"of agent {agent}{env}"
 
 
-def _save(path: Path, error: NonFiniteError, trainer: "Trainer", cause: str) -> None:
+def _save(path: Path, error: NonFiniteError, trainer: TrainerView, cause: str) -> None:
     """Write all that the failing step was computed from."""
     gradients = {name: weights.grad for name, weights in trainer.policy.named_parameters() if weights.grad is not None}
     tree = {

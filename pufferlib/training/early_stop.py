@@ -4,14 +4,11 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pufferlib.training.callbacks import Callback
+from pufferlib.text import short
+from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.kinds import Count, Natural, NotNegative, Number
-from pufferlib.training.text import short
-
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
 
 __all__ = ["StopAfterSeconds", "StopAtScore", "StopConfig", "stop_callbacks"]
 
@@ -65,22 +62,22 @@ class StopAtScore(Callback):
         self._recent: deque[tuple[float, float]] = deque()  # sum of scores and number of episodes, of each update
         self._is_resumed = False
 
-    def on_training_start(self, trainer: "Trainer") -> None:
+    def on_training_start(self, trainer: TrainerView) -> None:
         """Begin to count the steps without a better score, or go on where a resumed run was."""
         if not self._is_resumed:
             self._best, self._best_steps = -math.inf, trainer.agent_steps
             self._recent.clear()
         self._is_resumed = False
 
-    def on_rollout_end(self, trainer: "Trainer") -> None:
+    def on_rollout_end(self, trainer: TrainerView) -> None:
         """Take the episodes that ended in this rollout."""
         if self.episodes is None:
             return
-        self._recent.append(trainer.collector.episodes.total("score"))
+        self._recent.append(trainer.episodes.total("score"))
         while self._count() - self._recent[0][1] >= self.episodes:
             self._recent.popleft()
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         """Stop if the score is enough, or has not risen for long."""
         score = self._mean(metrics)
         if score is None:
@@ -123,7 +120,7 @@ class StopAfterSeconds(Callback):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         """Stop if the time is over."""
         if trainer.uptime_s >= self.seconds:
             trainer.stop(f"{short(trainer.uptime_s)} s have gone, and stop.seconds is {short(self.seconds)}")

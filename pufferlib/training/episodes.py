@@ -138,6 +138,11 @@ class ScoreHint:
         self._patience: int | None = interval - 1  # steps that may follow the first end; None: all is said
         self._ended = False
 
+    @classmethod
+    def of(cls, vecenv: Any) -> "ScoreHint":
+        """Return the hint for environments, which may report at intervals."""
+        return cls(getattr(vecenv.driver_env, "log_interval", 1), score_advice(vecenv))
+
     def update(self, metrics: Mapping[str, float], ended: bool, steps: int) -> None:
         """Take the metrics of a rollout, whether episodes ended in it, and how many steps each agent took."""
         if self._patience is None or not (self._ended or ended):

@@ -18,7 +18,7 @@ from pufferlib.registry import creators
 from pufferlib.render.camera import Camera, Record
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
-from pufferlib.training.closing import close_vecenv
+from pufferlib.training.build import close_vecenv
 from pufferlib.training.config import Config
 from pufferlib.training.env_values import check_present
 from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advice

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pufferlib.models import Policy, State
+from pufferlib.training.accelerate import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
 from pufferlib.training.collector import Collector
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.cuda_graphs import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
 from pufferlib.training.rollout import Rollout
 
 __all__ = ["GpuCollector", "make_gpu_collector"]
@@ -94,22 +94,18 @@ class GpuCollector(Collector):
             rollout.initial_state[name].copy_(memory)
         self._noise.copy_(distribution.noise((rollout.horizon, rollout.num_agents), self._generator))
         self._time.zero_()
-        if self.curriculum is not None:
-            self.curriculum.begin_rollout()
         for t in range(rollout.horizon):
             self._here = t
-            if self.curriculum is not None:
-                self.curriculum.look(t)
             self._send(rollout, t)
             self._steps()
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
             self._wait()
             actions, are_numbers = self._answer
             self._check(bool(are_numbers[0]), self._seen, self._state)
-            self._vecenv.send(distribution.to_env(actions))
+            self.vecenv.send(distribution.to_env(actions))
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
-            self.episodes.add(self._batch.infos if self.curriculum is None else self._restart(self.curriculum))
+            self.episodes.add(self._batch.infos)
         self._finish(rollout)
 
     def _send(self, rollout: Rollout, t: int) -> None:

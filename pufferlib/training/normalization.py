@@ -18,6 +18,7 @@ from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward, Vec
 __all__ = [
     "ObservationMoments",
     "attach_moments",
+    "has_moments",
     "load_wrappers",
     "normalized",
     "save_wrappers",
@@ -90,6 +91,11 @@ def attach_moments(policy: Policy, vecenv: Any) -> None:
     wrapper = _observation_wrapper(vecenv)
     if wrapper is not None:
         policy.add_module(MOMENTS, ObservationMoments(wrapper).to(next(policy.parameters()).device))
+
+
+def has_moments(policy: Policy) -> bool:
+    """Return whether ``policy`` has the moments of normalized observations."""
+    return _moments_of(policy) is not None
 
 
 def store_moments(policy: Policy, vecenv: Any) -> None:

@@ -6,35 +6,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from typing_extensions import override
 
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.config import Config
 from pufferlib.training.distributed.ranks import ALONE, Ranks
 from pufferlib.training.opponent_pool import OpponentPool
 from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
 from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
-__all__ = ["Opponents", "with_opponents"]
-
-
-def with_opponents(config: Config, vecenv: Any, policy: Policy) -> "Opponents | None":
-    """``vecenv`` with the opponents that ``config`` asks for; None where it asks for none.
-
-    Raises:
-        APIUsageError: The games do not have two sides of agents, or the batches do not suit.
-    """
-    if not config.selfplay.opponents:
-        return None
-    if config.train.restart_share:
-        raise APIUsageError(
-            "selfplay.opponents and train.restart_share exclude each other: games that begin in the middle have no "
-            "result that counts; set one of them to 0"
-        )
-    check_two_sides("selfplay.opponents", config.env_name, vecenv)
-    return Opponents(vecenv, OpponentPool(config.selfplay, config.train.seed), policy, config.train.seed)
+__all__ = ["Opponents", "SelfPlay"]
 
 
 class Opponents(VectorWrapper):
@@ -176,3 +161,57 @@ class Opponents(VectorWrapper):
     def _find_rows(self) -> dict[int, npt.NDArray[np.int64]]:
         numbers = np.where(self._frozen, self.numbers[:, None], -1).ravel()
         return {int(number): np.flatnonzero(numbers == number) for number in np.unique(numbers) if number >= 0}
+
+
+class SelfPlay(Callback):
+    """Callback that gives games opponents of a pool, as ``selfplay.*`` of the settings says.
+
+    It adds metrics to each update: ``selfplay/elo`` and ``selfplay/pool`` (number of opponents) and, if games against
+    them ended, ``selfplay/games``, ``selfplay/win_rate``, ``selfplay/draw_rate``, ``selfplay/win_rate_oldest`` and
+    ``selfplay/win_rate_newest``.
+
+    Attributes:
+        opponents: Environments with opponents, once the trainer is built.
+
+    Args:
+        config: Settings of this rank.
+
+    Raises:
+        APIUsageError: The settings exclude each other.
+    """
+
+    every_rank = True
+    opponents: Opponents
+
+    def __init__(self, config: Config) -> None:
+        if config.train.restart_share:
+            raise APIUsageError(
+                "selfplay.opponents and train.restart_share exclude each other: games that begin in the middle have no "
+                "result that counts; set one of them to 0"
+            )
+        self._config = config
+        self._metrics: dict[str, float] = {}
+
+    @override
+    def wrap_envs(self, vecenv: Any, policy: Policy) -> Opponents:
+        config = self._config
+        check_two_sides("selfplay.opponents", config.env_name, vecenv)
+        pool = OpponentPool(config.selfplay, config.train.seed)
+        self._policy, self.opponents = policy, Opponents(vecenv, pool, policy, config.train.seed)
+        return self.opponents
+
+    @override
+    def on_rollout_end(self, trainer: TrainerView) -> None:
+        self._metrics = self.opponents.end_rollout(trainer.policy, trainer.updates, trainer.ranks)
+
+    @override
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
+        metrics |= self._metrics
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return self.opponents.pool_state()
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.opponents.load_pool_state(state, self._policy)

@@ -1,4 +1,4 @@
-"""Optimizers: Adam, and Muon for the hidden matrices of a network beside Adam for the rest of it."""
+"""Optimizers: Adam, and Muon for hidden matrices."""
 
 import contextlib
 import math

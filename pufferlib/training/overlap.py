@@ -1,4 +1,4 @@
-"""Collecting and learning, one after the other or at the same time."""
+"""Collecting while learning, and the choice of what collects."""
 
 import copy
 import functools
@@ -8,91 +8,32 @@ from typing import Any
 
 import torch
 
+from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
-from pufferlib.training.actors import build_actor
-from pufferlib.training.collector import Collector
+from pufferlib.training.accelerate import autocast, build_actor
+from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector, RolloutSource
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.partial_collectors import make_collector
-from pufferlib.training.precision import autocast
+from pufferlib.training.gpu_collector import make_gpu_collector
 from pufferlib.training.rollout import Rollout
 
-__all__ = ["OneUpdateStale", "RolloutSource", "build_source"]
-
-
-class RolloutSource:
-    """Collects one rollout after the other, each when it is asked for, by the weights of then.
-
-    Args:
-        collector: Acts in the environments.
-        rollout: That it fills.
-        refresh: Gives the collector's policy the weights of the policy that learns.
-        generator: Of the actions' randomness.
-        config: ``act_threads`` and ``precision`` are read.
-
-    Attributes:
-        collector: The same.
-        rollout: The one that ``take`` returned last, or failed to.
-    """
-
-    def __init__(
-        self,
-        collector: Collector,
-        rollout: Rollout,
-        refresh: Callable[[], None],
-        generator: torch.Generator,
-        config: TrainConfig,
-    ) -> None:
-        self.collector, self.rollout = collector, rollout
-        self._refresh, self._generator, self._config = refresh, generator, config
-
-    def take(self) -> Rollout:
-        """Return the next rollout, which stays as it is until the next call.
-
-        Raises:
-            Exception: Whatever the environments or the policy raised.
-        """
-        self._refresh()
-        self._fill()
-        return self.rollout
-
-    def start_next(self) -> None:
-        """Note that the rollout that was taken is about to be learned from, by the weights as they are now."""
-
-    def wait(self) -> None:
-        """Wait until nothing is being collected.
-
-        Raises:
-            Exception: Whatever the environments or the policy raised.
-        """
-
-    def close(self) -> None:
-        """Stop collecting."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Whatever was collected, and not yet taken."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
-
-    def _fill(self) -> None:
-        torch.set_num_threads(self._config.act_threads)  # counts for the thread that calls it
-        with autocast(self._config.precision, self._generator.device):
-            self.collector.collect()
+__all__ = ["OneUpdateStale", "build_source", "make_collector"]
 
 
 class OneUpdateStale(RolloutSource):
-    """Collects the next rollout in a thread, while the last one is learned from.
+    """Source that collects the next rollout in a thread while the policy learns from the last one.
 
-    It acts by the weights as they are when ``start_next`` is called: each rollout but the first is by a policy one
-    update older than the one that learns from it. The arguments are those of ``RolloutSource``, and:
+    It acts with the weights at the call of ``start_next``, so every rollout but the first is collected by a policy that
+    is one update older than the one that learns from it.
 
     Args:
-        spare: A second rollout, which is filled while the first is in use.
+        spare: Second rollout, which is filled while the first is in use.
+        generator: Source of randomness of the actions.
+        others: Arguments of ``RolloutSource``.
     """
 
-    def __init__(self, spare: Rollout, *others: Any) -> None:
+    def __init__(self, spare: Rollout, generator: torch.Generator, *others: Any) -> None:
         super().__init__(*others)
+        self._generator = generator
         self._rollouts = [spare, self.rollout]  # the one that is in use is the last
         self._thread = ThreadPoolExecutor(1, "collector")
         self._filling: Future[None] | None = None
@@ -177,16 +118,18 @@ def build_source(
         APIUsageError: The settings, or these environments, do not fit together.
     """
     device, rollout = generator.device, rollouts()
+    precision = functools.partial(autocast, config.precision, device)
     if config.overlap != "learning":
         actor, refresh = build_actor(policy, config, device, vecenv.agents_per_batch)
         collector = make_collector(vecenv, actor, rollout, config, generator)
-        return RolloutSource(collector, rollout, refresh, generator, config)
+        return RolloutSource(collector, rollout, refresh, config.act_threads, precision)
     own = torch.Generator(device).manual_seed(config.seed + 1)
     twin = copy.deepcopy(policy)
     actor, pack = build_actor(twin, config, device, vecenv.agents_per_batch)
 
     collector = make_collector(vecenv, actor, rollout, config, own)
-    return OneUpdateStale(rollouts(), collector, rollout, functools.partial(_refresh, twin, policy, pack), own, config)
+    refresh = functools.partial(_refresh, twin, policy, pack)
+    return OneUpdateStale(rollouts(), own, collector, rollout, refresh, config.act_threads, precision)
 
 
 def _refresh(twin: Policy, policy: Policy, pack: Callable[[], None]) -> None:
@@ -195,3 +138,30 @@ def _refresh(twin: Policy, policy: Policy, pack: Callable[[], None]) -> None:
         for mine, theirs in zip(twin.state_dict().values(), policy.state_dict().values(), strict=True):
             mine.copy_(theirs)
     pack()
+
+
+def make_collector(
+    vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+) -> Collector:
+    """Choose the collector for batches of all agents, for halves in turns, or for any parts; the arguments are theirs.
+
+    Raises:
+        APIUsageError: ``train.overlap`` is "envs", and batches are not halves of the agents.
+    """
+    is_whole = vecenv.agents_per_batch == vecenv.num_agents
+    if is_whole and config.overlap != "envs" and generator.device.type == "cuda":
+        return make_gpu_collector(vecenv, policy, rollout, config, generator)
+    kind = Collector if is_whole else PartialCollector
+    if config.overlap == "envs":
+        _check_halves(vecenv)
+        kind = HalvesCollector
+    return kind(vecenv, policy, rollout, config, generator)
+
+
+def _check_halves(vecenv: Any) -> None:
+    if 2 * vecenv.agents_per_batch != vecenv.num_agents:
+        raise APIUsageError(
+            f"train.overlap 'envs' needs batches of half of the agents, got {vecenv.agents_per_batch} of "
+            f"{vecenv.num_agents}; pass batch_size=num_envs // 2 to pufferlib.vector.make, with backend "
+            "'Multiprocessing' or 'Ray'"
+        )

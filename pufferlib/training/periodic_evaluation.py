@@ -4,18 +4,19 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pufferlib.errors import APIUsageError
-from pufferlib.training import checkpoint
-from pufferlib.training.callbacks import Callback
+from pufferlib.runs import checkpoint
+from pufferlib.runs.folder import Run
+from pufferlib.training.callbacks import Callback, TrainerView
+from pufferlib.training.config import Config
+from pufferlib.training.curriculum import StateCurriculum
+from pufferlib.training.early_stop import stop_callbacks
 from pufferlib.training.evaluation import EvalResult, Evaluator
-from pufferlib.training.runs import Run
+from pufferlib.training.opponents import SelfPlay
 
-if TYPE_CHECKING:
-    from pufferlib.training.trainer import Trainer
-
-__all__ = ["PeriodicEvaluation"]
+__all__ = ["PeriodicEvaluation", "build_callbacks"]
 
 
 class PeriodicEvaluation(Callback):
@@ -39,7 +40,7 @@ class PeriodicEvaluation(Callback):
         self._due_steps = 0
         self._evaluator: Evaluator | None = None
 
-    def on_training_start(self, trainer: "Trainer") -> None:
+    def on_training_start(self, trainer: TrainerView) -> None:
         """Open the environments; go on with the best score of a resumed run."""
         self._evaluator = Evaluator(trainer.config, self.env_creator, self.episodes)
         self._due_steps = self._next_due(trainer)
@@ -48,7 +49,7 @@ class PeriodicEvaluation(Callback):
         if about is not None and about.score is not None and about.score_of == "evaluation":
             self._best = about.score
 
-    def on_update_end(self, trainer: "Trainer", metrics: dict[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         """Evaluate if that is due, or the training is at its end."""
         if trainer.agent_steps < min(self._due_steps, trainer.config.train.total_timesteps):
             return
@@ -70,12 +71,12 @@ class PeriodicEvaluation(Callback):
             self._best = result.score_mean
             trainer.request_checkpoint(self._best)
 
-    def on_training_end(self, trainer: "Trainer") -> None:
+    def on_training_end(self, trainer: TrainerView) -> None:
         """Close the environments."""
         if self._evaluator is not None:
             self._evaluator.close()
 
-    def _evaluate(self, trainer: "Trainer") -> EvalResult | None:
+    def _evaluate(self, trainer: TrainerView) -> EvalResult | None:
         """Return the result; None, with a warning, if no episode ended or the evaluation failed."""
         assert self._evaluator is not None
         try:
@@ -85,5 +86,23 @@ class PeriodicEvaluation(Callback):
             warnings.warn(f"update {trainer.updates} has no evaluation, and training goes on: {reason}", stacklevel=2)
             return None
 
-    def _next_due(self, trainer: "Trainer") -> int:
+    def _next_due(self, trainer: TrainerView) -> int:
         return (trainer.agent_steps // self.interval + 1) * self.interval
+
+
+def build_callbacks(config: Config) -> list[Callback]:
+    """Return the callbacks that the settings ask for: self-play, restarts, evaluations and early stops.
+
+    Early stops come after evaluations, whose scores they read.
+
+    Raises:
+        APIUsageError: The settings exclude each other.
+    """
+    found: list[Callback] = []
+    if config.selfplay.opponents:
+        found.append(SelfPlay(config))
+    if config.train.restart_share:
+        found.append(StateCurriculum(config.train))
+    if config.eval.interval:
+        found.append(PeriodicEvaluation(config.eval.interval, config.eval.interval_episodes))
+    return found + stop_callbacks(config.stop, evaluates=bool(config.eval.interval))

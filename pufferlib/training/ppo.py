@@ -1,39 +1,69 @@
-"""Proximal policy optimisation: the losses as pure functions, and one update with them.
-
-Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equation numbers below.
-"""
+"""Proximal policy optimization: the loss, and the update of a policy from a rollout."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from pufferlib.models import Policy
-from pufferlib.training.advantage import Estimates
+from pufferlib.training.advantage import Estimates, deviation, vtrace
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError
-from pufferlib.training.draws import in_order
-from pufferlib.training.estimates import estimate_anew, minibatches
-from pufferlib.training.rollout import Minibatch, Rollout
-
-if TYPE_CHECKING:
-    from pufferlib.training.cuda_graphs import GraphedStep
-    from pufferlib.training.distributed.reduction import Reduction
+from pufferlib.training.episodes import EpisodeMeans
+from pufferlib.training.rollout import Minibatch, Rollout, by_priority, in_order
 
 __all__ = [
     "Loss",
     "Losses",
+    "RecordedStep",
+    "Reduction",
     "accumulate_gradients",
+    "estimate_anew",
     "explained_variance",
     "masked_mean",
+    "minibatches",
     "normalize",
     "policy_loss",
     "ppo_loss",
     "update",
     "value_loss",
 ]
+
+
+def minibatches(
+    rollout: Rollout, estimates: Estimates, config: TrainConfig, generator: torch.Generator
+) -> Iterator[Minibatch]:
+    """One pass over the rollout: every part once, or with ``priority_alpha`` those of large advantages more often."""
+    draws = None
+    if config.priority_alpha > 0 and bool(rollout.masks.any()):
+        advantages, masks = rollout.as_parts(estimates.advantages), rollout.as_parts(rollout.masks)
+        draws = by_priority(advantages, masks, rollout.rows, config, generator)
+    return rollout.minibatches(estimates.advantages, generator, estimates.returns, draws)
+
+
+@torch.no_grad()
+def estimate_anew(policy: Policy, rollout: Rollout, config: TrainConfig) -> Estimates:
+    """V-trace by the policy as it is now, on a rollout that an older one collected.
+
+    The value of the observation after the last, and those of observations at which episodes were cut off, stay
+    as they were: the rollout does not hold these observations.
+    """
+    values, ratios = rollout.values.clone(), torch.empty_like(rollout.log_probs)
+    parts = rollout.as_parts(ratios), rollout.as_parts(values[:-1])
+    draws = list(in_order(parts[0].shape[1], rollout.rows))
+    batches = rollout.minibatches(ratios, torch.default_generator, draws=draws)
+    is_learning = policy.training
+    policy.eval()  # as it acts
+    for (chosen, _), batch in zip(draws, batches, strict=True):
+        params, now = policy(batch.observations, batch.state, batch.episode_starts)
+        log_probs = policy.distribution.log_prob(params, batch.actions)
+        parts[0][:, chosen] = (log_probs - batch.log_probs).exp()
+        parts[1][:, chosen] = now
+    policy.train(is_learning)
+    clips = config.vtrace_rho_clip, config.vtrace_c_clip
+    return vtrace(rollout.rewards, values, rollout.episode_ends, config.gamma, config.gae_lambda, ratios, *clips)
 
 
 class Losses(NamedTuple):
@@ -201,6 +231,56 @@ def accumulate_gradients(
     return figures
 
 
+class Reduction:
+    """Work that several processes share in an update. This class does it for a single process."""
+
+    def collect(self, take: Callable[[], Rollout]) -> Rollout:
+        """Return the rollout that ``take`` returns."""
+        return take()
+
+    def accumulate_gradients(self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss) -> list[Tensor]:
+        """Add the gradient of a minibatch. See ``accumulate_gradients``."""
+        return accumulate_gradients(policy, batch, config, loss)
+
+    def explained_variance(self, values: Tensor, returns: Tensor, mask: Tensor) -> float:
+        """Return the explained variance of ``values``. See ``explained_variance``."""
+        return explained_variance(values, returns, mask)
+
+    def deviation(self, returns: Tensor) -> float:
+        """Return the standard deviation of ``returns``. See ``advantage.deviation``."""
+        return deviation(returns)
+
+    def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
+        """Return the steps of all processes, and add the episodes of the others to ``episodes``."""
+        return steps
+
+    def merge_moments(self, vecenv: Any) -> None:
+        """Merge the running moments of all processes."""
+
+    def start_moments(self, vecenv: Any) -> None:
+        """Take the current running moments as those that the processes have in common."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the moments that the processes have in common."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the moments of ``state_dict``."""
+
+
+class RecordedStep(Protocol):
+    """Gradient step that is recorded once and launched for each minibatch, as with CUDA graphs."""
+
+    def begin(self, config: TrainConfig) -> None:
+        """Take the coefficients of an update."""
+
+    def __call__(self, batch: Minibatch) -> list[Tensor]:
+        """Take a step and return the figures of each part, in the order of ``Losses``."""
+
+    def has_failed(self) -> bool:
+        """Return whether a loss of the update was not finite."""
+
+
 def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
     """Share of a part in the mean over a whole minibatch; ``even`` where all steps count alike."""
     return even if part is None or whole is None else part.sum() / whole.sum().clamp(min=1)
@@ -252,8 +332,8 @@ def update(
     config: TrainConfig,
     generator: torch.Generator,
     loss: Loss = ppo_loss,
-    reduction: "Reduction | None" = None,
-    graphed: "GraphedStep | None" = None,
+    reduction: Reduction | None = None,
+    graphed: RecordedStep | None = None,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
 

@@ -1,4 +1,4 @@
-"""The result of a run: its policy beside random play, with a film, a learning curve and a summary."""
+"""Result of a run: evaluation, comparison with random play, video, learning curve and summary."""
 
 import contextlib
 import math
@@ -7,27 +7,97 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+import numpy as np
 import torch
 
 import pufferlib
 from pufferlib import registry
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy
-from pufferlib.training import report
+from pufferlib.render.video import Frame, VideoWriter
+from pufferlib.runs import report
+from pufferlib.runs.folder import Run
+from pufferlib.runs.versions import warn_of_edits
+from pufferlib.text import duration, plural, short
 from pufferlib.training.build import describe_device
 from pufferlib.training.config import Config
 from pufferlib.training.evaluation import EvalResult, NoEpisodeError, evaluate, unfinished_result
-from pufferlib.training.film import Film
-from pufferlib.training.loggers.logger import Result
+from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import Tracking
-from pufferlib.training.runs import Run
-from pufferlib.training.text import plural, short
 from pufferlib.training.trainer import Trainer
-from pufferlib.training.versions import warn_of_edits
 
-__all__ = ["Comparison", "compare", "finish_run", "run_metadata", "warned"]
+__all__ = ["Comparison", "Film", "compare", "finish_run", "run_metadata", "warned"]
+
+
+class Film:
+    """Takes the pictures of an episode; the mp4 file appears when it is complete, if there was a picture.
+
+    Args:
+        path: The file.
+        max_seconds: It is cut after that; 0 is no limit.
+    """
+
+    def __init__(self, path: Path, max_seconds: float) -> None:
+        self.path, self._max_seconds = path, max_seconds or math.inf
+        self._file = path.absolute()  # whatever the working directory becomes
+        self._writer: VideoWriter | None = None
+        self._shape = (0, 0)
+
+    def __call__(self, picture: Frame | None, fps: float) -> None:
+        """Append a picture; ``fps`` of them make a second."""
+        if picture is None:  # of an environment that draws none
+            return
+        if self._writer is None:
+            self._writer = VideoWriter(self._file, max(1.0, fps), self._max_seconds)
+            self._shape = picture.shape[:2]
+        self._writer.write(picture if picture.shape[:2] == self._shape else _cut_or_padded(picture, self._shape))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+        except Exception as failure:  # a full disk for example: the evaluation matters more
+            warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=2)
+
+    def about(self) -> str:
+        """Text on what it shows; empty if there is none."""
+        if self._writer is None:
+            return ""
+        length = duration(self._writer.frames / self._writer.fps)
+        shown = f"the first episode of the evaluation, {length} at {self._writer.fps:g} pictures a second"
+        if not self._writer.dropped:
+            return shown
+        whole = duration((self._writer.frames + self._writer.dropped) / self._writer.fps)
+        return f"{shown}; cut, for it lasts {whole}: --eval.video-seconds 0 films all of it"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Length, pictures per second and completeness, by the names that ``summary.json`` has for them."""
+        writer = self._writer
+        if writer is None:
+            return {"video_s": None, "video_fps": None, "video_is_whole": None}
+        return {
+            "video_s": round(writer.frames / writer.fps, 3),
+            "video_fps": writer.fps,
+            "video_is_whole": writer.dropped == 0,
+        }
+
+
+def _cut_or_padded(picture: Frame, shape: tuple[int, ...]) -> Frame:
+    """Return ``picture`` at the size of the first one: cut, or padded by black, at its right and lower sides."""
+    height, width = shape
+    found = np.zeros((height, width, 3), np.uint8)
+    part = picture[:height, :width]
+    found[: part.shape[0], : part.shape[1]] = part
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pufferlib import registry, vector
 from pufferlib.autotune.cache import SIZES
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.text import flag
 from pufferlib.training.config import Config
-from pufferlib.training.text import flag
 
 __all__ = ["tunable_keywords", "tuned_settings", "with_tuned_vec"]
 

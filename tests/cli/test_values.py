@@ -10,7 +10,7 @@ from pufferlib.cli import main
 from pufferlib.cli.values import keyword_value, literal
 from pufferlib.registry.creators import creator_of, keyword_kinds
 from pufferlib.training.config import Config
-from tests.runs import only_run
+from tests.tiny_runs import only_run
 
 ENV = """
 import gymnasium, numpy as np

@@ -8,8 +8,9 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
+from pufferlib.runs.folder import find_run
+from pufferlib.training.agent import load_policy
 from pufferlib.training.evaluation import evaluate
-from pufferlib.training.runs import find_run, load_policy
 
 NAMES = [*ocean.names(), *ocean.python_names()]
 CURVES = Path(__file__).parents[2] / "docs" / "curves"

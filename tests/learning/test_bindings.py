@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pufferlib.registry.facts import all_facts
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer

@@ -12,10 +12,10 @@ from pufferlib.ocean import OceanEnv
 from pufferlib.play import session
 from pufferlib.play.session import Session, play
 from pufferlib.render.window import Window
+from pufferlib.runs.folder import find_run
 from pufferlib.training.config import Config
 from pufferlib.training.players import PolicyPlayer, RandomPlayer
-from pufferlib.training.runs import find_run
-from tests.runs import untrained_run
+from tests.tiny_runs import untrained_run
 
 
 def test_a_batch_of_training_is_played_as_one_game(monkeypatch):

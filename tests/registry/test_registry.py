@@ -16,6 +16,7 @@ import pufferlib
 from pufferlib import registry
 from pufferlib.bindings import atari
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.registry import inside
 from pufferlib.registry.facts import all_facts
 from pufferlib.vector import Multiprocessing, Serial
 from tests.envs import FunctionEnv
@@ -144,7 +145,7 @@ def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
 
 
 def test_an_environment_in_the_place_of_a_name_is_refused() -> None:
-    with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; puff"):
+    with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; give a class"):
         pufferlib.make(3)  # type: ignore[arg-type]
 
 
@@ -169,7 +170,7 @@ def test_the_message_stays_short_when_nothing_is_near() -> None:
 
 def test_ocean_names_load_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr(registry, "_binding", loaded.append)
+    monkeypatch.setattr(registry, "binding_module", loaded.append)
     assert callable(pufferlib.env_creator("squared"))
     assert loaded == []
 
@@ -183,12 +184,12 @@ def test_listing_loads_no_package_behind_a_binding() -> None:
 
 def test_every_module_of_the_package_is_a_binding() -> None:
     files = {path.stem for path in Path(atari.__file__).parent.parent.iterdir() if not path.stem.startswith("_")}
-    assert set(registry._bindings()) == files
+    assert set(inside.bindings()) == files
 
 
-@pytest.mark.parametrize("binding", registry._bindings())
+@pytest.mark.parametrize("binding", inside.bindings())
 def test_a_binding_offers_names_and_creators(binding: str) -> None:
-    module = registry._binding(binding)
+    module = inside.binding_module(binding)
     assert binding in all_facts(), "every binding has a binding.toml"
     names = module.names()
     assert isinstance(names, tuple)

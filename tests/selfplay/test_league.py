@@ -41,7 +41,7 @@ def test_another_agent_of_a_name_is_told_apart(league, runs, tmp_path):
 
 def trained_anew(run):
     """Change a weight of the run's only checkpoint."""
-    from pufferlib.training.tensor_file import read_metadata, read_tensors, write_tensors
+    from pufferlib.runs.tensor_file import read_metadata, read_tensors, write_tensors
 
     (file,) = run.glob("checkpoints/*/policy.safetensors")
     weights = read_tensors(file)

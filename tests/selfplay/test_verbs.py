@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pufferlib.cli import main
-from tests.runs import TINY, only_run
+from tests.tiny_runs import TINY, only_run
 
 SELF_PLAY = ["--env.players=2", "--selfplay.opponents=2", "--selfplay.snapshot-interval=2", "--env.depth=0"]
 

@@ -8,13 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("doors", "errors", "imports", "machine", "native", "render", "seeding", "spaces", ""), 0),
+    **dict.fromkeys(("doors", "errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "testing"), 2),
     **dict.fromkeys(("wrappers", "bindings"), 2),
     **dict.fromkeys(("envpool", "frameworks", "models", "pytorch"), 3),
-    **dict.fromkeys(("installation", "training"), 4),
-    **dict.fromkeys(("analysis", "exports", "play", "selfplay", "sweeps"), 5),
+    **dict.fromkeys(("installation", "runs", "training"), 4),
+    **dict.fromkeys(("exports", "play", "selfplay", "sweeps"), 5),
     "cli": 6,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}

@@ -37,7 +37,6 @@ LEFT = {
     "installation/test_install.py": {
         "_has_module _installed _play": "fake packages",
     },
-    "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
     "seeds/test_vectorization.py": {"_cores": "machines with other numbers of cores"},
     "vector/test_multiprocessing.py": {
         "_config _forkserver _forkserver_pid": "attributes of multiprocessing",

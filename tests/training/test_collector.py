@@ -11,9 +11,9 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default, Policy
 from pufferlib.training.advantage import generalized_advantage
-from pufferlib.training.collector import Collector
+from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.partial_collectors import HalvesCollector, PartialCollector, make_collector
+from pufferlib.training.overlap import make_collector
 from pufferlib.training.rollout import Rollout
 from tests.envs import counting_env
 

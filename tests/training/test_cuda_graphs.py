@@ -6,8 +6,8 @@ import torch
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import distributions, make_policy
 from pufferlib.training import ppo
+from pufferlib.training.accelerate import GraphedStep, Recorded, uses_cuda_graphs
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.cuda_graphs import GraphedStep, Recorded, uses_cuda_graphs
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch
 from tests.training.tape import TapeRecorder

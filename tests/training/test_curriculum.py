@@ -12,7 +12,7 @@ import pufferlib
 from pufferlib import ocean, vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.curriculum import StateCurriculum, make_curriculum
+from pufferlib.training.curriculum import RestartedGames, StateCurriculum
 from tests.envs import FunctionEnv
 
 CONFIG = TrainConfig(restart_share=1.0, restart_states=8)
@@ -36,41 +36,37 @@ class CountedGames:
         return infos
 
 
-def roll_out(curriculum, games, horizon):
-    curriculum.begin_rollout()
+def curriculum_of(vecenv, **settings):
+    """Environments in which every episode after the first starts in a state that was kept."""
+    return StateCurriculum(dataclasses.replace(CONFIG, **settings)).wrap_envs(vecenv, None)
+
+
+def restarted(games, config):
+    """A batch of games of two agents each, whose states ``games`` invents."""
+    return RestartedGames(ocean.Connect4(num_envs=games.count, players=2), games, config)
+
+
+def roll_out(envs, games, horizon):
+    envs.begin(horizon)
     for step in range(horizon):
         games.step = step
-        curriculum.look(step)
+        envs.transform_actions(None)
 
 
 def test_the_states_with_the_largest_advantages_are_kept():
     games = CountedGames(4)
-    curriculum = StateCurriculum(games, 16, dataclasses.replace(CONFIG, restart_states=2))
+    envs = restarted(games, dataclasses.replace(CONFIG, restart_states=2))
     advantages = torch.arange(16.0).neg()[:, None].expand(16, 8)  # two agents of each game
     seen = []
     for _ in range(40):
-        roll_out(curriculum, games, 16)
-        curriculum.learn(advantages)
-        curriculum.restart(np.ones(8, bool))
+        roll_out(envs, games, 16)
+        envs.learn(advantages)
+        envs.restart(np.ones(4, bool))
         seen += games.restarted
         games.restarted.clear()
     assert sorted(game for game, *_ in seen) == sorted([0, 1, 2, 3] * 40)
     late = np.mean([step for *_, step in seen])
     assert late > 11  # of 16, where chance would have 7.5
-
-
-def test_only_a_share_of_the_games_is_restarted_when_all_of_their_agents_have_ended():
-    games = CountedGames(1000)
-    curriculum = StateCurriculum(games, 4, dataclasses.replace(CONFIG, restart_share=0.3))
-    ended = np.ones((1000, 2), bool)
-    ended[:500, 1] = False
-    curriculum.restart(ended.ravel())
-    assert games.restarted == []  # nothing is kept yet
-    roll_out(curriculum, games, 4)
-    curriculum.learn(torch.ones(4, 2000))
-    curriculum.restart(ended.ravel())
-    assert 100 < len(games.restarted) < 200
-    assert all(game >= 500 for game, *_ in games.restarted)
 
 
 def test_a_game_in_c_goes_on_in_the_middle_and_no_report_counts_it():
@@ -119,21 +115,17 @@ def test_infos_of_episodes_that_began_in_the_middle_are_left_out():
         GymnasiumPufferEnv,
         env_creator=lambda: pufferlib.EpisodeStats(FunctionEnv(length=4)),
     )
-    with vector.make(creator, num_envs=3, backend="Serial", autoreset="same_step") as vecenv:
-        vecenv.reset(seed=1)
-        curriculum = make_curriculum(vecenv, 2, CONFIG)
-        for step in range(2):
-            if not step:
-                curriculum.begin_rollout()
-            vecenv.step([0, 0, 0])
-            curriculum.look(step)
-        curriculum.learn(torch.ones(2, 3))
-        counts = []
+    vecenv = vector.make(creator, num_envs=3, backend="Serial", autoreset="same_step")
+    with curriculum_of(vecenv, restart_states=8) as envs:
+        envs.reset(seed=1)
+        envs.begin(2)
+        for _ in range(2):
+            envs.step([0, 0, 0])
+        envs.learn(torch.ones(2, 3))
+        lengths = []
         for _ in range(9):
-            *_, terminals, _, infos = vecenv.step([0, 0, 0])
-            counts.append(len(list(curriculum.counted(infos, terminals))))
-            curriculum.restart(terminals & [True, False, False])
-        assert sum(counts) == 3 + 2  # the first of each, and the second of those that began at their start
+            lengths += [info["episode_length"] for info in envs.step([0, 0, 0])[4]]
+        assert lengths == [4, 4, 4]  # the first episodes, which all others follow in the middle
 
 
 @pytest.mark.parametrize(
@@ -152,11 +144,7 @@ def test_infos_of_episodes_that_began_in_the_middle_are_left_out():
 )
 def test_batches_whose_games_cannot_be_restarted_are_refused(make, message):
     with pytest.raises(pufferlib.APIUsageError, match=rf"train\.restart_share: .*{message}"):
-        make_curriculum(make(), 4, CONFIG)
-
-
-def test_without_a_share_there_is_none():
-    assert make_curriculum(None, 4, TrainConfig()) is None
+        StateCurriculum(CONFIG).wrap_envs(make(), None)
 
 
 def test_an_environment_that_is_no_plain_data_says_what_to_define():
@@ -166,27 +154,29 @@ def test_an_environment_that_is_no_plain_data_says_what_to_define():
             return super().reset(**others)
 
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Iterating)
-    with vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step") as vecenv:
-        vecenv.reset(seed=1)
-        curriculum = make_curriculum(vecenv, 1, CONFIG)
-        curriculum.begin_rollout()
+    vecenv = vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step")
+    with curriculum_of(vecenv) as envs:
+        envs.reset(seed=1)
+        envs.begin(1)
         with pytest.raises(
             pufferlib.APIUsageError,
             match=r"train\.restart_share: .* leave it out, or: .*Iterating must be .*define save_state",
         ):
-            curriculum.look(0)
+            envs.step([0, 0])
 
 
 def test_gymnasium_is_restarted_in_its_own_state():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
-    with vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step") as vecenv:
-        vecenv.reset(seed=1)
-        curriculum = make_curriculum(vecenv, 1, dataclasses.replace(CONFIG, restart_states=1))
-        curriculum.begin_rollout()
-        curriculum.look(0)
-        curriculum.learn(torch.ones(1, 2))
-        first = vecenv.observations.copy()
-        for _ in range(9):
-            vecenv.step([0, 0])
-        curriculum.restart(np.array([True, False]))
-        assert (vecenv.observations[0] == first).all(1).any()
+    vecenv = vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step")
+    with curriculum_of(vecenv, restart_states=1) as envs:
+        first = envs.reset(seed=1)[0].copy()
+        envs.begin(1)
+        envs.step([0, 0])
+        envs.learn(torch.ones(1, 2))
+        envs.begin(1000)
+        for _ in range(100):
+            observations, rewards, terminals, *_ = envs.step([0, 0])
+            if terminals[0]:
+                break
+        assert (observations[0] == first).all(1).any()
+        assert rewards[0] == 1  # of the step that ended the episode, not of the state

@@ -13,7 +13,7 @@ pytest.importorskip("rich", reason="needs the extra 'train'")
 import torch
 from rich.console import Console
 
-from pufferlib.training import text
+from pufferlib import text
 from pufferlib.training.config import load_config
 from pufferlib.training.dashboard import MAX_COST, Dashboard, Progress, ProgressLines, Usage, progress_logger
 from pufferlib.training.distributed.ranks import ALONE

@@ -15,7 +15,7 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import PufferError
-from pufferlib.training import tensor_file
+from pufferlib.runs import tensor_file
 from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 

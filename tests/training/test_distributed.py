@@ -6,11 +6,10 @@ import torch
 from torch.nn.utils import parameters_to_vector
 
 from pufferlib.errors import APIUsageError
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
 from pufferlib.training.config import load_config
 from pufferlib.training.distributed.place import Place, place_of_this_process
-from pufferlib.training.distributed.rank_config import check_agents, config_of_all
-from pufferlib.training.distributed.ranks import ALONE, Ranks
+from pufferlib.training.distributed.ranks import ALONE, Ranks, check_agents, config_of_all
 from pufferlib.training.trainer import Trainer
 from tests.training.ranks import (
     AGENTS,

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.draws import by_priority, in_order, shuffled
+from pufferlib.training.rollout import by_priority, in_order, shuffled
 
 
 def test_shuffled_and_in_order_have_every_part_once():

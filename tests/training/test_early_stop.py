@@ -1,7 +1,5 @@
 """Early stops: by score, without a better score, by time."""
 
-import types
-
 import pytest
 
 from pufferlib.errors import APIUsageError
@@ -15,15 +13,15 @@ class Trainer:
 
     def __init__(self):
         self.agent_steps, self.uptime_s, self.stop_reason = 0, 0.0, None
-        self.collector = types.SimpleNamespace(episodes=EpisodeMeans())
+        self.episodes = EpisodeMeans()
 
     def stop(self, reason):
         self.stop_reason = self.stop_reason or reason
 
     def update(self, callback, scores=(), **metrics):
-        self.collector.episodes.add([{"score": score} for score in scores])
+        self.episodes.add([{"score": score} for score in scores])
         callback.on_rollout_end(self)
-        self.collector.episodes.pop()
+        self.episodes.pop()
         self.agent_steps += 100
         callback.on_update_end(self, metrics)
         return self.stop_reason

@@ -17,16 +17,16 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 import pufferlib
 from pufferlib.ocean.template import write_template
 from pufferlib.render.video import VideoWriter
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
+from pufferlib.runs.folder import Run
+from pufferlib.runs.report import read_metrics
+from pufferlib.runs.versions import CODE, versions_of
 from pufferlib.training.callbacks import Callback
 from pufferlib.training.config import load_config
-from pufferlib.training.film import Film
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.periodic_evaluation import PeriodicEvaluation
-from pufferlib.training.report import read_metrics
-from pufferlib.training.runs import Run
+from pufferlib.training.result import Film
 from pufferlib.training.trainer import Trainer
-from pufferlib.training.versions import CODE, versions_of
 
 SMALL = {
     "train.device": "cpu",

@@ -7,10 +7,10 @@ import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
-from pufferlib.training import fused_loss, learning, ppo
+from pufferlib.training import accelerate, fused_loss, ppo
+from pufferlib.training.accelerate import build_loss
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
-from pufferlib.training.learning import build_loss
 from pufferlib.training.rollout import Minibatch
 
 CPU = torch.device("cpu")
@@ -96,7 +96,7 @@ def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch
         return graph
 
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
-    monkeypatch.setattr(learning, "check_compiler", lambda device: None)
+    monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
     policy = make_policy(target_env(4), hidden_size=8)
     batch, loss = batch_for(policy), build_loss(ppo.ppo_loss, TrainConfig(compile=True), CPU)
     for update in range(4):
@@ -112,7 +112,7 @@ def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch
 def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkeypatch, memory):
     """By torch's own interpreter of what it captured: the compilers behind it take a minute."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    monkeypatch.setattr(learning, "check_compiler", lambda device: None)
+    monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
     torch.manual_seed(0)
     policy = make_policy(target_env(4), hidden_size=8, memory=memory)
     batch = batch_for(policy, memory)

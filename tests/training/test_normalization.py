@@ -5,10 +5,11 @@ from safetensors.torch import load_file
 
 from pufferlib import registry, vector
 from pufferlib.play.session import Session
+from pufferlib.runs.folder import Run
+from pufferlib.training.agent import load_policy
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.players import PolicyPlayer
-from pufferlib.training.runs import Run, load_policy
 from pufferlib.training.trainer import Trainer
 from tests.envs import TargetEnv
 

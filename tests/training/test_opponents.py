@@ -1,6 +1,5 @@
 """Opponents of a pool: who plays where and when, what is learned from, ratings, and runs that go on."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -13,14 +12,15 @@ from pufferlib import ocean, vector
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
+from pufferlib.runs.folder import Run
 from pufferlib.training import ppo
 from pufferlib.training.config import load_config
 from pufferlib.training.opponent_pool import FIRST_RATING, Opponent, OpponentPool, expected_score
-from pufferlib.training.opponents import Opponents, with_opponents
-from pufferlib.training.runs import Run
+from pufferlib.training.opponents import Opponents
 from pufferlib.training.selfplay_config import SelfplayConfig
 from pufferlib.training.trainer import Trainer
 from pufferlib.training.two_sides import first_side_scores, games_of
+from pufferlib.wrappers.vector import VectorWrapper
 from tests.training.ranks import in_threads
 
 TINY = {
@@ -235,7 +235,7 @@ def test_an_opponent_acts_for_its_side_and_the_score_is_the_policys(named, score
 def test_opponents_change_only_as_games_end(trainer):
     for _ in range(4):
         trainer.step()
-    games, changes = trainer.opponents, 0
+    games, changes = trainer.vecenv, 0
     for before, numbers, sides, ends in itertools.islice(play(games, 200, 3), 60, None):
         over = ends.reshape(-1, 2).all(1)
         changed = (numbers != games.numbers) | (sides != games.sides)
@@ -327,9 +327,8 @@ def test_games_that_do_not_suit_are_refused(tmp_path, settings, said):
         trainer_of(tmp_path, **settings)
 
 
-def test_without_opponents_nothing_is_wrapped():
-    config = load_config("connect4", {"env.players": 2, "env.num_envs": 3})
-    env = ocean.Connect4(num_envs=3, players=2)
-    assert with_opponents(config, env, None) is None
-    assert games_of(env) == 3
-    assert dataclasses.asdict(config.selfplay) == dataclasses.asdict(SelfplayConfig())
+def test_without_opponents_nothing_is_wrapped(tmp_path):
+    trainer = trainer_of(tmp_path, **{"selfplay.opponents": 0})
+    assert not isinstance(trainer.vecenv, VectorWrapper)
+    assert games_of(trainer.vecenv) == 16
+    trainer.close()

@@ -9,9 +9,9 @@ import torch
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.training import ppo
 from pufferlib.training.build import build_vecenv
+from pufferlib.training.collector import HalvesCollector
 from pufferlib.training.config import load_config
-from pufferlib.training.estimates import estimate_anew
-from pufferlib.training.partial_collectors import HalvesCollector
+from pufferlib.training.ppo import estimate_anew
 from pufferlib.training.trainer import Trainer
 from tests.envs import TargetEnv
 

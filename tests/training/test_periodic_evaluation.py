@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import EvalResult, Evaluator, evaluate
 from pufferlib.training.periodic_evaluation import PeriodicEvaluation

@@ -11,9 +11,9 @@ from pufferlib.models.distributions import action_distribution
 from pufferlib.training import ppo
 from pufferlib.training.advantage import Estimates, vtrace
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.estimates import estimate_anew, minibatches
 from pufferlib.training.fused_loss import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
+from pufferlib.training.ppo import estimate_anew, minibatches
 from pufferlib.training.rollout import Minibatch, Rollout
 
 both_losses = pytest.mark.parametrize("loss", [ppo.ppo_loss, fused_ppo_loss])

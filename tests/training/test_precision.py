@@ -5,7 +5,7 @@ import torch
 
 from pufferlib.machine import cpus
 from pufferlib.models import make_policy
-from pufferlib.training.precision import autocast, in_precision
+from pufferlib.training.accelerate import autocast, in_precision
 
 CPU = torch.device("cpu")
 

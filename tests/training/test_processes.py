@@ -18,14 +18,14 @@ import pufferlib
 from pufferlib.errors import PufferError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
+from pufferlib.runs.folder import Run
 from pufferlib.training.distributed.job import open_ranks
-from pufferlib.training.distributed.join import join
+from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import RankLostError
-from pufferlib.training.runs import Run
 from pufferlib.training.trainer import Trainer
-from tests.runs import TINY, only_run
+from tests.tiny_runs import TINY, only_run
 from tests.training.ranks import AGENTS, Patchy, make_config, train_as_one
 
 PATIENCE_S = 100
@@ -133,7 +133,7 @@ def test_a_process_that_is_killed_ends_all_with_what_the_last_update_came_to(vic
     else:
         assert training.returncode == 1
         assert f"error: train: rank 1 of 2 (process {other.pid}) was ended by SIGKILL; all was saved as it was" in text
-        assert f"stopped; the checkpoint is {run.checkpoint.relative_to(tmp_path)}; to go on: puffer train" in text
+        assert f"stopped; the checkpoint is {run.checkpoint.relative_to(tmp_path)}; to resume: puffer train" in text
 
 
 @pytest.mark.all
@@ -148,10 +148,10 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(number, tmp_path)
         assert not other.is_running()
     if number == signal.SIGTERM:
         go_on = [sys.executable, "-m", "pufferlib.training", "--resume", only_run(tmp_path)]
-        for processes, games in (2, "go on where they were saved"), (1, "begin new episodes"):
+        for processes, episodes in (2, "episodes continue where they were saved"), (1, "new episodes start"):
             flags = [f"--train.processes={processes}", f"--stop.seconds=0.00{processes}"]
             done = subprocess.run([*go_on, *flags], capture_output=True, text=True, timeout=PATIENCE_S)
-            assert f"its games {games}" in done.stdout, done.stderr
+            assert episodes in done.stdout, done.stderr
 
 
 def after_some_updates(training, folder):
@@ -182,7 +182,7 @@ def test_torchrun_starts_the_same_training(tmp_path):
         with run_two(tmp_path / name, *flags, launcher=start) as training:
             text, _ = training.communicate(timeout=PATIENCE_S)
         assert training.returncode == 0, text
-        assert text.count("the run is kept in runs") == 1
+        assert text.count("files of the run: runs") == 1
         saved.append(Run.at(only_run(tmp_path / name)))
     first, second = (checkpoint.read_policy(run.checkpoint) for run in saved)
     assert all(torch.equal(weights, second[name]) for name, weights in first.items())

@@ -8,8 +8,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import make_policy
-from pufferlib.training.draws import Draw
-from pufferlib.training.rollout import Rollout
+from pufferlib.training.rollout import Draw, Rollout
 
 
 @pytest.fixture

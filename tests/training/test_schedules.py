@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.schedules import annealed, share
+from pufferlib.training.state import annealed, share
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from pufferlib.training.signals import deferred, ending_signals, signals_exit
+from pufferlib.machine.signals import deferred, ending_signals, signals_exit
 
 
 def test_the_first_signal_of_each_number_is_deferred_and_the_second_is_not():

@@ -18,8 +18,8 @@ from pufferlib.machine.commands import way_to_install
 from pufferlib.training.config import load_config
 from pufferlib.training.launch import train
 from pufferlib.training.loggers import CsvLogger, Logger, TensorBoardLogger, WandbLogger, check_trackers
-from pufferlib.training.loggers.background import BackgroundTracker
-from pufferlib.training.loggers.logger import Result
+from pufferlib.training.loggers.base import Result
+from pufferlib.training.loggers.tracking import BackgroundTracker
 from pufferlib.training.track_config import WandbConfig
 from tests.needs import missing_extra
 
@@ -314,7 +314,7 @@ def test_of_updates_that_come_too_soon_the_last_is_kept(monkeypatch: pytest.Monk
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("pufferlib.training.loggers.background.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("pufferlib.training.loggers.tracking.time", SimpleNamespace(monotonic=lambda: now[0]))
     tracker = BackgroundTracker("Kept", Kept(), interval_s=0.25)
     for steps in range(10):
         tracker.log({"agent_steps": steps})

@@ -24,12 +24,13 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training import build, checkpoint, ppo
+from pufferlib.runs import checkpoint
+from pufferlib.runs.folder import Run
+from pufferlib.runs.resume import settings_of
+from pufferlib.training import build, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
-from pufferlib.training.resume import settings_of
-from pufferlib.training.runs import Run
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
 from tests.envs import FunctionEnv, ScriptedParallelEnv, TargetEnv, alive
@@ -343,7 +344,7 @@ class TestRewardsOfAnySize:
         found = []
         for _ in range(6):
             trainer.step()
-            found.append((trainer.collector.reward_scale, trainer.fits_reward_scale))
+            found.append((trainer.collector.reward_scale, trainer.state.fits_reward_scale))
         assert found[:2] == [(1.0, True)] * 2
         assert found[2] == (pytest.approx(1 / math.sqrt(22 / 64 * 1e6), rel=0.1), False)
         assert found[2:] == [found[2]] * 4

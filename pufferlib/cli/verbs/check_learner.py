@@ -11,7 +11,7 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.training.text import plural
+from pufferlib.text import plural
 
 if TYPE_CHECKING:
     from pufferlib.training.learner_suite import LearnerResult

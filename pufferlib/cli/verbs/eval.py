@@ -8,9 +8,9 @@ from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.render.video import check_video_path
+from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.text import plural
 from pufferlib.training.config import load_config
-from pufferlib.training.runs import RUNS, find_run, load_policy
-from pufferlib.training.text import plural
 
 __all__ = ["run"]
 
@@ -44,7 +44,8 @@ def run(argv: list[str]) -> int:
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
-    from pufferlib.training.result import compare  # imports torch, which is slow
+    from pufferlib.training.agent import load_policy  # imports torch, which is slow
+    from pufferlib.training.result import compare
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))

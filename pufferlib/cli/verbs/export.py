@@ -6,7 +6,7 @@ from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.training.runs import RUNS
+from pufferlib.runs.folder import RUNS
 
 __all__ = ["run"]
 

@@ -6,8 +6,8 @@ from pufferlib.cli.console import progress, say
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.training.runs import RUNS
-from pufferlib.training.text import plural
+from pufferlib.runs.folder import RUNS
+from pufferlib.text import plural
 
 __all__ = ["run"]
 

@@ -7,7 +7,7 @@ from pufferlib.cli.options import Parser
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.render.video import check_video_path
-from pufferlib.training.runs import RUNS
+from pufferlib.runs.folder import RUNS
 
 __all__ = ["run"]
 

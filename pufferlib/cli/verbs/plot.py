@@ -6,9 +6,9 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.runs.folder import RUNS
+from pufferlib.text import plural
 from pufferlib.training.episodes import SCORE
-from pufferlib.training.runs import RUNS
-from pufferlib.training.text import plural
 
 __all__ = ["run"]
 
@@ -38,7 +38,7 @@ def run(argv: list[str]) -> int:
     options = parser.parse(argv)
     if not options.runs:
         raise UsageError(f"{PROG}: name runs or environments, for example: {as_typed('puffer plot breakout')}")
-    from pufferlib.analysis import plot
+    from pufferlib.runs.curves import plot
 
     try:
         drawn = plot(options.runs, options.out, x=options.x, by=options.by, metric=options.metric, runs=options.folder)

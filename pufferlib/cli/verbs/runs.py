@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
-from pufferlib.analysis import RunSummary, differing_settings, runs
-from pufferlib.analysis.compare import short_names, value_text
-from pufferlib.analysis.listing import find_metric
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.cli.table import print_table
 from pufferlib.machine.commands import as_typed
-from pufferlib.training.runs import RUNS
-from pufferlib.training.text import duration, short
+from pufferlib.runs.compare import differing_settings, short_names, value_text
+from pufferlib.runs.folder import RUNS
+from pufferlib.runs.listing import RunSummary, find_metric, list_runs
+from pufferlib.text import duration, short
 
 __all__ = ["run"]
 
@@ -47,7 +46,7 @@ def run(argv: list[str]) -> int:
         "--metric", help="also show the last value of this metric, such as losses/entropy, and sort by it"
     )
     options = parser.parse(argv)
-    found = sorted(runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
+    found = sorted(list_runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
     metric = find_metric(options.metric, found) if options.metric and found else ""
     if metric:
         found.sort(key=lambda one: _nan_last(one.figures.get(metric, math.nan)), reverse=True)

@@ -17,8 +17,8 @@ from pufferlib.sweeps.result import SweepResult, load_sweep
 from pufferlib.sweeps.settings import SECTIONS, SweepConfig, own_value
 from pufferlib.sweeps.space import DISTRIBUTIONS, FIXED, KEYS
 from pufferlib.sweeps.storage import SWEEPS
+from pufferlib.text import short
 from pufferlib.training.config import Config, env_name_in, load_config
-from pufferlib.training.text import short
 
 __all__ = ["run"]
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 import pickle
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.machine.pickling import pickle_by_value
+from pufferlib.runs.folder import Run
 from pufferlib.training.build import pick_device
 from pufferlib.training.config import Config
-from pufferlib.training.distributed.join import join
-from pufferlib.training.distributed.local import start_ranks
-from pufferlib.training.distributed.place import Place, place_of_this_process
+from pufferlib.training.distributed.local import join, start_ranks
+from pufferlib.training.distributed.place import place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
-from pufferlib.training.runs import Run
 
-__all__ = ["Job", "follow", "open_ranks"]
+__all__ = ["Job", "open_ranks"]
 
 
 @dataclass(frozen=True)
@@ -93,34 +91,7 @@ def _started(config: Config) -> contextlib.AbstractContextManager[JoinedRanks]:
     """The ranks, as ``train.launcher`` starts them."""
     settings = config.train
     if settings.launcher == "ray":
-        from pufferlib.training.distributed.on_ray import start_ranks_on_ray
+        from pufferlib.training.distributed.ray import start_ranks_on_ray  # imports Ray
 
         return start_ranks_on_ray(settings, needs_gpu=pick_device(settings.device).type == "cuda")
     return start_ranks(settings.processes, settings.processes_timeout)
-
-
-def follow(place: Place, timeout_s: float) -> int:
-    """Train as rank 0 says, without a word; returns the exit code.
-
-    Raises:
-        PufferError: Rank 0 did not come in time, or something failed here.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rank 0 has the same
-        with join(place, timeout_s) as ranks:
-            return _train(Job.unpack(ranks.share(b"")), ranks)
-
-
-def _train(job: Job, ranks: JoinedRanks) -> int:
-    from pufferlib.training.trainer import Trainer
-
-    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks)) as trainer:
-        if job.checkpoint:
-            trainer.restore(job.checkpoint, allow_pickle=job.config.train.save_games == "pickle")
-        try:
-            trainer.train()
-        except KeyboardInterrupt:
-            return 130
-        except SystemExit as ended:
-            return int(ended.code or 0)
-    return 0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from pufferlib.machine.commands import as_typed
-from pufferlib.training import checkpoint
+from pufferlib.runs import checkpoint
 from pufferlib.training.distributed.ranks import RankLostError, Ranks
 
 __all__ = ["Contents", "LastUpdate", "part_of_rank"]

@@ -8,6 +8,7 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["Place", "place_of_this_process"]
 
+
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 HIGHEST_PORT = 65_535
 # Variables of torchrun, Slurm and Open MPI.

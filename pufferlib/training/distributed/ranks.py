@@ -1,6 +1,7 @@
-"""Ranks: the processes of one training, as each of them speaks with the others."""
+"""Communication between the ranks of a training, and the settings of each rank."""
 
 import contextlib
+import dataclasses
 import pickle
 import threading
 import time
@@ -12,12 +13,24 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import Store  # type: ignore[attr-defined]  # not in torch's stubs
 
-from pufferlib.errors import PufferError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
-from pufferlib.training.collector import CollectorStopped
+from pufferlib.text import plural
+from pufferlib.training.config import Config
 from pufferlib.training.distributed.place import Place
+from pufferlib.training.rollout import CollectingStopped
 
-__all__ = ["ALONE", "JoinedRanks", "RankLostError", "Ranks"]
+__all__ = [
+    "ALONE",
+    "JoinedRanks",
+    "RankLostError",
+    "Ranks",
+    "check_agents",
+    "config_of_all",
+    "config_of_rank",
+    "device_of_rank",
+]
+
 
 SEEDS = 2**31 - 2  # of ranks: no environment has so high an index
 FAILED = "failed"  # the key under which the ranks find what ended one of them
@@ -232,7 +245,7 @@ class JoinedRanks(Ranks):
         """See ``Ranks``."""
         try:
             yield
-        except CollectorStopped:
+        except CollectingStopped:
             raise RankLostError(f"train: {self.reason()}") from None
 
     def _look_for_failures(self) -> None:
@@ -272,3 +285,46 @@ def _sendable(error: Exception | None) -> Exception | None:
     except Exception:
         return PufferError(str(error))
     return error
+
+
+def config_of_all(config: Config, ranks: Ranks) -> Config:
+    """The settings with ``train.processes`` as they are.
+
+    Raises:
+        APIUsageError: They ask for another number of processes.
+    """
+    wanted = config.train.processes
+    if wanted not in (1, ranks.size):
+        raise APIUsageError(
+            f"train.processes asks for {wanted} processes, and there {'is' if ranks.size == 1 else 'are'} "
+            f"{ranks.size}; puffer train and pufferlib.train start as many by themselves, torchrun --nproc-per-node "
+            f"{wanted} starts them too"
+        )
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, processes=ranks.size))
+
+
+def config_of_rank(config: Config, ranks: Ranks) -> Config:
+    """The settings with a seed of this rank's own, for its environments and actions."""
+    train = config.train
+    return dataclasses.replace(config, train=dataclasses.replace(train, seed=ranks.seed(train.seed)))
+
+
+def device_of_rank(device: torch.device, ranks: Ranks) -> torch.device:
+    """The GPU of this rank, in turn, where ranks are to use those of their machine; else ``device`` as it is."""
+    is_chosen = str(device) != "cuda"  # a CPU, or a GPU by its number
+    if is_chosen or ranks.size == 1:
+        return device
+    own = torch.device("cuda", ranks.local_rank % torch.cuda.device_count())
+    torch.cuda.set_device(own)
+    return own
+
+
+def check_agents(ranks: Ranks, vecenv: Any) -> None:
+    """Raise APIUsageError unless every rank has as many agents."""
+    found = ranks.gather(int(vecenv.num_agents))
+    if len(set(found)) > 1:
+        each = ", ".join(f"{plural(count, 'agent')} in rank {rank}" for rank, count in enumerate(found))
+        raise APIUsageError(
+            f"train.processes: every rank must have as many agents, got {each}; give vec.num_envs and env.num_envs "
+            "instead of leaving them to each machine"
+        )

@@ -5,65 +5,30 @@ are of all. Where V-trace and priorities look at a whole rollout, they look at t
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from pufferlib.models import Policy
 from pufferlib.training import ppo
-from pufferlib.training.advantage import deviation
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.distributed.ranks import Ranks
 from pufferlib.training.episodes import EpisodeMeans
-from pufferlib.training.rollout import Minibatch
+from pufferlib.training.rollout import Minibatch, Rollout
 from pufferlib.wrappers.vector import VectorWrapper
 
-__all__ = ["RankReduction", "Reduction", "build_reduction"]
+__all__ = ["RankReduction", "build_reduction"]
 
 ROUNDING = 1e-12  # share of a mean square that may be left of a variance of 0
 Doubles = npt.NDArray[np.float64]
 
 
-class Reduction:
-    """The learning of a process that has no others: its own steps are all there are."""
-
-    def accumulate_gradients(
-        self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
-    ) -> list[Tensor]:
-        """See ``ppo.accumulate_gradients``."""
-        return ppo.accumulate_gradients(policy, batch, config, loss)
-
-    def explained_variance(self, values: Tensor, returns: Tensor, mask: Tensor) -> float:
-        """See ``ppo.explained_variance``."""
-        return ppo.explained_variance(values, returns, mask)
-
-    def deviation(self, returns: Tensor) -> float:
-        """See ``advantage.deviation``."""
-        return deviation(returns)
-
-    def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
-        """Return the steps of all ranks, and bring the episodes of all into ``episodes``."""
-        return steps
-
-    def merge_moments(self, vecenv: Any) -> None:
-        """Bring what all ranks have seen since the last call into the running moments of each."""
-
-    def start_moments(self, vecenv: Any) -> None:
-        """Take the running moments as they are for those that the ranks have in common."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The moments that the ranks have in common."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
-
-
-class RankReduction(Reduction):
+class RankReduction(ppo.Reduction):
     """The learning of one rank, as a part of that of all.
 
     Args:
@@ -88,6 +53,16 @@ class RankReduction(Reduction):
         # Bounds from below for the sums of weights, and none for those of anything else.
         least = [1.0, -torch.inf, -torch.inf]
         self._least = torch.tensor(least, dtype=torch.float64, device=self._flat.device)
+
+    @override
+    def collect(self, take: Callable[[], Rollout]) -> Rollout:
+        """Return the rollout that ``take`` returns.
+
+        Raises:
+            RankLostError: Another rank was lost meanwhile.
+        """
+        with self._ranks.interruptible():
+            return take()
 
     def accumulate_gradients(
         self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
@@ -188,9 +163,9 @@ class RankReduction(Reduction):
             self._moments = {name: np.asarray(moments, np.float64) for name, moments in state["moments"].items()}
 
 
-def build_reduction(ranks: Ranks, policy: nn.Module) -> Reduction:
+def build_reduction(ranks: Ranks, policy: nn.Module) -> ppo.Reduction:
     """Build what reduces the learning of ``policy`` over ``ranks``."""
-    return Reduction() if ranks.size == 1 else RankReduction(ranks, list(policy.parameters()))
+    return ppo.Reduction() if ranks.size == 1 else RankReduction(ranks, list(policy.parameters()))
 
 
 def _added(parts: list[dict[str, float]]) -> dict[str, float]:

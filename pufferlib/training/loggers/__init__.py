@@ -1,8 +1,7 @@
 """Loggers: each is given the metrics of every update, for a file or for a tracker such as TensorBoard."""
 
-from pufferlib.training.loggers.csv_file import CsvLogger
-from pufferlib.training.loggers.jsonl import JsonlLogger
-from pufferlib.training.loggers.logger import Logger
+from pufferlib.training.loggers.base import Logger
+from pufferlib.training.loggers.files import CsvLogger, JsonlLogger
 from pufferlib.training.loggers.tensorboard import TensorBoardLogger
 from pufferlib.training.loggers.tracking import Tracking, check_trackers, open_tracking
 from pufferlib.training.loggers.wandb import WandbLogger

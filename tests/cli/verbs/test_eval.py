@@ -9,10 +9,10 @@ import pytest
 
 import pufferlib
 from pufferlib.cli import main
-from pufferlib.training import checkpoint
-from pufferlib.training.text import short
+from pufferlib.runs import checkpoint
+from pufferlib.text import short
 from pufferlib.vector import factory
-from tests.runs import TINY, only_run
+from tests.tiny_runs import TINY, only_run
 
 
 def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pufferlib.cli import main
 from pufferlib.native.compiler import HEADERS
 from tests.needs import missing_extra
-from tests.runs import TINY
+from tests.tiny_runs import TINY
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = re.findall(r"^```py\n(.*?)^```$", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.training.config import Config
-from tests.runs import only_run
+from tests.tiny_runs import only_run
 
 FORAGE = """
 import gymnasium
@@ -122,7 +122,7 @@ def test_run_that_was_moved_with_its_files_is_resumed_evaluated_and_exported(
     assert main(["export", str(run), "--to", "torch"]) == 0
     capsys.readouterr()
     assert main(["train", "my_env.py:Forage", "--resume", str(run), "--train.total-timesteps", "4096"]) == 0
-    assert "its games go on where they were saved" in capsys.readouterr().out
+    assert "episodes continue where they were saved" in capsys.readouterr().out
     assert Config.load(run / "config.toml").env_name == f"{home}/my_env.py:Forage"
     monkeypatch.chdir("/")
     assert main(["train", "--resume", str(home / run), "--train.total-timesteps", "6144"]) == 0

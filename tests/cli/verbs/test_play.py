@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 
-from tests.runs import untrained_run
+from tests.tiny_runs import untrained_run
 
 # The pseudo-terminal becomes the one whose Ctrl-C interrupts the process.
 PUFFER = """

@@ -15,11 +15,11 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.machine.commands import way_to_install
-from pufferlib.training import report
+from pufferlib.runs import report
+from pufferlib.runs.resume import check_changes
 from pufferlib.training.config import Config, load_config
-from pufferlib.training.resume import check_changes
-from tests.runs import TINY, only_run, untrained_run
 from tests.tiers import once
+from tests.tiny_runs import TINY, only_run, untrained_run
 
 FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
 
@@ -39,7 +39,7 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
         output,
     )
     assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ pictures a second\n", output)
-    assert "while it trained" not in output
+    assert "at the end of training" not in output
     assert output.endswith(
         f"Play again: puffer eval runs/{run.name}\nWatch it:   puffer play --watch runs/{run.name}\n"
     )
@@ -109,7 +109,7 @@ def test_a_run_that_is_finished_stays_as_it_is(
     monkeypatch.setattr(report, "plot_learning_curve", lambda path, metrics, title, *scores: titles.append(title))
     assert main(["train", "squared", *TINY, "--eval.greedy", "True"]) == 0
     assert re.fullmatch(r"squared, seed \d+; evaluated greedily: -?[\d.]+ \(random play -?[\d.]+\)", titles[0])
-    assert re.search(r"\nwhile it trained, with sampled actions, the score came to -?[\d.]+\n", capsys.readouterr().out)
+    assert re.search(r"\nscore at the end of training, with sampled actions: -?[\d.]+\n", capsys.readouterr().out)
     run = only_run(here)
 
     def files() -> dict[Path, tuple[bytes, int]]:

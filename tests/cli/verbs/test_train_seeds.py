@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pufferlib.cli import main
-from tests.runs import TINY, only_run
+from tests.tiny_runs import TINY, only_run
 
 CALLBACKS = """
 from pufferlib.training.callbacks import Callback
@@ -41,16 +41,8 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
     assert re.search(r"squared: score \S+ \(\S+ to \S+\), the interquartile mean of 1 seed and its 95 % int", output)
     assert (folder / "seed-42" / "metrics.csv").exists()
     assert 'tags = ["a", "b"]' in (folder / "seed-42" / "config.toml").read_text()
-    assert main(command) == 2
-    assert capsys.readouterr().err == (
-        f"error: puffer train: runs/{folder.name} has this name and these settings, and is finished; to train it "
-        f"longer: puffer train --resume runs/{folder.name} --train.total-timesteps 1024; to train it once more: "
-        "add --again\n"
-    )
-    assert main([*command[:-1], "42,7"]) == 2
-    assert f"to add the others: puffer train --resume runs/{folder.name} --train.seeds 7,42;" in capsys.readouterr().err
-    again = ["--train.seeds", "42,7", "--callback", "callbacks_of_seeds.py", "--eval.episodes", "1"]
-    assert main(["train", "--resume", "wide", *again]) == 0
+    more = ["--train.seeds", "42,7", "--callback", "callbacks_of_seeds.py", "--eval.episodes", "1"]
+    assert main(["train", "--resume", "wide", *more]) == 0
     assert "seed 7, 2 of 2\n" in capsys.readouterr().out
     assert json.loads((folder / "seed-42" / "summary.json").read_text())["episodes"] == 1, "judged otherwise"
     counts = [json.loads((folder / seed / "metrics.jsonl").read_text())["mine"] for seed in ("seed-42", "seed-7")]
@@ -58,16 +50,6 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [42, 7]
     assert main(["train", "--resume", f"runs/{folder.name}/seed-7", "--train.seeds", "2"]) == 2
     assert "is the run of one seed; leave out --train.seeds" in capsys.readouterr().err
-
-
-def test_a_run_without_a_name_may_be_made_again_and_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = [*TINY, "--train.total-timesteps=512", "--eval.episodes=1"]
-    assert main(["train", "squared", *flags]) == 0
-    first = only_run(here)
-    assert capsys.readouterr().err == ""
-    assert main(["train", "squared", *flags, "--eval.seed", "5"]) == 0
-    assert f"runs/{first.name} has these settings, and is finished; to train it longer: " in capsys.readouterr().err
-    assert len(list((here / "runs").iterdir())) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""Differences between runs."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pufferlib.errors import UnknownNameError
+from pufferlib.runs.listing import RunSummary
+from pufferlib.runs.resume import is_free
+from pufferlib.training.suggestions import suggest
+
+__all__ = ["differing_settings", "find_setting", "group_runs", "short_names", "value_text"]
+
+
+SEED = "train.seed"
+
+
+def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
+    """The settings that differ between runs of the same environment, by their dotted names.
+
+    Names, tags and trackers are left out. A setting that a run does not have, as where it is unset, differs too.
+    """
+    by_env: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        if run.settings:
+            by_env.setdefault(run.env_name, []).append(run.settings)
+    found: dict[str, None] = {}
+    for settings in by_env.values():
+        names = dict.fromkeys(name for one in settings for name in one)
+        first = settings[0]
+        for name in names:
+            if not name.startswith("track.") and any(one.get(name) != first.get(name) for one in settings):
+                found[name] = None
+    return list(found)
+
+
+def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSummary]]:
+    """Runs that repeat each other, by a label of what tells them from the others.
+
+    A seed counts once: of several runs with the same settings and the same seed, the one with the most steps is there,
+    and of these the latest.
+
+    Args:
+        runs: Of one environment.
+        by: A setting; runs with the same value of it are together. "" puts those together that differ in their seed,
+            and in where and how they were computed and judged, alone.
+    """
+    runs = _each_seed_once(runs)
+    if by:
+        name = by.rpartition(".")[2]
+        return _alike(runs, lambda run: f"{name} {value_text(run.settings.get(by))}")
+    groups = _alike(runs, lambda run: f"{run.name} {sorted(_decisive(run).items())}")
+    several = list(groups.values())
+    differing = differing_settings([alike[0] for alike in several])
+    names = short_names([name for name in differing if name != SEED and not is_free(name)])
+    labels: dict[str, list[RunSummary]] = {}
+    for alike in several:
+        label = _label(alike[0], names) or alike[0].title
+        labels.setdefault(label, []).extend(alike)
+    return labels
+
+
+def find_setting(name: str, runs: Iterable[RunSummary]) -> str:
+    """The full name of a setting: "learning-rate" is "train.learning_rate".
+
+    Raises:
+        UnknownNameError: No run has it; the nearest are suggested.
+    """
+    known = dict.fromkeys(key for run in runs for key in run.settings)
+    wanted = name.lstrip("-").replace("-", "_")
+    found = [key for key in known if key == wanted] or [key for key in known if key.endswith(f".{wanted}")]
+    if not found:
+        raise UnknownNameError.of("by", "setting", name, known, suggest(wanted, known))
+    return found[0]
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """The last part of each name, where it tells them apart."""
+    last = [name.rpartition(".")[2] for name in names]
+    return {name: end if last.count(end) == 1 else name for name, end in zip(names, last, strict=True)}
+
+
+def value_text(value: Any) -> str:
+    """A setting as it is read in tables and legends."""
+    return "unset" if value is None else str(value)
+
+
+def _alike(runs: Sequence[RunSummary], key: Callable[[RunSummary], str]) -> dict[str, list[RunSummary]]:
+    groups: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs without those that repeat another, seed included, which would narrow a band without telling more."""
+    furthest: dict[str, RunSummary] = {}
+    for run in runs:
+        alike = f"{run.name} {run.settings.get(SEED)} {sorted(_decisive(run).items())}"
+        key = alike if run.settings else str(run.folder)
+        other = furthest.setdefault(key, run)
+        if (run.agent_steps, run.title) > (other.agent_steps, other.title):
+            furthest[key] = run
+    return list(furthest.values())
+
+
+def _decisive(run: RunSummary) -> dict[str, Any]:
+    """The settings that decide what is learned, but for the seed."""
+    return {name: value for name, value in run.settings.items() if name != SEED and not is_free(name)}
+
+
+def _label(run: RunSummary, names: dict[str, str]) -> str:
+    told = [f"{short} {value_text(run.settings.get(name))}" for name, short in names.items()]
+    return ", ".join([*([run.name] if run.name else []), *told])

@@ -1,0 +1,284 @@
+"""Learning curves of several runs in one figure, with a confidence band for runs that differ only in their seed."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib import registry
+from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.paths import user_path
+from pufferlib.runs.compare import find_setting, group_runs
+from pufferlib.runs.folder import RUNS
+from pufferlib.runs.listing import RunSummary, find_metric, select
+from pufferlib.runs.report import Series, read_scores, smooth
+from pufferlib.runs.statistics import iqm
+from pufferlib.text import plural
+from pufferlib.training.episodes import SCORE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Band", "Curve", "Line", "XAxis", "band_of", "plot", "plot_curves", "read_curve", "unit_of"]
+
+
+POINTS = 200
+RESAMPLES = 2000  # at each point: a picture shows no more
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The score of one run in training.
+
+    Attributes:
+        x: Agent steps or seconds, rising.
+        score: Mean score of the episodes that ended in each update.
+    """
+
+    x: Series
+    score: Series
+
+    @property
+    def smooth(self) -> Series:
+        """The scores, smoothed as in the picture of a run."""
+        return smooth(self.score) if self.score.size else self.score
+
+
+@dataclass(frozen=True)
+class Band:
+    """Several curves as one.
+
+    Attributes:
+        x: Points at equal distances.
+        middle: Interquartile mean of the smoothed curves that come as far.
+        low: Lower end of its 95 % bootstrap interval; NaN where fewer than two curves come as far.
+        high: Upper end.
+    """
+
+    x: Series
+    middle: Series
+    low: Series
+    high: Series
+
+
+def read_curve(metrics: Path, x: str = "agent_steps", y: str = SCORE) -> Curve:
+    """Return the curve in a ``metrics.jsonl``; updates without the metric are left out.
+
+    Args:
+        metrics: The file.
+        x: The metric that it is drawn over: "agent_steps" or "uptime_s".
+        y: The metric that is drawn.
+
+    Raises:
+        APIUsageError: The file cannot be read.
+    """
+    return Curve(*read_scores(metrics, x, y))
+
+
+def band_of(curves: Sequence[Curve]) -> Band:
+    """One line for curves that repeat each other: interquartile mean and 95 % interval at each point.
+
+    A point counts the curves that reach it, so that a run that goes on yet does not cut the others short.
+    """
+    curves = [curve for curve in curves if curve.x.size]
+    if not curves:
+        nothing = np.empty(0)
+        return Band(nothing, nothing, nothing, nothing)
+    x = np.linspace(min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves), POINTS)
+    scores = np.array([np.interp(x, curve.x, curve.smooth, left=np.nan, right=np.nan) for curve in curves])
+    middle, low, high = (np.full(POINTS, np.nan) for _ in range(3))
+    rng = np.random.default_rng(0)
+    for i in range(POINTS):
+        here = scores[np.isfinite(scores[:, i]), i]
+        if here.size:
+            middle[i] = iqm(here)
+        if here.size > 1:
+            drawn = here[rng.integers(here.size, size=(RESAMPLES, here.size))]
+            low[i], high[i] = np.quantile(iqm(drawn, axis=1), [0.025, 0.975])
+    return Band(x, middle, low, high)
+
+
+XAxis = Literal["steps", "time"]
+METRICS: dict[XAxis, str] = {"steps": "agent_steps", "time": "uptime_s"}
+
+# Told apart by people who see few colours too (Okabe and Ito).
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a00")
+BASELINE = "#7f7f7f"
+WIDTHS = {1: 7.2, 2: 11.5}  # of the picture, by panels in a row
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the picture.
+
+    Attributes:
+        label: Name in the legend.
+        metrics: The ``metrics.jsonl`` of each run that the line stands for.
+    """
+
+    label: str
+    metrics: Sequence[Path]
+
+
+def plot_curves(
+    path: Path,
+    panels: Mapping[str, Sequence[Line]],
+    x: XAxis = "steps",
+    random_score: float = math.nan,
+    metric: str = SCORE,
+) -> None:
+    """Draw the score in training, or another metric, of many runs as a PNG, or what the suffix of ``path`` says.
+
+    The line of one run is its smoothed curve over that of each update. The line of several is their interquartile mean,
+    in a band: its 95 % bootstrap interval.
+
+    Args:
+        path: The picture.
+        panels: By the title of each panel, its lines; environments, whose scores have scales of their own.
+        x: Agent steps, or seconds of training.
+        random_score: Score of random play, a dashed line; NaN draws none.
+        metric: What is drawn, by its name in ``metrics.jsonl``.
+
+    Raises:
+        APIUsageError: A file of metrics cannot be read.
+        BindingMissing: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BindingMissing(f"plot_curves: pictures need matplotlib; {way_to_install('train')}") from error
+
+    columns = min(len(panels), 3)
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(WIDTHS.get(columns, 15), 4.5 * rows), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    all_axes = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, (title, lines) in zip(all_axes, panels.items(), strict=False):
+        _draw_panel(axes, title, lines, x, random_score, metric)
+    for axes in list(all_axes)[len(panels) :]:
+        axes.set_visible(False)
+    figure.savefig(path)
+
+
+def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, random_score: float, metric: str) -> None:
+    found = [(line, [read_curve(metrics, METRICS[x], metric) for metrics in line.metrics]) for line in lines]
+    longest = max((float(curve.x[-1]) for _, curves in found for curve in curves if curve.x.size), default=0.0)
+    unit, label = unit_of(x, longest)
+    for i, (line, curves) in enumerate(found):
+        colour = COLOURS[i % len(COLOURS)]
+        draw = _draw_run if len(curves) == 1 else _draw_band
+        draw(axes, line, curves, unit, colour)
+    if math.isfinite(random_score):
+        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
+    axes.set_title(title, fontweight="bold")
+    axes.set_xlabel(label)
+    axes.set_ylabel("score in training (sampled actions)" if metric == SCORE else metric)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, loc="best", fontsize="small")
+
+
+def _draw_run(axes: "Axes", line: Line, curves: Sequence[Curve], unit: float, colour: str) -> None:
+    (curve,) = curves
+    axes.plot(curve.x / unit, curve.score, color=colour, alpha=0.25, linewidth=0.8)
+    axes.plot(
+        curve.x / unit, curve.smooth, color=colour, linewidth=2, marker=_marker(curve.x), label=_label(line, curve)
+    )
+
+
+def _draw_band(axes: "Axes", line: Line, curves: Sequence[Curve], unit: float, colour: str) -> None:
+    band = band_of(curves)
+    label = f"{line.label} ({plural(len(curves), 'run')})"
+    axes.fill_between(
+        band.x / unit, band.low, band.high, color=colour, alpha=0.2, linewidth=2 if _marker(band.x) else 0
+    )
+    label = label if band.x.size else _none(label)
+    axes.plot(band.x / unit, band.middle, color=colour, linewidth=2, marker=_marker(band.x), label=label)
+
+
+def _marker(x: npt.NDArray[np.float64]) -> str:
+    """A marker where no line can be seen, since there is one point."""
+    return "o" if x.size and x[0] == x[-1] else ""
+
+
+def _label(line: Line, curve: Curve) -> str:
+    return line.label if curve.x.size else _none(line.label)
+
+
+def _none(label: str) -> str:
+    return f"{label}: no episode ended"
+
+
+def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
+    """Size and name of the unit in which an axis that ends at ``longest`` is read best."""
+    if x == "steps":
+        sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]
+        name = next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
+        return name
+    sizes = [(2 * 3600, "hours"), (180, "minutes")]
+    text = next((text for least, text in sizes if longest > least), "seconds")
+    return {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}[text], f"time of training ({text})"
+
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def plot(
+    targets: Iterable[Path | str],
+    out: Path | str = "curves.png",
+    *,
+    x: XAxis = "steps",
+    by: str = "",
+    metric: str = SCORE,
+    runs: Path | str = RUNS,
+) -> dict[str, dict[str, list[RunSummary]]]:
+    """Draw the learning curves of runs, those that differ in their seed alone as one line in a band.
+
+    The line is the interquartile mean of the runs, the band its 95 % bootstrap interval. Each environment has a panel
+    of its own.
+
+    Args:
+        targets: As ``select`` takes them.
+        out: The picture: PNG, SVG or PDF by its suffix.
+        x: "steps" of all agents, or "time" of training.
+        by: A setting: one line for each of its values, over all runs that have it.
+        metric: A metric of the runs: "environment/perf", "losses/entropy"; "perf" is "environment/perf".
+        runs: Folder of all runs.
+
+    Returns:
+        The runs of each line, by environment and label.
+
+    Raises:
+        APIUsageError: A folder is no run, ``out`` cannot be written, or has another suffix.
+        UnknownNameError: A target, a setting or a metric does not exist.
+        BindingMissing: matplotlib is not installed.
+    """
+    out = user_path(out)
+    if out.suffix not in FORMATS:
+        raise APIUsageError(f"plot: out must end in {', '.join(FORMATS)}, got {out}")
+    if not out.absolute().parent.is_dir():
+        raise APIUsageError(f"plot: out must be in a folder that exists, got {out}")
+    if x not in METRICS:
+        raise APIUsageError(f"plot: x must be {' or '.join(METRICS)}, got {x!r}")
+    chosen = select(targets, runs)
+    if not chosen:
+        raise APIUsageError("plot: expected runs, got none")
+    metric = find_metric(metric, chosen)
+    setting = find_setting(by, chosen) if by else ""
+    panels: dict[str, list[RunSummary]] = {}
+    for run in chosen:
+        panels.setdefault(registry.short_name(run.env_name), []).append(run)
+    lines = {env: group_runs(members, setting) for env, members in panels.items()}
+    pictured = {
+        env: [Line(label, [run.metrics for run in alike]) for label, alike in groups.items()]
+        for env, groups in lines.items()
+    }
+    plot_curves(out, pictured, x, metric=metric)
+    return lines

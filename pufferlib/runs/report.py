@@ -1,0 +1,177 @@
+"""Reports of a run for people: its learning curve as a picture and its result as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.training.episodes import SCORE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
+
+
+Series = npt.NDArray[np.float64]
+
+CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4", "#d0bfff"
+EVALUATION = "evaluation/score"
+ELO = "selfplay/elo"
+
+# The bold line is a mean over this share of the points around each.
+SMOOTHING = 0.05
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """The rows of a ``metrics.jsonl``, by agent steps; null becomes NaN, and a last line cut short is left out.
+
+    A run that went on from a checkpoint after a crash repeats some steps; the later rows count.
+
+    Raises:
+        APIUsageError: The file is missing, or a line that is not the last is no JSON.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's metrics.jsonl") from error
+    except UnicodeDecodeError as error:
+        raise APIUsageError(f"{path}: expected lines of JSON in UTF-8, got {error}") from error
+    rows: list[dict[str, float]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            if number == len(lines):  # the run was killed while it wrote this line
+                break
+            raise APIUsageError(f"{path}, line {number}: expected a JSON object, got {line[:40]!r}") from error
+        row = {key: math.nan if value is None else float(value) for key, value in row.items()}
+        while rows and rows[-1]["agent_steps"] >= row["agent_steps"]:
+            rows.pop()
+        rows.append(row)
+    return rows
+
+
+def read_scores(path: Path, x: str = "agent_steps", y: str = SCORE) -> tuple[Series, Series]:
+    """Return agent steps, or another metric, and the scores, or another metric, of each update that has one.
+
+    Raises:
+        APIUsageError: As ``read_metrics``.
+    """
+    rows = [row for row in read_metrics(path) if math.isfinite(row.get(y, math.nan))]
+    return np.array([row.get(x, math.nan) for row in rows]), np.array([row[y] for row in rows])
+
+
+def plot_learning_curve(
+    path: Path,
+    metrics: list[dict[str, float]],
+    title: str,
+    random_score: float = math.nan,
+    stop_score: float = math.nan,
+) -> None:
+    """Draw the score of training, where actions are sampled, over agent steps and over time as a PNG.
+
+    Evaluations during training are points with their standard deviation.
+
+    Args:
+        path: The picture.
+        metrics: Rows as ``read_metrics`` returns them; rows without a score are left out.
+        title: Stands above both panels.
+        random_score: Mean score of random play, a dashed line; NaN draws none.
+        stop_score: Score at which training stops, a dotted line; NaN and infinity draw none.
+
+    Raises:
+        BindingMissing: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BindingMissing(f"plot_learning_curve: pictures need matplotlib; {way_to_install('train')}") from error
+
+    # Against a pool of its own earlier selves an agent's score stays as it is while it learns.
+    key = ELO if any(ELO in row for row in metrics) else SCORE
+    rows = [row for row in metrics if math.isfinite(row.get(key, math.nan))]
+    score, steps, seconds = _columns(rows, key, "agent_steps", "uptime_s")
+    evaluated = [row for row in metrics if math.isfinite(row.get(EVALUATION, math.nan))]
+    mean, deviation, at_steps, at_seconds = _columns(
+        evaluated, EVALUATION, f"{EVALUATION}_std", "agent_steps", "uptime_s"
+    )
+    # The object interface keeps matplotlib's global state, and with it any display, out of this.
+    figure = Figure(figsize=(11, 4.5), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, sharey=True)
+    minutes = seconds.size > 0 and seconds[-1] > 180
+    scale = 60 if minutes else 1
+    _panel(left, steps / 1e6, score, "agent steps (millions)")
+    _panel(right, seconds / scale, score, "minutes" if minutes else "seconds")
+    for axes, x in ((left, at_steps / 1e6), (right, at_seconds / scale)):
+        if mean.size:
+            axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, ecolor=SPREAD, label="evaluated")
+        _lines(axes, *((random_score, stop_score) if key == SCORE else ()))
+    left.set_ylabel("score in training (sampled actions)" if key == SCORE else "Elo rating among its earlier selves")
+    if left.get_legend_handles_labels()[0]:
+        left.legend(frameon=False, loc="best")
+    figure.suptitle(title, fontweight="bold")
+    figure.savefig(path, format="png")
+
+
+def last_score(metrics: list[dict[str, float]]) -> float | None:
+    """Last value of the curve of ``plot_learning_curve``; None if no update had a score."""
+    score = np.array([row[SCORE] for row in _with_score(metrics)])
+    return float(smooth(score)[-1]) if score.size else None
+
+
+def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
+    """Write the result of a run as indented JSON; NaN and infinity become null, which JSON has."""
+    path.write_text(json.dumps(_finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _with_score(metrics: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [row for row in metrics if math.isfinite(row.get(SCORE, math.nan))]
+
+
+def _columns(rows: list[dict[str, float]], *keys: str) -> list[Series]:
+    """The figures of these names, NaN where a row has none."""
+    return [np.array([row.get(key, math.nan) for row in rows]) for key in keys]
+
+
+def _lines(axes: "Axes", random_score: float = math.nan, stop_score: float = math.nan) -> None:
+    """Draw the scores that the curve is compared with."""
+    if math.isfinite(random_score):
+        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
+    if math.isfinite(stop_score):
+        axes.axhline(stop_score, color=EVALUATED, linestyle=":", linewidth=1.2, label="stop.score")
+
+
+def _panel(axes: "Axes", x: Series, score: Series, label: str) -> None:
+    if score.size:
+        marker = "o" if score.size == 1 else ""  # no line goes through one point
+        axes.plot(x, score, color=RAW, linewidth=0.8, label="in training, each update")
+        axes.plot(x, smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
+    else:
+        axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
+    axes.set_xlabel(label)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def smooth(values: Series) -> Series:
+    """The mean over a centred window; near the ends over what there is of it."""
+    window = max(1, int(values.size * SMOOTHING) | 1)
+    kernel = np.ones(window)
+    return np.convolve(values, kernel, "same") / np.convolve(np.ones(values.size), kernel, "same")

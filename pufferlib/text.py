@@ -1,0 +1,67 @@
+"""Figures as people read them: 1.25M, 2:05, 512 MiB."""
+
+import itertools
+import math
+import shlex
+
+__all__ = ["duration", "flag", "memory", "plural", "short", "sparkline"]
+
+
+_UNITS = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def short(value: float) -> str:
+    """Three significant digits and a unit: ``1.25M``, ``183k``, ``0.0123``; a dash for NaN."""
+    if not math.isfinite(value):
+        return "–"
+    for size, unit in _UNITS:
+        if abs(value) >= size * 0.9995:
+            return _three_digits(value / size) + unit
+    if value == int(value):
+        return str(int(value))
+    return _three_digits(value) if abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 episode``, ``2 episodes``."""
+    return f"{number} {noun}{'s'[: number != 1]}"
+
+
+def duration(seconds: float) -> str:
+    """``0:05``, ``2:05``, ``1:02:05``; a dash for NaN and infinity."""
+    if not math.isfinite(seconds):
+        return "–"
+    minutes, second = divmod(max(0, round(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def memory(size_bytes: float) -> str:
+    """``512 MiB`` or ``1.5 GiB``."""
+    gib = size_bytes / 2**30
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{size_bytes / 2**20:.0f} MiB"
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """``values`` as ``width`` bars or fewer, each the mean of its share; what is not finite is left out."""
+    values = [value for value in values if math.isfinite(value)]
+    if not values or width < 1:
+        return ""
+    count = min(width, len(values))
+    edges = [len(values) * i // count for i in range(count + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+    low, high = min(means), max(means)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((mean - low) * scale)] for mean in means)
+
+
+def _three_digits(value: float) -> str:
+    value = float(f"{value:.3g}")  # rounded first, since rounding may add a digit: 99.96 is 100
+    digits = 2 - min(2, math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:.{digits}f}"
+
+
+def flag(name: str, value: object) -> str:
+    """A setting as it is typed: "--train.learning-rate 0.001"."""
+    return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

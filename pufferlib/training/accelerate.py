@@ -1,0 +1,437 @@
+"""Faster ways to compute the same numbers: C engine, bfloat16, torch.compile, CUDA graphs and the fused loss."""
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.machine.cpus import warn_without_bfloat16
+from pufferlib.models import Policy, State
+from pufferlib.models._engine import Engine
+from pufferlib.models.engine import compile_policy
+from pufferlib.training import ppo
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
+from pufferlib.training.optimizers import on_device
+from pufferlib.training.ppo import Loss, Losses, ppo_loss
+from pufferlib.training.rollout import Minibatch
+
+__all__ = [
+    "CudaRecorder",
+    "GraphedStep",
+    "Recorded",
+    "Recorder",
+    "autocast",
+    "build_actor",
+    "build_graphed_step",
+    "build_loss",
+    "check_compiler",
+    "in_precision",
+    "training_mode",
+    "uses_cuda_graphs",
+]
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Context in which matrix products and convolutions are computed in ``precision``, and weights converted once."""
+    return nullcontext() if precision == "float32" else torch.autocast(device.type, torch.bfloat16)
+
+
+def in_precision(policy: Policy, precision: str, device: torch.device, cache: bool = True) -> Policy:
+    """The policy as it computes in ``precision``; its weights are the same tensors, and its outputs are float32.
+
+    Args:
+        policy: Stays as it is, and is returned itself for "float32".
+        precision: "float32" or "bfloat16".
+        device: The policy's. A CPU that has no instructions for bfloat16 is told of in a warning.
+        cache: Convert each weight once in a context of ``autocast``; not for what is recorded and replayed.
+    """
+    if precision == "float32":
+        return policy
+    if device.type == "cpu":
+        warn_without_bfloat16("train.precision")
+    elif torch.cuda.get_device_capability(device) < (8, 0):
+        warnings.warn(
+            f"train.precision: {torch.cuda.get_device_name(device)} has no instructions for bfloat16, which newer GPUs "
+            "have from compute capability 8.0 on, so that it is slower than float32; use float32",
+            stacklevel=2,
+        )
+    twin = copy.copy(policy)  # shares parameters and layers
+    for name in ("forward", "forward_eval"):
+        setattr(twin, name, _cast(getattr(policy, name), device, cache))
+    return twin
+
+
+def _cast(
+    forward: Callable[..., tuple[Tensor, Tensor]], device: torch.device, cache: bool
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    @functools.wraps(forward)
+    def cast(observations: Tensor, state: State | None = None, *rest: Any) -> tuple[Tensor, Tensor]:
+        with torch.autocast(device.type, torch.bfloat16, cache_enabled=cache):
+            params, values = forward(observations, state, *rest)
+        if state:
+            state.update((name, memory.float()) for name, memory in state.items())
+        return params.float(), values.float()
+
+    return cast
+
+
+def build_actor(
+    policy: Policy, config: TrainConfig, device: torch.device, rows: int
+) -> tuple[Policy, Callable[[], None]]:
+    """The policy as the collector calls it, and what to call when its weights have changed.
+
+    That is our engine in C where it knows the network, in float32: up to 100 times as fast as torch with one row, and
+    a tenth faster with 4,096. Else it is torch.
+
+    Args:
+        policy: Stays as it is.
+        config: ``act_threads`` and ``precision`` are read.
+        device: The policy's.
+        rows: Observations of a batch.
+    """
+    engine = compile_policy(policy, config.act_threads) if config.precision == "float32" else None
+    if engine is not None:
+        return _act_in_c(policy, engine, rows), engine.refresh
+    # What is recorded and replayed must convert the weights each time.
+    return in_precision(policy, config.precision, device, cache=device.type == "cpu"), _nothing
+
+
+def _act_in_c(policy: Policy, engine: Engine, rows: int) -> Policy:
+    """The policy with a ``forward_eval`` in C, whose outputs for ``rows`` observations the next call overwrites."""
+    outputs = _outputs(engine, rows)
+
+    def forward_eval(observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        count = observations.shape[0]
+        params, values = outputs if count == rows else _outputs(engine, count)
+        engine.forward(observations, policy.initial_state(count) if state is None else state, params, values)
+        return params, values
+
+    twin = copy.copy(policy)  # shares parameters and layers
+    twin.forward_eval = forward_eval  # type: ignore[method-assign]
+    return twin
+
+
+def _outputs(engine: Engine, rows: int) -> tuple[Tensor, Tensor]:
+    return torch.empty(rows, engine.num_params), torch.empty(rows)
+
+
+def _nothing() -> None:
+    """Torch reads the weights where they are."""
+
+
+Result = TypeVar("Result")
+WARM_UP = 2  # calls in which libraries choose their kernels and take their memory
+
+
+def uses_cuda_graphs(config: TrainConfig, device: torch.device) -> bool:
+    """Return ``train.cuda_graphs``. If it is unset: True on a GPU, unless learning overlaps collecting.
+
+    Raises:
+        APIUsageError: It is True, and the device is no GPU or ``train.overlap`` is "learning".
+    """
+    if config.cuda_graphs and device.type != "cuda":
+        raise APIUsageError(f"train.cuda_graphs records the work of a GPU, got train.device {device}; leave it out")
+    if config.cuda_graphs and config.overlap == "learning":
+        raise APIUsageError(
+            "train.overlap 'learning' and train.cuda_graphs exclude each other: graphs cannot be recorded while "
+            "another thread uses the GPU; set one of them"
+        )
+    if config.cuda_graphs is None:
+        return device.type == "cuda" and config.overlap != "learning"
+    return config.cuda_graphs
+
+
+class Recorder(Protocol):
+    """Records work of a device.
+
+    Attributes:
+        is_required: What cannot be recorded is an error. Otherwise it runs without, with a warning.
+    """
+
+    is_required: bool
+
+    def aside(self) -> contextlib.AbstractContextManager[object]:
+        """Context in which work runs as it does when it is recorded, without being recorded."""
+
+    def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
+        """Record the work of ``function``. Nothing is computed.
+
+        Returns:
+            A function that does the work again, on the same memory, and the result, which it fills.
+        """
+
+
+class CudaRecorder:
+    """Recorder of CUDA graphs, which have one stream.
+
+    Args:
+        device: GPU, with its index.
+        is_required: See ``Recorder``.
+    """
+
+    def __init__(self, device: torch.device, is_required: bool = True) -> None:
+        self._device, self.is_required = device, is_required
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """See ``Recorder``."""
+        with torch.cuda.device(self._device):
+            outer = torch.cuda.current_stream()
+            self._stream.wait_stream(outer)
+            with torch.cuda.stream(self._stream):
+                yield
+            outer.wait_stream(self._stream)
+
+    def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
+        """See ``Recorder``."""
+        graph = torch.cuda.CUDAGraph()
+        # On another device nothing would be recorded, without an error.
+        with (
+            torch.cuda.device(self._device),
+            torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"),
+        ):
+            result = function()
+        return graph.replay, result
+
+
+class Recorded:
+    """A function whose work is recorded at the third call, and replayed from then on.
+
+    Args:
+        function: Reads and writes memory that stays where it is. Its Python code runs only in the first three calls.
+        recorder: Recorder of its device.
+    """
+
+    def __init__(self, function: Callable[[], Any], recorder: Recorder) -> None:
+        self._function, self._recorder, self._calls = function, recorder, 0
+        self._replay: Callable[[], object] | None = None
+        self._result: Any = None
+
+    def __call__(self) -> Any:
+        """Do the work.
+
+        Returns:
+            The result of the function. The next call overwrites it.
+
+        Raises:
+            PufferError: The work cannot be recorded.
+        """
+        if self._replay is None:
+            self._calls += 1
+            if self._calls <= WARM_UP:
+                with self._recorder.aside():
+                    return self._function()
+            try:
+                self._replay, self._result = self._recorder.record(self._function)
+            except RuntimeError as error:
+                words = (
+                    "train.cuda_graphs: the network's work on the GPU must be the same in each step, and never wait "
+                    "for a result, to be recorded; remove .item(), bool(), .cpu() and boolean indices from the "
+                    f"network, or set train.cuda_graphs to false; got {str(error).partition(chr(10))[0]}"
+                )
+                if self._recorder.is_required:
+                    raise PufferError(words) from error
+                warnings.warn(f"{words}; training goes on without graphs, which is slower", stacklevel=2)
+                self._replay = self._compute
+        self._replay()
+        return self._result
+
+    def _compute(self) -> None:
+        self._result = self._function()
+
+
+class GraphedStep:
+    """A gradient step whose work is recorded once for each shape of a minibatch.
+
+    The loss, its gradient, the clipping and the step of the optimizer are one launch, and the CPU waits for none of
+    it. After a loss that is not finite, nothing changes the weights any more; ``has_failed`` tells.
+
+    Args:
+        policy: Network that learns.
+        optimizer: Optimizer of its parameters.
+        loss: Loss, as ``ppo.ppo_loss``.
+        recorder: Recorder of the device.
+        device: Device of the policy.
+    """
+
+    def __init__(
+        self, policy: Policy, optimizer: torch.optim.Optimizer, loss: ppo.Loss, recorder: Recorder, device: torch.device
+    ) -> None:
+        self._policy, self._optimizer, self._loss, self._recorder = policy, optimizer, loss, recorder
+        self._failed, self._rate, self._clip, self._entropy = torch.zeros(4, device=device).unbind()
+        self._config: Any = None
+        self._steps: dict[Any, tuple[Minibatch, Recorded]] = {}
+        self._places: list[int] = []
+
+    def begin(self, config: TrainConfig) -> None:
+        """Take the learning rate and the coefficients of an update."""
+        self._failed.zero_()
+        self._rate.fill_(self._optimizer.param_groups[0]["lr"])
+        self._clip.fill_(config.clip_coef)
+        self._entropy.fill_(config.ent_coef)
+        # Coefficients that change are read from memory, since numbers are recorded too.
+        coefficients: dict[str, Any] = {"clip_coef": self._clip, "ent_coef": self._entropy}
+        self._config = dataclasses.replace(config, **coefficients)
+        if self._places != self._current_places():  # a checkpoint was loaded
+            self._steps.clear()
+
+    def __call__(self, batch: Minibatch) -> list[Tensor]:
+        """Take a step; returns the figures of each part of the minibatch, in the order of ``Losses``."""
+        key = tuple((name, tensor.shape) for name, tensor in _tensors(batch).items())
+        if key not in self._steps:
+            self._steps[key] = batch, Recorded(functools.partial(self._step, batch), self._recorder)
+        held, step = self._steps[key]
+        for mine, given in zip(_tensors(held).values(), _tensors(batch).values(), strict=True):
+            if mine.data_ptr() != given.data_ptr():
+                mine.copy_(given)
+        figures: Tensor = step()
+        return list(figures.clone().unbind())
+
+    def has_failed(self) -> bool:
+        """Return whether a loss of the update was not finite. Call it at the end of an update."""
+        self._places = self._current_places()
+        return bool(self._failed)
+
+    def _step(self, batch: Minibatch) -> Tensor:
+        self._optimizer.zero_grad()
+        parts = ppo.accumulate_gradients(self._policy, batch, self._config, self._loss, is_checked=False)
+        figures = torch.stack(parts)
+        self._failed.copy_(torch.maximum(self._failed, (~torch.isfinite(figures[:, 0])).any().float()))
+        with on_device(self._optimizer, self._rate, self._failed):
+            ppo.apply_gradients(self._policy, self._optimizer, self._config)
+        return figures
+
+    def _current_places(self) -> list[int]:
+        """Addresses of all that steps read and write."""
+        states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
+        return [tensor.data_ptr() for tensor in [*self._policy.parameters(), *states] if isinstance(tensor, Tensor)]
+
+
+def _tensors(batch: Minibatch) -> dict[str, Tensor]:
+    return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)} | batch.state
+
+
+COMPILERS = ("c++", "g++", "clang++")
+
+
+def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
+    """Return ``loss`` as it is computed: by ``torch.compile``, by the C kernel, or as it stands.
+
+    Args:
+        loss: ``ppo_loss``, or a user's own, which has no kernel.
+        config: ``compile``.
+        device: Of the network. Kernels are for CPUs.
+
+    Raises:
+        APIUsageError: There is no compiler, or ``loss`` is no function.
+    """
+    if not callable(loss):
+        raise APIUsageError(f"Trainer: loss must be a function (policy, minibatch, config) -> Losses, got {loss!r}")
+    is_own = loss is not ppo_loss
+    if config.compile:
+        check_compiler(device)
+        loss = _Compiled(loss, device)
+    elif not is_own and device.type == "cpu" and is_what_the_kernel_computes():
+        return fused_ppo_loss
+    return _checked(loss) if is_own else loss
+
+
+def _checked(loss: Loss) -> Loss:
+    """Return the loss of a user with a check of what it returns, which looks at no value."""
+
+    @functools.wraps(loss, updated=())
+    def checked(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        losses: Any = loss(policy, batch, config)
+        if not isinstance(losses, Losses):
+            raise APIUsageError(
+                f"Trainer: loss must return pufferlib.training.Losses, got {type(losses).__name__}; change one of "
+                "ppo_loss by losses._replace(total=...)"
+            )
+        for name, figure in zip(Losses._fields, losses, strict=True):
+            if not isinstance(figure, Tensor) or figure.shape:
+                got = f"shape {tuple(figure.shape)}" if isinstance(figure, Tensor) else type(figure).__name__
+                raise APIUsageError(f"Trainer: {name} of the loss must be a scalar tensor, got {got}")
+        if not losses.total.requires_grad:
+            raise APIUsageError(
+                "Trainer: total of the loss must have gradients, got a tensor without; look for detach(), item() "
+                "and torch.no_grad"
+            )
+        return losses
+
+    return checked
+
+
+class _Compiled:
+    """A loss by ``torch.compile``, which compiles again if a number in the settings changes.
+
+    So coefficients that have a schedule are tensors here.
+    """
+
+    def __init__(self, loss: Loss, device: torch.device) -> None:
+        self._loss: Loss = torch.compile(loss, dynamic=False)
+        self._coefficients = dict(zip(("clip_coef", "ent_coef"), torch.zeros(2, device=device).unbind(), strict=True))
+
+    def __call__(self, policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        coefficient: Any = config.clip_coef
+        if not isinstance(coefficient, Tensor):  # CUDA graphs have made it a tensor
+            for name, tensor in self._coefficients.items():
+                tensor.fill_(getattr(config, name))
+            coefficients: dict[str, Any] = self._coefficients
+            config = dataclasses.replace(config, **coefficients)
+        return self._loss(policy, batch, config)
+
+
+def build_graphed_step(
+    policy: Policy, optimizer: torch.optim.Optimizer, loss: Loss, config: TrainConfig, device: torch.device, ranks: int
+) -> GraphedStep | None:
+    """Return the gradient step as a CUDA graph, or None without ``train.cuda_graphs`` and with several ranks.
+
+    Raises:
+        APIUsageError: ``train.cuda_graphs`` is True where it cannot be.
+    """
+    if not uses_cuda_graphs(config, device) or ranks > 1:
+        return None
+    return GraphedStep(policy, optimizer, loss, CudaRecorder(device, bool(config.cuda_graphs)), device)
+
+
+def check_compiler(device: torch.device) -> None:
+    """Raise APIUsageError if there is no C++ compiler, or for a GPU no C compiler, which Triton needs."""
+    needs = [("C++", "CXX", COMPILERS, "g++")]
+    if device.type == "cuda":
+        needs.append(("C", "CC", ("cc", "gcc", "clang"), "gcc"))
+    for language, variable, names, package in needs:
+        named = os.environ.get(variable)
+        if not any(shutil.which(name) for name in ([named] if named else names)):
+            tried = f"{variable}={named}" if named else ", ".join(names)
+            raise APIUsageError(
+                f"train.compile needs a {language} compiler, found none ({tried}); install {package}, set {variable}, "
+                "or leave it out"
+            )
+
+
+@contextlib.contextmanager
+def training_mode(*policies: Policy) -> Iterator[None]:
+    """Context in which modules such as dropout and batch normalization learn, and gradients are computed.
+
+    Outside, policies act and evaluate, and gradients are computed if the caller's ``torch.no_grad`` lets them.
+    """
+    for policy in policies:
+        policy.train()
+    try:
+        with torch.enable_grad():
+            yield
+    finally:
+        for policy in policies:
+            policy.eval()

@@ -1,0 +1,60 @@
+"""Ranks other than the first: they receive the job from rank 0 and train with it."""
+
+import contextlib
+import importlib
+import os
+import warnings
+from typing import Any
+
+from pufferlib.training.distributed.job import Job
+from pufferlib.training.distributed.local import join
+from pufferlib.training.distributed.place import Place
+from pufferlib.training.distributed.ranks import JoinedRanks
+from pufferlib.training.trainer import Trainer
+
+__all__ = ["follow", "follow_on_ray"]
+
+SHARE = "LOCAL_WORLD_SIZE"
+
+
+def follow(place: Place, timeout_s: float) -> int:
+    """Train with rank 0, without output, and return the exit code.
+
+    Args:
+        place: Place of this process among the ranks.
+        timeout_s: Seconds to wait for rank 0.
+
+    Raises:
+        PufferError: Rank 0 did not answer in time, or something failed in this rank.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rank 0 shows the same warnings
+        with join(place, timeout_s) as ranks:
+            return _train(Job.unpack(ranks.share(b"")), ranks)
+
+
+def _train(job: Job, ranks: JoinedRanks) -> int:
+    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks)) as trainer:
+        if job.checkpoint:
+            trainer.restore(job.checkpoint, allow_pickle=job.config.train.save_games == "pickle")
+        try:
+            trainer.train()
+        except KeyboardInterrupt:
+            return 130
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return 0
+
+
+def follow_on_ray(settings: dict[str, Any]) -> None:
+    """Follow rank 0 in a worker of Ray Train."""
+    context: Any = importlib.import_module("ray.train").get_context()
+    place = Place(*settings["place"])._replace(
+        rank=context.get_world_rank() + 1,
+        local_rank=context.get_local_rank(),
+        local_size=context.get_local_world_size(),
+    )
+    os.environ[SHARE] = str(place.local_size)  # the cores of a node are shared by its ranks
+    code = follow(place, settings["timeout_s"])
+    if code:
+        raise SystemExit(code)

@@ -1,0 +1,152 @@
+"""Ranks on a Ray cluster: Ray Train starts all but the first, which is this process, on the nodes that have room."""
+
+import contextlib
+import importlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in torch's stubs
+
+from pufferlib.errors import BindingMissing, PufferError
+from pufferlib.machine.commands import way_to_install
+from pufferlib.training.distributed.local import join
+from pufferlib.training.distributed.place import Place
+from pufferlib.training.distributed.ranks import JoinedRanks
+from pufferlib.training.distributed.settings import ProcessSettings
+from pufferlib.vector.ray.cluster import ADDRESS, connect
+
+__all__ = ["start_ranks_on_ray"]
+
+
+END_S = 20.0  # for the ranks to end
+
+
+@contextlib.contextmanager
+def start_ranks_on_ray(settings: ProcessSettings, needs_gpu: bool) -> Iterator[JoinedRanks]:
+    """Let Ray Train start all ranks but the first, which is this process.
+
+    Args:
+        settings: ``processes``, ``processes_timeout``, ``ray_address`` and ``ray_cpus`` are read.
+        needs_gpu: Each rank reserves a GPU too.
+
+    Yields:
+        The ranks, joined.
+
+    Raises:
+        BindingMissing: Ray Train is not installed.
+        APIUsageError: No cluster answers.
+        PufferError: The cluster has no room for the ranks in time, or one of them ended.
+    """
+    train = _ray_train()
+    with _address(settings.ray_address):
+        ray = connect()
+    here = ray.util.get_node_ip_address()
+    timeout_s, size = settings.processes_timeout, settings.processes
+    store = TCPStore(here, 0, size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
+    place = Place(0, size, 0, 1, here, store.port)
+    with (
+        contextlib.closing(_RayRanks(train, place, settings, needs_gpu)) as others,
+        join(place, timeout_s, store, others.check) as ranks,
+    ):
+        others.watch(ranks)
+        yield ranks
+
+
+class _RayRanks:
+    """A run of Ray Train, in a thread: its workers are the ranks from 1 on.
+
+    Args:
+        train: The module ``ray.train``.
+        first: Place of rank 0.
+        settings: See ``start_ranks_on_ray``.
+        needs_gpu: The same.
+    """
+
+    def __init__(self, train: Any, first: Place, settings: ProcessSettings, needs_gpu: bool) -> None:
+        self._failure, self._ranks = "", list[JoinedRanks]()
+        self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # Ray Train wants one, and leaves it empty
+        resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}
+        self._trainer = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer(
+            _follow_function(),
+            train_loop_config={"place": tuple(first), "timeout_s": settings.processes_timeout},
+            scaling_config=train.ScalingConfig(
+                num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources
+            ),
+            run_config=train.RunConfig(storage_path=self._storage.name),
+        )
+        self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._trainer.fit()
+        except Exception as error:
+            causes = getattr(error, "worker_failures", None) or {0: error}
+            self._failure = "; ".join(
+                f"rank {rank + 1} on Ray ended: {str(cause).strip().splitlines()[-1]}" for rank, cause in causes.items()
+            )
+            for ranks in self._ranks:
+                ranks.tell_failure(self._failure)
+
+    def check(self) -> None:
+        """Raise PufferError if Ray Train has given up."""
+        if self._failure:
+            raise PufferError(f"train: {self._failure}")
+
+    def watch(self, ranks: JoinedRanks) -> None:
+        """Tell the ranks, from now on, if Ray Train gives up."""
+        self._ranks.append(ranks)
+        if self._failure:
+            ranks.tell_failure(self._failure)
+
+    def close(self) -> None:
+        """Wait for the workers to end."""
+        self._thread.join(END_S)
+        self._storage.cleanup()
+
+
+def _follow_function() -> Callable[[dict[str, Any]], None]:
+    """Function that Ray Train runs in each worker: ``follow_on_ray``, imported from where this process has it.
+
+    Being local it is sent by value, and so runs before the worker imports pufferlib; see ``vector.ray.actor``.
+    """
+    folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+
+    def run(settings: dict[str, Any]) -> None:
+        import importlib
+        import sys
+
+        sys.path[:] = [*path, *(entry for entry in sys.path if entry not in (*path, folder))]
+        importlib.import_module("pufferlib.training.distributed.follow").follow_on_ray(settings)
+
+    return run
+
+
+@contextlib.contextmanager
+def _address(address: str) -> Iterator[None]:
+    """Let Ray connect to ``address``, if there is one."""
+    before = os.environ.get(ADDRESS)
+    if address:
+        os.environ[ADDRESS] = address
+    try:
+        yield
+    finally:
+        if address:
+            del os.environ[ADDRESS]
+        if before is not None:
+            os.environ[ADDRESS] = before
+
+
+def _ray_train() -> Any:
+    try:
+        return importlib.import_module("ray.train")
+    except ImportError as error:
+        raise BindingMissing(
+            f"train.launcher: ray needs Ray Train, and {error.name or 'it'} is missing; "
+            f"{way_to_install('rllib', image='dev')}"
+        ) from error

@@ -1,0 +1,123 @@
+"""Interface of loggers, and the guard that keeps their errors from ending a training."""
+
+import contextlib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = ["LogGuard", "Logger", "Result", "Tracker", "as_number"]
+
+
+@runtime_checkable
+class Logger(Protocol):
+    """Takes the metrics of each update as they come.
+
+    An exception in a method becomes a warning, and the training continues.
+    """
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Take the metrics of one update; keys as listed at ``Trainer``."""
+
+    def close(self) -> None:
+        """No more will come. May be called twice."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a run, for trackers.
+
+    Attributes:
+        scores: Figures of its ``summary.json`` by their names.
+        curve: The picture of its learning curve.
+        video: The film of an episode; None where there is none.
+    """
+
+    scores: dict[str, Any]
+    curve: Path
+    video: Path | None
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Figures that are numbers."""
+        return {key: float(value) for key, value in self.scores.items() if isinstance(value, int | float)}
+
+
+@runtime_checkable
+class Tracker(Logger, Protocol):
+    """A logger that takes the result of the run too."""
+
+    def finish(self, result: Result) -> None:
+        """Take the result, after the metrics of all updates and before ``close``."""
+
+
+_FAILURES = (Exception, SystemExit)  # of a logger; whatever it is, it is not the training's
+
+
+def as_number(value: Any) -> float | None:
+    """Return ``value`` as a Python number: a number, or an array or tensor of one element. None if it is neither."""
+    if isinstance(value, str | bytes):
+        return None
+    with contextlib.suppress(Exception):  # of tensors on a device that failed, of objects that only look like arrays
+        value = value.item() if callable(getattr(value, "item", None)) else value
+        return int(value) if isinstance(value, bool) else value if type(value) in (int, float) else float(value)
+    return None
+
+
+class LogGuard:
+    """Passes metrics to loggers. A metric without a number, or a logger that fails, costs a warning and no training."""
+
+    def __init__(self) -> None:
+        self._warned: set[Any] = set()
+
+    def numbers(self, metrics: Mapping[Any, Any]) -> dict[str, float]:
+        """Return the metrics that are numbers. Warn once about each of the others."""
+        found: dict[str, float] = {}
+        for name, value in metrics.items():
+            number = as_number(value)
+            if number is not None:
+                found[str(name)] = number
+            elif name not in self._warned:
+                self._warned.add(name)
+                warnings.warn(
+                    f"the metric {name!r} is not logged: metrics must be numbers, got {value!r:.80} "
+                    f"({type(value).__name__}); training continues",
+                    stacklevel=4,
+                )
+        return found
+
+    def log(self, loggers: Sequence[Logger], metrics: dict[str, float]) -> None:
+        """Let each logger take a copy of the metrics. Warn at the first failure of each."""
+        for logger in loggers:
+            try:
+                logger.log(dict(metrics))  # which the logger may change
+            except _FAILURES as error:
+                self._warn(logger, "log", error)
+
+    def finish(self, trackers: Iterable[Tracker], result: Result) -> None:
+        """Let each tracker take the result. Warn about those that fail."""
+        for tracker in trackers:
+            try:
+                tracker.finish(result)
+            except _FAILURES as error:
+                self._warn(tracker, "finish", error)
+
+    def close(self, loggers: Iterable[Logger]) -> None:
+        """Close all loggers. Warn about those that fail."""
+        for logger in loggers:
+            try:
+                logger.close()
+            except _FAILURES as error:
+                self._warn(logger, "close", error)
+
+    def _warn(self, logger: Logger, method: str, error: BaseException) -> None:
+        if (key := (id(logger), method)) in self._warned:
+            return
+        self._warned.add(key)
+        reason = str(error).partition("\n")[0]
+        warnings.warn(
+            f"the logger {type(logger).__name__} failed in {method}: {type(error).__name__}: {reason}; training "
+            "continues, and metrics.jsonl has the metrics",
+            stacklevel=4,
+        )

@@ -1,0 +1,197 @@
+"""Metrics in files: one JSON object per line, or a CSV table."""
+
+import csv
+import errno
+import io
+import json
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["CsvLogger", "JsonlLogger", "LineFile", "cut_to_whole_lines"]
+
+
+class LineFile:
+    """Appends lines at once; those that cannot be written are kept and tried again with the next, with a warning.
+
+    Args:
+        path: The file; a last line that was cut short, by a kill for example, is taken away first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        cut_to_whole_lines(path)
+        self.path, self._waiting = path, b""
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, lines: bytes) -> None:
+        """Append whole lines."""
+        is_first = not self._waiting
+        self._waiting += lines
+        try:
+            self.flush()
+        except OSError as error:
+            if is_first:
+                is_gone = error.errno == errno.ENOENT
+                advice = "the next checkpoint creates the deleted folder again" if is_gone else "make room there"
+                warnings.warn(
+                    f"{self.path}: metrics could not be written ({error.strerror}); they are kept and tried again "
+                    f"after each update; {advice}",
+                    stacklevel=3,
+                )
+
+    def close(self) -> None:
+        """Close the file; may be called twice.
+
+        Raises:
+            OSError: There are lines that cannot be written.
+        """
+        if self._file.closed:
+            return
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+
+    def flush(self) -> None:
+        """Write what waits.
+
+        Raises:
+            OSError: There are lines that cannot be written.
+        """
+        if self._waiting and os.fstat(self._file.fileno()).st_nlink == 0:  # the file was deleted
+            deleted, self._file = self._file, self.path.open("ab", buffering=0)
+            deleted.close()
+        while self._waiting:  # as much as there is room for; the rest of a line follows when there is more
+            self._waiting = self._waiting[self._file.write(self._waiting) :]
+
+
+def cut_to_whole_lines(path: Path) -> None:
+    """Take away a last line without its end."""
+    if path.exists():
+        text = path.read_bytes()
+        if text and not text.endswith(b"\n"):
+            os.truncate(path, text.rfind(b"\n") + 1)
+
+
+class JsonlLogger:
+    """One JSON object per update and line, readable while the run goes on.
+
+    Lines that cannot be written, on a full disk for example, are kept and tried again with the next, with a warning.
+
+    Args:
+        path: The file; lines are appended, so that a resumed run continues it. A last line that was cut short,
+            by a kill for example, is taken away first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = LineFile(path.absolute())
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Append one line; figures that are no numbers (NaN, infinity) become null, as JSON has none."""
+        finite = {key: value if abs(value) < float("inf") else None for key, value in metrics.items()}
+        self._file.append(json.dumps(finite).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the file.
+
+        Raises:
+            OSError: There are lines that cannot be written.
+        """
+        self._file.close()
+
+
+STEPS = "agent_steps"
+
+
+class CsvLogger:
+    """One row per update, readable while the run goes on, and a column for every figure that came so far.
+
+    A figure that comes for the first time, such as the score of the first episode that ends, gets a column on the
+    right, which is empty in the rows before. Rows that cannot be written, on a full disk for example, are kept and
+    tried again with the next, with a warning.
+
+    Args:
+        path: The file. A resumed run continues it: rows of steps that are taken again give way to the new ones.
+    """
+
+    def __init__(self, path: Path) -> None:
+        cut_to_whole_lines(path)
+        self._columns = _header(path)
+        self._continues = bool(self._columns)
+        self._file, self._waiting = LineFile(path), list[dict[str, float]]()
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Append a row."""
+        if self._continues:
+            self._continues = False
+            _cut_from(self._file.path, self._columns, metrics.get(STEPS, float("inf")))
+        self._waiting.append(metrics)
+        try:
+            self._write()
+        except OSError as error:
+            if len(self._waiting) == 1:
+                warnings.warn(
+                    f"{self._file.path}: metrics could not be written ({error.strerror}); they are kept and tried "
+                    "again after each update; make room there",
+                    stacklevel=2,
+                )
+
+    def close(self) -> None:
+        """Close the file; may be called twice.
+
+        Raises:
+            OSError: There are rows that cannot be written.
+        """
+        try:
+            if self._waiting:
+                self._write()
+        finally:
+            self._file.close()
+
+    def _write(self) -> None:
+        columns = list(dict.fromkeys([*self._columns, *(key for row in self._waiting for key in row)]))
+        if columns != self._columns:
+            self._widen(columns)
+        rows = ([str(row[key]) if key in row else "" for key in columns] for row in self._waiting)
+        self._file.append(_text(rows))
+        self._waiting.clear()
+
+    def _widen(self, columns: list[str]) -> None:
+        """Write the file anew, with columns added on the right; it is whole at every moment."""
+        path = self._file.path
+        self._file.flush()
+        _, *rows = path.read_bytes().splitlines() or [b""]
+        empty = b"," * (len(columns) - len(self._columns)) + b"\n"
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            partial.write_bytes(_text([columns]) + b"".join(row + empty for row in rows))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        self._file.close()
+        self._file, self._columns = LineFile(path), columns
+
+
+def _text(rows: Iterable[list[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _header(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return next(csv.reader(file), [])
+
+
+def _cut_from(path: Path, columns: list[str], steps: float) -> None:
+    """Take away the rows at the end that have ``steps`` or more."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if STEPS not in columns:
+        return
+    place = columns.index(STEPS)
+    while len(lines) > 1 and float(next(csv.reader([lines[-1].decode()]))[place]) >= steps:
+        lines.pop()
+    os.truncate(path, sum(map(len, lines)))

@@ -1,0 +1,178 @@
+"""State of a training: everything that an update changes, apart from the environments and the rollout."""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pufferlib.models import Policy
+from pufferlib.seeding import env_seed
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.episodes import ScoreMean
+
+__all__ = ["TorchRandom", "TrainState", "annealed", "share"]
+
+
+@dataclass
+class TrainState:
+    """Network, optimizer, random numbers and counters of a training.
+
+    Attributes:
+        policy: Network that learns.
+        optimizer: Optimizer of its parameters.
+        generator: Source of randomness of actions and minibatches, on the device of the policy.
+        torch_random: Source of randomness of the network itself, for example of dropout.
+        seed: Seed of this rank.
+        agent_steps: Number of steps of all agents so far.
+        updates: Number of updates completed.
+        uptime_s: Seconds of collecting, learning and evaluating so far, including those before a resume.
+        fits_reward_scale: Whether the automatic reward scale may still change.
+        scores: Mean score of the episodes since the latest checkpoint.
+    """
+
+    policy: Policy
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    torch_random: "TorchRandom"
+    seed: int
+    agent_steps: int = 0
+    updates: int = 0
+    uptime_s: float = 0.0
+    fits_reward_scale: bool = False
+    scores: ScoreMean = field(default_factory=ScoreMean)
+
+    @property
+    def episode_seed(self) -> int:
+        """Seed of the episodes that start after this update."""
+        return env_seed(self.seed, self.updates)
+
+    def count_update(self, agent_steps: int, seconds: float) -> None:
+        """Count an update of so many agent-steps and seconds."""
+        self.agent_steps += agent_steps
+        self.updates += 1
+        self.uptime_s += seconds
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the weights that all ranks share."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "agent_steps": self.agent_steps,
+            "updates": self.updates,
+            "uptime_s": self.uptime_s,
+            "fits_reward_scale": self.fits_reward_scale,
+        }
+
+    def rank_state_dict(self) -> dict[str, Any]:
+        """Return the random numbers, which each rank has for itself."""
+        return {"generator": self.generator.get_state(), "torch_random": self.torch_random.states}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the counters of ``state_dict``. The optimizer is restored by ``checkpoint.load_optimizer``."""
+        self.agent_steps, self.updates, self.uptime_s = state["agent_steps"], state["updates"], state["uptime_s"]
+        self.fits_reward_scale = state.get("fits_reward_scale", False)  # absent in old checkpoints, where it is final
+
+    def load_rank_state_dict(self, state: Mapping[str, Any], is_own: bool) -> None:
+        """Restore the random numbers of ``rank_state_dict``, after the counters.
+
+        They start from a new seed if they are of another rank (``is_own`` is False) or of another kind of device.
+        """
+        generator = state["generator"].cpu()
+        if is_own and len(generator) == len(self.generator.get_state()):
+            self.generator.set_state(generator)
+        else:
+            self.generator.manual_seed(self.episode_seed % 2**63)
+        if not (is_own and self.torch_random.load(state.get("torch_random", []))):
+            self.torch_random.seed(self.episode_seed)
+
+
+class TorchRandom:
+    """State of torch's default generators in a run, apart from the state that the rest of the program has.
+
+    Networks that draw while another thread acts (``train.overlap = "learning"``) share it in an order that may change.
+
+    Args:
+        seed: Seed of the generators.
+        device: Device of the policy.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._generators = [torch.default_generator]
+        if device.type == "cuda":
+            torch.cuda.init()  # type: ignore[no-untyped-call]
+            index = torch.cuda.current_device() if device.index is None else device.index
+            self._generators.append(torch.cuda.default_generators[index])
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Start from ``seed``."""
+        self.states: list[Tensor] = [
+            torch.Generator(generator.device).manual_seed(seed % 2**63).get_state() for generator in self._generators
+        ]
+
+    def load(self, states: Sequence[Tensor]) -> bool:
+        """Continue from ``states`` of another object; returns False if they are of another kind of device."""
+        sizes = [len(state) for state in states]
+        if sizes != [len(state) for state in self.states]:
+            return False
+        self.states = [state.cpu() for state in states]
+        return True
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Context in which torch draws from these states. Afterwards it draws from those of before."""
+        outer = self._exchange(self.states)
+        try:
+            yield
+        finally:
+            self.states = self._exchange(outer)
+
+    def _exchange(self, states: Sequence[Tensor]) -> list[Tensor]:
+        """Set the states of the generators; returns the states that they had."""
+        before = [generator.get_state() for generator in self._generators]
+        for generator, state in zip(self._generators, states, strict=True):
+            generator.set_state(state)
+        return before
+
+
+def share(schedule: str, progress: float, least: float = 0.0) -> float:
+    r"""Return the remaining share of a setting's first value.
+
+    .. math::
+        s = m + (1 - m) f(p), \quad f_\mathrm{linear}(p) = 1 - p, \quad f_\mathrm{cosine}(p) = (1 + \cos \pi p) / 2
+
+    Source of the cosine: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts" (2017).
+
+    Args:
+        schedule: "constant", "linear" or "cosine".
+        progress: Share p of the run that is done. More than 1 counts as 1.
+        least: Share m at the end.
+    """
+    if schedule == "constant":
+        return 1.0
+    left = max(0.0, 1 - progress)
+    if schedule == "cosine":
+        left = (1 - math.cos(math.pi * left)) / 2  # computed from what is left, so that the end is exactly 0
+    return least + (1 - least) * left
+
+
+def annealed(config: TrainConfig, progress: float) -> TrainConfig:
+    """Return the settings at a point of the run: learning rate, clip range, entropy bonus and priorities.
+
+    The importance weights of prioritized minibatches grow to their full strength, ``priority_beta`` 1.
+
+    Args:
+        config: Settings at the start.
+        progress: Share of the run that is done, 0 to 1.
+    """
+    return dataclasses.replace(
+        config,
+        learning_rate=config.learning_rate * share(config.lr_schedule, progress, config.min_lr_ratio),
+        clip_coef=config.clip_coef * share(config.clip_schedule, progress, config.min_clip_ratio),
+        ent_coef=config.ent_coef * share(config.ent_schedule, progress, config.min_ent_ratio),
+        priority_beta=1 - (1 - config.priority_beta) * share("linear", progress),
+    )

@@ -1,0 +1,208 @@
+import errno
+import os
+import random
+import signal
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Default
+from pufferlib.runs import checkpoint
+from pufferlib.runs.checkpoint import About
+
+STATE = {"optimizer": {}, "generator": torch.zeros(1), "agent_steps": 64, "updates": 1, "uptime_s": 0.5}
+
+
+def save(folder, updates=1, score=None, **changes):
+    weights = {"w": torch.full((64,), float(updates))}
+    return checkpoint.save(folder, weights, {**STATE, "updates": updates, **changes}, About("x", updates, 64, score))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_checkpoint_is_what_was_saved(tmp_path):
+    path = save(tmp_path / "checkpoints", 7, score=1.5)
+    assert path == tmp_path / "checkpoints" / "000007"
+    assert checkpoint.read_about(path) == About("x", 7, 64, 1.5, number=1)
+    assert checkpoint.read_about(path / "policy.safetensors") == checkpoint.read_about(path)
+    assert checkpoint.read_state(path)["updates"] == 7
+    assert torch.equal(checkpoint.read_policy(path)["w"], torch.full((64,), 7.0))
+    assert load_file(path / "policy.safetensors").keys() == {"w"}
+    assert names(tmp_path / "checkpoints") == ["000007"]
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.nightly)])
+def test_a_kill_at_any_moment_leaves_the_latest_whole_and_no_litter(tmp_path, kills):
+    rng, done = random.Random(1), 2
+    save(tmp_path, 1)
+    start = time.monotonic()
+    save(tmp_path, done)
+    longest = 3 * (time.monotonic() - start)
+    for _ in range(kills):
+        child = os.fork()
+        if not child:
+            try:
+                while True:
+                    done += 1
+                    save(tmp_path, done)
+                    checkpoint.rotate(tmp_path, keep=2)
+            finally:
+                os._exit(1)
+        time.sleep(rng.uniform(0, longest))
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        latest = checkpoint.latest(tmp_path)
+        done = checkpoint.read_state(latest)["updates"]
+        assert (checkpoint.read_policy(latest)["w"] == done).all()
+    save(tmp_path, done + 1)
+    checkpoint.rotate(tmp_path, keep=2)
+    assert names(tmp_path) == [f"{done:06}", f"{done + 1:06}"]
+
+
+def test_the_latest_and_the_best_are_kept(tmp_path):
+    for updates, score in ((100, 1.0), (200, 5.0), (300, None), (400, 5.0), (500, 2.0), (600, 3.0)):
+        save(tmp_path, updates, score)
+        checkpoint.rotate(tmp_path, keep=2)
+    assert names(tmp_path) == ["000400", "000500", "000600"]
+    assert checkpoint.latest(tmp_path) == tmp_path / "000600"
+    assert checkpoint.best(tmp_path) == tmp_path / "000400"
+    checkpoint.rotate(tmp_path, keep=0)
+    assert len(names(tmp_path)) == 3
+
+
+def test_a_run_that_went_back_goes_on_from_what_was_saved_last(tmp_path):
+    for updates in (100, 200, 100):
+        path = save(tmp_path, updates)
+    assert path == checkpoint.latest(tmp_path) == tmp_path / "000100-2"
+    checkpoint.rotate(tmp_path, keep=2)
+    assert names(tmp_path) == ["000100-2", "000200"]
+
+
+def test_damaged_and_foreign_ones_are_named_and_left_alone(tmp_path):
+    (tmp_path / "000300").mkdir(parents=True)
+    save_file({"w": torch.zeros(1)}, tmp_path / "000300" / "policy.safetensors")
+    whole, cut = save(tmp_path, 100), save(tmp_path, 200)
+    os.truncate(cut / "state.safetensors", 100)
+    with pytest.warns(UserWarning, match="; this checkpoint is left out$") as warned:
+        assert checkpoint.latest(tmp_path) == whole
+    assert [str(warning.message).partition(";")[0].partition(": ")[2] for warning in warned] == [
+        "is no safetensors file: its head cannot be read",
+        "holds tensors, but was not saved by pufferlib",
+    ]
+    save(tmp_path, 300)
+    checkpoint.rotate(tmp_path, keep=1)
+    assert names(tmp_path) == ["000200", "000300", "000300-2"]
+
+
+def test_a_failed_save_keeps_what_was_there(tmp_path, monkeypatch):
+    save(tmp_path, 1)
+
+    def full_disk(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        save(tmp_path, 2)
+    assert names(tmp_path) == ["000001"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"updates": "x"},
+            r"state\.safetensors: must have 'updates' \(int\), got str; it was not written by",
+        ),
+        ({"optimizer": None}, r"must have 'optimizer' \(Mapping\), got NoneType"),
+    ],
+)
+def test_a_state_that_lacks_something_is_refused(tmp_path, change, message):
+    path = save(tmp_path)
+    checkpoint.tensor_file.write_tree(path / "state.safetensors", {**STATE, **change}, {})
+    with pytest.raises(APIUsageError, match=message):
+        checkpoint.read_state(path)
+
+
+def test_a_policy_alone_is_no_run(tmp_path):
+    with pytest.raises(APIUsageError, match="is a policy alone, which can be played and evaluated; a run goes on from"):
+        checkpoint.read_state(save(tmp_path) / "policy.safetensors")
+
+
+def test_files_of_torch_are_refused_with_a_sentence(tmp_path):
+    torch.save({}, tmp_path / "checkpoint.pt")
+    with pytest.raises(APIUsageError, match=r"checkpoint\.pt: is a file of torch\.save, which may hold code"):
+        checkpoint.read_about(tmp_path / "checkpoint.pt")
+
+
+def test_weights_of_another_network_are_refused(target_env):
+    small, large = Default(target_env(), hidden_size=8), Default(target_env(), hidden_size=16)
+    with pytest.raises(
+        APIUsageError,
+        match=r"^x: the checkpoint does not fit this policy: .*size mismatch.*; it learned in pong; tra",
+    ):
+        checkpoint.load_weights(large, small.state_dict(), "x", "pong")
+
+
+def test_weights_that_are_no_numbers_are_refused(target_env):
+    policy = Default(target_env(), hidden_size=8)
+    weights = policy.state_dict()
+    next(iter(weights.values()))[0] = torch.nan
+    with pytest.raises(APIUsageError, match=r"^x: the weights must be finite, got NaN or infinity in decoder"):
+        checkpoint.load_weights(policy, weights, "x")
+
+
+def test_buffers_may_be_infinite(target_env):
+    policy = Default(target_env(), hidden_size=8)
+    policy.register_buffer("causal", torch.full((4, 4), float("-inf")).triu(1))
+    checkpoint.load_weights(policy, policy.state_dict(), "x")
+
+
+def test_an_optimizer_goes_on_with_weights_that_are_not_row_major(tmp_path):
+    """A fused step takes weights and moments as they lie in memory."""
+
+    def learner():
+        torch.manual_seed(0)
+        convolution = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+        return convolution, torch.optim.Adam(convolution.parameters(), fused=True)
+
+    def learn(convolution, optimizer):
+        for parameter in convolution.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        optimizer.step()
+
+    (whole, of_whole), (resumed, of_resumed) = learner(), learner()
+    learn(whole, of_whole)
+    path = checkpoint.save(
+        tmp_path, whole.state_dict(), {**STATE, "optimizer": of_whole.state_dict()}, About("x", 1, 1)
+    )
+    resumed.load_state_dict(checkpoint.read_policy(path))
+    checkpoint.load_optimizer(of_resumed, checkpoint.read_state(path)["optimizer"], path)
+    for convolution, optimizer in ((whole, of_whole), (resumed, of_resumed)):
+        torch.manual_seed(1)
+        learn(convolution, optimizer)
+    assert torch.equal(whole.weight, resumed.weight)
+
+
+def test_the_state_of_another_optimizer_is_refused():
+    parameters = [torch.nn.Parameter(torch.zeros(2)) for _ in range(2)]
+    state = torch.optim.Adam(parameters).state_dict()
+    with pytest.raises(APIUsageError, match=r"^x: the state does not fit this optimizer: "):
+        checkpoint.load_optimizer(torch.optim.Adam(parameters[:1]), state, "x")
+
+
+def test_moments_of_another_shape_are_refused():
+    weight = torch.nn.Parameter(torch.zeros(4, 4))
+    weight.grad = torch.ones(4, 4)
+    optimizer = torch.optim.Adam([weight], fused=True)
+    optimizer.step()
+    state = optimizer.state_dict()
+    state["state"][0]["exp_avg"] = torch.zeros(3)
+    with pytest.raises(
+        APIUsageError, match=r"^x: the state does not fit .* 'exp_avg' of shape \(4, 4\), got \(3,\); use"
+    ):
+        checkpoint.load_optimizer(torch.optim.Adam([weight], fused=True), state, "x")

@@ -1,0 +1,48 @@
+"""Folders of runs: one for each, found by what one types."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pufferlib.errors import APIUsageError
+from pufferlib.runs.folder import Run, find_run, new_run
+
+
+def test_two_runs_in_one_second_get_a_folder_each(tmp_path: Path) -> None:
+    folders = []
+    for _ in range(3):
+        with new_run(tmp_path / "runs", "atari/pong") as run:
+            folders.append(run.folder)
+    assert len(set(folders)) == 3
+    assert all(folder.name.endswith("-atari-pong") for folder in folders)
+
+
+def test_an_environment_finds_its_own_latest_run(tmp_path: Path) -> None:
+    for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
+        checkpoints = tmp_path / "runs" / name / "checkpoints"
+        (checkpoints / "000001").mkdir(parents=True)
+        (checkpoints / "000001" / "policy.safetensors").touch()
+        os.utime(checkpoints, (i, i))
+    assert find_run("here", "pong", tmp_path / "runs").folder.name == "20260101-000001-pong"
+
+
+def test_a_checkpoint_that_was_gone_on_with_is_the_run_that_came_of_it(tmp_path: Path) -> None:
+    alone = tmp_path / "000007"
+    later = alone / "checkpoints" / "000009"
+    later.mkdir(parents=True)
+    (alone / "policy.safetensors").touch()
+    assert find_run("here", str(alone), tmp_path).chosen == alone  # nothing was saved yet
+    (later / "policy.safetensors").touch()
+    assert find_run("here", str(alone), tmp_path) == Run(alone)
+    assert find_run("here", str(alone / "policy.safetensors"), tmp_path).chosen == alone
+
+
+def test_the_folder_of_a_runs_checkpoints_means_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run" / "checkpoints" / "000001").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / "000001" / "policy.safetensors").touch()
+    assert find_run("here", str(tmp_path / "run" / "checkpoints"), tmp_path) == Run(tmp_path / "run")
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(APIUsageError, match="no checkpoint that is whole"):
+        Run(tmp_path / "run").checkpoint  # noqa: B018 - it is looked for here
+    monkeypatch.chdir(tmp_path / "run" / "checkpoints")
+    assert find_run("here", ".", tmp_path).folder.resolve() == tmp_path / "run"

@@ -1,0 +1,131 @@
+"""Several seeds of one command, and runs that are not made again by a slip."""
+
+import json
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pufferlib
+from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.runs import seeds as seeds_module
+from pufferlib.runs.curves import Curve, band_of
+from pufferlib.runs.folder import Run, begun, find_run
+from pufferlib.runs.seeds import find_group, parse_seeds, report_group
+from pufferlib.runs.status import in_training, status_of
+from pufferlib.training.config import load_config
+from pufferlib.training.launch import train
+
+QUICK: dict[str, Any] = {
+    "env.num_envs": 16, "train.total_timesteps": 1024, "train.horizon": 16, "train.minibatch_size": 256,
+    "train.device": "cpu", "policy.hidden_size": 8, "eval.episodes": 2, "eval.video_seconds": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("3", (42, 43, 44)), (2, (42, 43)), ("1,2,7", (1, 2, 7)), ("7,", (7,)), (" 1, 2", (1, 2))]
+)
+def test_seeds_are_a_number_or_a_list(text: str | int, seeds: tuple[int, ...]) -> None:
+    assert parse_seeds(text, 42) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1,1", "1,x", ",", "1,-2"])
+def test_seeds_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match=r"a number of seeds, such as 5, or different seeds .*, such as 1,2,3; got '"):
+        parse_seeds(text, 42)
+
+
+def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun_but_for_the_second(run: Run) -> AbstractContextManager[Run]:
+        if run.folder.name == "seed-43":
+            raise KeyboardInterrupt
+        return begun(run)
+
+    monkeypatch.setattr(seeds_module, "begun", begun_but_for_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")
+    monkeypatch.setattr(seeds_module, "begun", begun)
+    (folder,) = tmp_path.iterdir()
+    first = (folder / "seed-42" / "summary.json").read_bytes(), (folder / "seed-42" / "summary.json").stat().st_mtime_ns
+    done = train(resume=folder, seeds=[44], settings={"track.tags": ["more"]})
+    assert done.group.seeds == (42, 43, 44)
+    summary = folder / "seed-42" / "summary.json"
+    assert (summary.read_bytes(), summary.stat().st_mtime_ns) == first, "what was finished was not made again"
+    scores = [json.loads((folder / f"seed-{seed}" / "summary.json").read_text())["score"] for seed in (42, 43, 44)]
+    told = json.loads((folder / "summary.json").read_text())
+    assert told["scores"] == scores
+    assert told["score_iqm"] == pytest.approx(sum(scores) / 3)
+    assert told["score_iqm_low"] <= told["score_iqm"] <= told["score_iqm_high"]
+    assert (folder / "learning_curve.png").stat().st_size > 1000
+    assert [Run.at(folder / f"seed-{seed}").settings().train.seed for seed in (42, 43, 44)] == [42, 43, 44]
+    assert (folder / "seed-44" / "metrics.csv").exists()
+    best = folder / f"seed-{42 + told['scores'].index(max(told['scores']))}"
+    for target in ("squared", str(folder)):
+        assert find_run("here", target, tmp_path).folder == best
+    (summary.parent / "summary.json").unlink()
+    with pytest.raises(APIUsageError, match="expected the result of a run that is finished"):
+        report_group(done.group)
+
+
+def test_a_group_of_which_nothing_came_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(pufferlib.APIUsageError, match="size must be an int"):
+        pufferlib.train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_list_of_seeds_is_told(tmp_path: Path) -> None:
+    (tmp_path / "seeds.json").write_text("nonsense")
+    with pytest.raises(
+        APIUsageError, match=r"seeds.json: expected a list of seeds, such as \[42, 43\], got 'nonsense'"
+    ):
+        find_group(tmp_path)
+
+
+def test_a_band_covers_the_curves_that_come_so_far() -> None:
+    from numpy import array, isfinite, isnan
+
+    band = band_of([Curve(array([0.0, 10.0]), array([s, s])) for s in (1.0, 2.0, 3.0)] + [Curve(array([]), array([]))])
+    assert (band.middle == 2).all()
+    assert (band.low >= 1).all()
+    assert (band.high <= 3).all()
+    longer = band_of([Curve(array([0.0, 10.0]), array([1.0, 1.0])), Curve(array([0.0, 20.0]), array([3.0, 3.0]))])
+    assert longer.middle[0] == 2
+    assert longer.middle[-1] == 3
+    assert isfinite(longer.low[0])
+    assert isnan(longer.low[-1]), "one curve has no interval"
+
+
+def test_a_name_means_its_latest_run(tmp_path: Path) -> None:
+    first = train("squared", QUICK, runs=tmp_path, name="wide net", tags=["a"])
+    assert first.run.folder.name.endswith("-squared-wide-net")
+    assert first.config.track.tags == ("a",)
+    second = train("squared", QUICK, runs=tmp_path, name="wide net")
+    assert second.run.folder != first.run.folder
+    assert find_run("here", "wide net", tmp_path) == second.run
+    assert load_config("squared", QUICK).track.name == ""
+
+
+def test_a_run_tells_its_state(tmp_path: Path) -> None:
+    run = Run.at(tmp_path)
+    with in_training(run):
+        assert status_of(run).state == "running"
+        with (
+            pytest.raises(APIUsageError, match=r"is being trained by process \d+ on .*; wait for it"),
+            in_training(run),
+        ):
+            pass
+    assert status_of(run).state == "stopped", "there is no result"
+    run.summary.write_text("{}")
+    assert status_of(run).state == "finished"
+    with pytest.raises(KeyboardInterrupt), in_training(run):
+        raise KeyboardInterrupt
+    assert status_of(run).state == "stopped"
+    with pytest.raises(ValueError, match="NaN"), in_training(run):
+        raise ValueError("NaN\nin a layer")
+    assert (status_of(run).state, status_of(run).reason) == ("failed", "ValueError: NaN")
+    with pytest.raises(KeyError), in_training(run):
+        raise KeyError("score")
+    assert status_of(run).reason == "KeyError: 'score'"
+    run.status.write_text('{"state": "running", "pid": 1, "host": "gone"}')  # by kill -9
+    assert status_of(run).state == "stopped"

@@ -1,0 +1,47 @@
+"""Versions in checkpoints: recorded, and those that differ named in one warning."""
+
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+from pufferlib.runs.versions import versions_of, warn_of_differences
+
+
+def test_all_that_an_agent_depends_on_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "abc\n"))
+    monkeypatch.setattr(pufferlib, "__file__", str(tmp_path / "pufferlib" / "__init__.py"))
+    common = {"Python", "pufferlib", "torch", "numpy", "gymnasium"}
+    assert versions_of("breakout").keys() == {*common, "C code"}, "no checkout"
+    assert versions_of(f"{tmp_path}/my_env.py:Forage")["git commit"] == "abc"
+    (tmp_path / ".git").touch()
+    common.add("git commit")
+    assert versions_of("breakout").keys() == {*common, "C code"}
+    assert versions_of("atari/pong").keys() == {*common, "ale-py", "opencv-python-headless"}
+    assert versions_of("objects of a script").keys() == common
+    assert versions_of("breakout")["git commit"] == "abc"
+    assert "+" not in versions_of("breakout")["torch"]
+
+
+def test_nothing_is_said_where_all_is_the_same() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_differences("x", {"torch": "2", "gone": "1"}, {"torch": "2", "new": "1"})
+
+
+@pytest.mark.parametrize(
+    ("here", "sentence"),
+    [
+        ({"torch": "3", "C code": "a"}, r"^x: other versions .*: torch 3 \(was 2\); the last digits of numbers may be"),
+        (
+            {"torch": "3", "C code": "b"},
+            r": torch 3 \(was 2\), C code b \(was a\); the environment may play by other rules, so scores may differ",
+        ),
+    ],
+)
+def test_one_warning_names_those_that_differ(here: dict[str, str], sentence: str) -> None:
+    with pytest.warns(UserWarning, match=sentence) as warned:
+        warn_of_differences("x", {"torch": "2", "C code": "a"}, here)
+    assert len(warned) == 1
