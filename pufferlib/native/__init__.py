@@ -1,1 +1,1 @@
-"""C and Cython that several parts share: the runtime of environments in C, their threads, waiting, arrays."""
+"""C and Cython code shared by several packages: the runtime of C environments, threads, waiting and arrays."""

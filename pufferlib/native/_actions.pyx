@@ -1,4 +1,4 @@
-"""Actions of a batch, checked and copied in one pass."""
+"""Validation and copying of a batch of actions in one pass."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
@@ -24,14 +24,13 @@ cdef fused Real:
 
 
 cdef class ActionRows:
-    """Checks the actions of a batch and copies them, in one pass if they are a plain array of numbers that fit.
+    """Checks and copies the actions of a batch, in a single pass if they are a plain array of numbers.
 
-    A subclass has ``_convert``, which does the same with anything else, or says what is wrong.
+    Subclasses implement ``_convert``, which converts anything else or raises an error.
 
     Args:
-        low: The least that each number may be: a C-contiguous array. One pass is for those of
-            int32 and float32.
-        high: The most, likewise.
+        low: Lowest allowed value of each number, a C-contiguous array. The fast path supports int32 and float32.
+        high: Highest allowed value of each number, an array of the same shape and dtype.
     """
 
     cdef object array, low, high
@@ -46,11 +45,11 @@ cdef class ActionRows:
             raise APIUsageError(f"ActionRows: expected contiguous bounds alike, got {low!r:.80} and {high!r:.80}")
 
     def __call__(self, actions):
-        """``actions`` as an array of the shape and dtype of the bounds, overwritten by the next call."""
+        """Return ``actions`` as an array with the shape and dtype of the bounds. The next call overwrites it."""
         return self.array if self.is_known and self.take(actions) else self._convert(actions)
 
     cdef bint take(self, actions):
-        """Copy an array of int32 or int64, or for reals float32 or float64; False if it is another or does not fit."""
+        """Copy an int32, int64, float32 or float64 array. Return False if the array has another type or does not fit."""
         if type(actions) is not ndarray:
             return False
         source, target = head_of(actions), head_of(self.array)
@@ -75,7 +74,7 @@ cdef inline Py_ssize_t size_of(const ArrayHead *head) noexcept nogil:
 
 
 cdef bint same_shape(const ArrayHead *source, const ArrayHead *target) noexcept nogil:
-    """Tell if ``source`` is contiguous and of the shape of ``target``."""
+    """Return True if ``source`` is contiguous and has the shape of ``target``."""
     if source.ndim != target.ndim or source.flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS:
         return False
     for axis in range(target.ndim):
@@ -87,7 +86,7 @@ cdef bint same_shape(const ArrayHead *source, const ArrayHead *target) noexcept 
 cdef bint take_integers(
     const Integer *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high
 ) noexcept nogil:
-    """Copy, narrowed; False if any is out of bounds."""
+    """Copy integers to int32. Return False if any is out of bounds."""
     cdef int32_t *target = <int32_t *>array.data
     cdef const int32_t *least = <const int32_t *>low.data
     cdef const int32_t *most = <const int32_t *>high.data
@@ -102,11 +101,11 @@ cdef bint take_integers(
 cdef bint take_reals(
     const Real *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high
 ) noexcept nogil:
-    """Copy, rounded; False if any is NaN or out of bounds."""
+    """Copy floats to float32. Return False if any is NaN or out of bounds."""
     cdef float *target = <float *>array.data
     cdef const float *least = <const float *>low.data
     cdef const float *most = <const float *>high.data
-    cdef float number  # as the space writes it, in which 0.7 is not above a bound of 0.7
+    cdef float number  # in the precision of the space, so that 0.7 does not exceed a bound of 0.7
     cdef int inside = 1
     cdef Py_ssize_t i
     for i in range(size_of(array)):

@@ -1,11 +1,11 @@
-# Numbers in arrays, reached without the buffer protocol.
+# Direct access to the fields of NumPy arrays, without the buffer protocol.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint16_t
 
-# Asking an array for a buffer costs 100 ns and more, most of a small copy. These fields cost
-# nothing, and they are the same in every numpy from 1.0 on, since each extension compiled against
-# any of them reads them in place. heads_match_numpy() checks it once all the same.
+# Requesting a buffer from an array costs at least 100 ns, most of the time of a small copy. Reading these
+# fields is free. Their layout is the same in every NumPy since 1.0, because compiled extensions depend on it.
+# heads_match_numpy() still checks it once.
 cdef extern from *:
     """
     typedef struct {
@@ -50,7 +50,7 @@ cdef enum:
 
 
 cdef inline bint heads_match_numpy():
-    """Tell if this numpy's arrays begin as ArrayHead says; if not, every array takes the slow path."""
+    """Return True if arrays of this NumPy have the layout of ArrayHead. Otherwise every array takes the slow path."""
     import numpy as np
 
     probe = np.zeros((3, 5), np.int16)
@@ -75,12 +75,12 @@ cdef inline ArrayHead *head_of(array):
 
 
 cdef inline bint is_native(const DtypeHead *dtype) noexcept nogil:
-    """Tell if numbers are in this machine's byte order, or have one byte."""
+    """Return True if numbers are in this machine's byte order, or have one byte."""
     return dtype.byteorder == c"=" or dtype.byteorder == c"|"
 
 
 cdef inline bint holds_nan(const void *numbers, int real_bytes, Py_ssize_t count) noexcept nogil:
-    """Tell if any of ``count`` reals is NaN; those of more than 8 bytes are not looked at."""
+    """Return True if any of ``count`` floats is NaN. Floats of more than 8 bytes are not checked."""
     cdef const uint16_t *halves = <const uint16_t *>numbers
     cdef const float *singles = <const float *>numbers
     cdef const double *doubles = <const double *>numbers

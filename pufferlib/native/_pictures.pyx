@@ -1,4 +1,4 @@
-"""Pictures made smaller: those of a render, and the newest frames of a game. And the font of what is drawn."""
+"""Image scaling for renders and for stacks of game frames, and access to the bitmap font."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ cdef extern from "puffer_screens.h":
 
 
 def font_dots():
-    """Dots of the font: bool ``(256, 9, 5)``, by the code of the character, row from the top and column."""
+    """Return the pixels of the font as bool ``(256, 9, 5)``: character code, row from the top, column."""
     dots = np.zeros((256, FONT_HEIGHT, FONT_WIDTH), np.bool_)
     for code in range(128):
         for row in range(FONT_HEIGHT):
@@ -34,7 +34,7 @@ def font_dots():
 
 
 def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
-    """Bring ``picture`` to the size of ``small``, both uint8 ``(height, width, 3)``: means of areas."""
+    """Scale ``picture`` to the size of ``small`` by area averaging. Both are uint8 ``(height, width, 3)``."""
     large_shape, small_shape = [picture.shape[i] for i in range(3)], [small.shape[i] for i in range(3)]
     if min(large_shape + small_shape) < 1 or large_shape[2] != 3 or small_shape[2] != 3:
         raise APIUsageError(
@@ -45,16 +45,18 @@ def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
 
 
 cdef class FrameStack:
-    """The last frames of a game, each the lighter of two screens in grey, shrunk as cv2.INTER_AREA does.
+    """A stack of the latest game frames in grayscale.
+
+    Each frame is the pixel-wise maximum of two screens, shrunk like ``cv2.INTER_AREA`` does.
 
     Args:
-        screens: Of the console, uint8 ``(2, height, width)``, the newer before the older: numbers of colors, of which
-            each has one grey.
-        frames: Where the small frames go, uint8 ``(stack, small height, small width)``, oldest first. Who writes into
-            the newest calls ``forget``.
+        screens: Screens of the console, uint8 ``(2, height, width)``, the newer one first. Each value is a palette
+            color, which has one gray level.
+        frames: Output array, uint8 ``(stack, small height, small width)``, oldest frame first. If you write into the
+            newest frame yourself, call ``forget``.
 
     Raises:
-        ValueError: Sizes that it cannot do; cv2 can.
+        ValueError: The sizes are not supported. Use cv2 instead.
     """
 
     cdef const uint8_t[:, :, ::1] screens
@@ -74,15 +76,15 @@ cdef class FrameStack:
             raise ValueError(f"FrameStack: cannot shrink {screens.shape[1:]} to {frames.shape[1:]}; use cv2.resize")
 
     def take(self, Py_ssize_t which):
-        """Take in the newer screen (0) or the older one (1).
+        """Read the newer screen (0) or the older one (1).
 
-        Returns False if it has colors whose grey is unknown; then ``learn`` must be called for it.
+        Return False if the screen has colors whose gray level is unknown. In this case, call ``learn`` for it.
         """
         self._check(which)
         return puffer_screens_take(&self.state, <int>which, &self.screens[which, 0, 0])
 
     def learn(self, Py_ssize_t which, const uint8_t[:, ::1] greys):
-        """Learn the greys of the colors of a screen that was just taken: uint8 ``(height, width)``."""
+        """Learn the gray levels of the colors of the screen that was just read: uint8 ``(height, width)``."""
         self._check(which)
         if greys.shape[0] != self.screens.shape[1] or greys.shape[1] != self.screens.shape[2]:
             expected, got = (self.screens.shape[1], self.screens.shape[2]), (greys.shape[0], greys.shape[1])
@@ -95,13 +97,13 @@ cdef class FrameStack:
         return 0
 
     def push(self, bint both):
-        """Drop the oldest frame and add a new one, of both screens or of the newer, as they were taken."""
+        """Drop the oldest frame and append a new one, from both screens or only the newer one."""
         cdef Py_ssize_t size = self.frames.shape[1] * self.frames.shape[2]
         cdef Py_ssize_t last = self.frames.shape[0] - 1
         cdef uint8_t *start = &self.frames[0, 0, 0]
-        memmove(start, start + size, last * size)  # the newest stays too, for what has not changed
+        memmove(start, start + size, last * size)  # the newest frame also stays in place, because unchanged rows are reused
         puffer_screens_show(&self.state, both, start + last * size)
 
     def forget(self):
-        """Forget what the newest frame shows, because somebody wrote another one there."""
+        """Discard the cached newest frame, because it was overwritten from outside."""
         self.state.has_frame = False

@@ -1,6 +1,6 @@
-"""Cache of Cython's output by content. CMake runs this file in place of Cython.
+"""Content-addressed cache of Cython's output. CMake runs this file in place of Cython.
 
-The times of files change with every checkout, isolated build of pip and build of an image. Their contents seldom do.
+File times change with every checkout, isolated pip build and image build, but contents rarely do.
 """
 
 import contextlib
@@ -13,21 +13,21 @@ from pathlib import Path
 
 __all__ = ["cached_cython"]
 
-_OUTPUTS = 8  # of each module that stay in the cache
+_OUTPUTS = 8  # cached outputs per module
 
 
 def cached_cython(version: str, output: Path, command: list[str]) -> int:
-    """Write a module's C file from the cache, or run Cython where the cache lacks it.
+    """Write a module's C file from the cache, or run Cython if it is not cached.
 
-    A C file that is right already keeps its time, so that the compiler does not run either. The key of the cache
+    A C file that is already correct keeps its modification time, so the compiler does not run either. The cache key
     consists of the version, the options, the source, and every ``.pxd`` file below the working directory. The cache is
-    the directory ``CYTHON_CACHE_DIR``, by default ``cython`` beside the C file. If it cannot be written, Cython runs
-    each time.
+    the directory ``CYTHON_CACHE_DIR``, by default ``cython`` beside the C file. If it is not writable, Cython always
+    runs.
 
     Args:
         version: Output of ``cython --version``.
         output: Path of the C file.
-        command: Cython, its options, and last the source, relative to the working directory.
+        command: Cython command line. The last argument is the source, relative to the working directory.
 
     Returns:
         Exit code of Cython, or 0 if it did not run.
@@ -43,7 +43,7 @@ def cached_cython(version: str, output: Path, command: list[str]) -> int:
                 _store(output, entry)
         return exit_code
     with contextlib.suppress(OSError):
-        entry.touch()  # the oldest are removed first
+        entry.touch()  # least recently used entries are removed first
     if not output.is_file() or output.read_bytes() != code:
         output.write_bytes(code)
     return 0
@@ -59,7 +59,7 @@ def _key(version: str, command: list[str]) -> str:
 
 def _store(output: Path, entry: Path) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
-    part = entry.with_suffix(f".{os.getpid()}")  # builds that run at once never see half an entry
+    part = entry.with_suffix(f".{os.getpid()}")  # written atomically, because builds may run in parallel
     part.write_bytes(zlib.compress(output.read_bytes(), 1))
     part.replace(entry)
     for old in sorted(entry.parent.glob(f"{output.stem}-*.z"), key=lambda path: path.stat().st_mtime)[:-_OUTPUTS]:

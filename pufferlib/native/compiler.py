@@ -1,4 +1,4 @@
-"""The C compiler of this machine: ``$CC``, one on the PATH, or the one of the package ziglang."""
+"""Discovery of a C compiler: ``$CC``, one on the PATH, or the one in the package ziglang."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ from pufferlib.machine.commands import in_image, way_to_install
 
 __all__ = ["HEADERS", "Compiler", "CompilerWarning", "find_compiler", "read_warnings"]
 
-#: Folder of puffer_env.h and of everything else that a game includes.
+#: Folder of puffer_env.h and the other headers that an environment includes.
 HEADERS = Path(__file__).parent
 ON_PATH = ("cc", "gcc", "clang")
 
@@ -27,12 +27,12 @@ _WARNING = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: warning: (?P<messa
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that takes the flags of gcc.
+    """A C compiler that accepts the flags of gcc.
 
     Attributes:
-        command: How it is called, before its arguments.
-        identity: Path, time and size of its programs: another release of it has another one.
-        env: Variables that it needs.
+        command: Command and its leading arguments.
+        identity: Path, modification time and size of its programs. Changes with every release of the compiler.
+        env: Environment variables that it needs.
     """
 
     command: tuple[str, ...]
@@ -40,10 +40,10 @@ class Compiler:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, arguments: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-        """Run it; its output is captured as text.
+        """Run the compiler and capture its output as text.
 
         Raises:
-            PufferError: It cannot be started.
+            PufferError: The compiler cannot be started.
         """
         command = [*self.command, *map(str, arguments)]
         env = {**os.environ, **self.env}
@@ -54,7 +54,7 @@ class Compiler:
 
 
 class CompilerWarning(NamedTuple):
-    """A warning of the compiler: its file, line and message."""
+    """A compiler warning: its file, line and message."""
 
     file: str
     line: int
@@ -67,13 +67,13 @@ def read_warnings(output: str) -> list[CompilerWarning]:
 
 
 def find_compiler(where: str) -> Compiler:
-    """Find a C compiler: ``$CC``, then cc, gcc or clang of the PATH, then the one of the package ziglang.
+    """Find a C compiler: ``$CC``, then cc, gcc or clang on the PATH, then the one in the package ziglang.
 
     Args:
-        where: Begins the error message.
+        where: Prefix of the error message.
 
     Raises:
-        PufferError: There is none, or ``$CC`` is none.
+        PufferError: There is no compiler, or ``$CC`` is not on the PATH.
     """
     if chosen := shlex.split(os.environ.get("CC", "")):
         if not shutil.which(chosen[0]):
@@ -92,7 +92,7 @@ def find_compiler(where: str) -> Compiler:
 
 
 def _zig(program: Path) -> Compiler:
-    # Without a target it compiles for the CPU at hand, with the headers of the system, which has none.
+    # Without a target, zig compiles for this CPU with the system's headers, which may not be installed.
     target = f"{platform.machine()}-linux-gnu.2.17"
     folder = str(cache_folder("zig"))
     command = (str(program), "cc", "-target", target, "-mcpu=baseline", "-fno-sanitize=undefined")

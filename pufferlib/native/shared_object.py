@@ -1,4 +1,4 @@
-"""Shared libraries of single C files, compiled when something changed that they are made of, and kept."""
+"""Compilation of single C files to shared libraries, cached by content."""
 
 import contextlib
 import hashlib
@@ -16,32 +16,31 @@ from pufferlib.native.compiler import HEADERS, Compiler, find_compiler, read_war
 
 __all__ = ["FLAGS", "build_library"]
 
-#: Of every game, as CMakeLists.txt has them: the same bytes on every machine. What is an error here would otherwise
-#: be a crash later.
+#: Compiler flags of every environment, the same as in CMakeLists.txt, so that results are the same on every machine.
+#: The -Werror flags turn mistakes that would crash at runtime into compile errors.
 FLAGS = (
     *("-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wall", "-Wextra"),
     *("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"),
     *("-Werror=return-type", f"-I{HEADERS}"),
 )
-KEPT_S = 30 * 24 * 3600  # since a library was last asked for
-# -O2 plays as fast as -O3, and compiles large games in a third of its time. What is undefined shall be told by the
-# linker, with its line, instead of by the loader.
+KEPT_S = 30 * 24 * 3600  # time since the last use of a library
+# Code built with -O2 runs as fast as with -O3, and large environments compile in a third of the time. "-z defs" makes
+# the linker report undefined symbols, with their line, instead of the loader.
 LIBRARY_FLAGS = (*FLAGS, "-O2", "-shared", "-DPUFFER_IN_LIBRARY", "-Wl,-z,defs")
 
 
 def build_library(source: Path) -> Path:
-    """Compile ``source`` into a shared library of the cache, unless there is one of just this content.
+    """Compile ``source`` to a shared library in the cache, if no library with this exact content exists.
 
-    It is compiled again when the file has changed, a header that it includes (but for those of the system), the
-    compiler or its flags. The name of the library is a hash of the files, so that what is loaded is never another
-    one's code.
+    The file is recompiled if it, one of its headers (except system headers), the compiler or the flags have changed.
+    The name of the library is a hash of the files, so stale code is never loaded.
 
     Args:
-        source: A C file that exists, an absolute path.
+        source: Absolute path of an existing C file.
 
     Raises:
-        APIUsageError: The compiler refuses the file; its messages follow.
-        PufferError: There is no compiler, or no folder to write to.
+        APIUsageError: The file does not compile. The error has the compiler's messages.
+        PufferError: There is no compiler, or the cache folder is not writable.
     """
     compiler = find_compiler(str(source))
     key = _digest([str(source), compiler.identity, *compiler.command, *LIBRARY_FLAGS])
@@ -62,25 +61,25 @@ def build_library(source: Path) -> Path:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the libraries that nobody has asked for in ``KEPT_S``; a process that has one loaded keeps it."""
+    """Remove libraries that were not used for ``KEPT_S``. Processes that have loaded one are not affected."""
     for path in (*folder.glob("*.so"), *folder.glob("*.json")):
-        with contextlib.suppress(OSError):  # another process was quicker
+        with contextlib.suppress(OSError):  # another process removed it first
             if time.time() - path.stat().st_mtime > KEPT_S:
                 path.unlink()
 
 
 def _unchanged(notes: Path) -> Path | None:
-    """The library that ``notes`` tell of, if all that it was made of is as it was then."""
+    """Return the library described by ``notes`` if none of its source files has changed, else None."""
     try:
-        told = json.loads(notes.read_text("utf-8"))
-        library: Path = notes.parent / told["library"]
-        if library.exists() and all(_file_digest(Path(path)) == digest for path, digest in told["files"].items()):
+        recorded = json.loads(notes.read_text("utf-8"))
+        library: Path = notes.parent / recorded["library"]
+        if library.exists() and all(_file_digest(Path(path)) == digest for path, digest in recorded["files"].items()):
             for path in (library, notes):
-                with contextlib.suppress(PermissionError):  # a cache that is shared, and cannot be written
+                with contextlib.suppress(PermissionError):  # the cache may be shared and read-only
                     os.utime(path)
             return library
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        pass  # something is gone, or was never there
+        pass  # a file is missing or damaged
     return None
 
 
@@ -92,20 +91,20 @@ def _compile(compiler: Compiler, source: Path, place: Path, notes: Path) -> Path
         if done.returncode != 0:
             raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it:\n{done.stderr.strip()}")
         files = _included(listing)
-        if all(path.stat().st_mtime_ns < started for path in files):  # else it was edited meanwhile
+        if all(path.stat().st_mtime_ns < started for path in files):  # otherwise a file was edited during compilation
             break
     for warning in read_warnings(done.stderr):
         warnings.warn_explicit(warning.message, UserWarning, warning.file, warning.line)
-    told = {str(path): _file_digest(path) for path in files}
-    library = notes.parent / f"{source.stem}-{_digest(sorted(told.values()))}.so"
+    recorded = {str(path): _file_digest(path) for path in files}
+    library = notes.parent / f"{source.stem}-{_digest(sorted(recorded.values()))}.so"
     os.replace(made, library)
-    (place / "notes.json").write_text(json.dumps({"library": library.name, "files": told}, indent=1), "utf-8")
+    (place / "notes.json").write_text(json.dumps({"library": library.name, "files": recorded}, indent=1), "utf-8")
     os.replace(place / "notes.json", notes)
     return library
 
 
 def _included(listing: Path) -> list[Path]:
-    """The source and the headers that a rule of make, as compilers write it, says a library was made of."""
+    """Return the source and header paths from a dependency file in make syntax."""
     _, _, files = listing.read_text().partition(": ")
     return [Path(name.replace("$$", "$")) for name in shlex.split(files.replace("\\\n", " "))]
 

@@ -1,4 +1,4 @@
-"""Hash of the sources of everything compiled: CMake runs this file and compiles its output into ``ocean._ocean``."""
+"""Hash of all compiled sources. CMake runs this file and compiles its output into ``ocean._ocean``."""
 
 import hashlib
 import sys
@@ -10,9 +10,9 @@ _SUFFIXES = {".c", ".h", ".in", ".pxd", ".pyx"}
 
 
 def source_hash(package: Path) -> str:
-    """SHA-256 over the names and bytes of all C and Cython sources in the folder of pufferlib, as 64 digits.
+    """Return the SHA-256 of the names and contents of all C and Cython sources in the package, as 64 hex digits.
 
-    ``pufferlib.ocean._ocean.source_hash`` is what it was when that was compiled, with all others.
+    ``pufferlib.ocean._ocean.source_hash`` is the value at the time of compilation.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in package.rglob("*") if path.suffix in _SUFFIXES):

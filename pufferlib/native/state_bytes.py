@@ -1,4 +1,4 @@
-"""States as bytes: what they are of, and a digest, before their content."""
+"""Serialization of states: a header with a digest and facts, followed by the content."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ DIGEST_BYTES = 16
 
 
 def pack(magic: bytes, facts: Mapping[str, Any], content: bytes) -> bytes:
-    """Put ``facts``, which JSON can hold, before ``content``; ``unpack`` takes them apart."""
+    """Return ``content`` with a header that holds a digest and ``facts``, which must be JSON-serializable."""
     head = json.dumps(dict(facts), sort_keys=True).encode() + b"\n"
     return b"".join((magic, _digest(head + content), head, content))
 
@@ -22,12 +22,12 @@ def unpack(where: str, magic: bytes, state: object) -> tuple[dict[str, Any], mem
     """Return the facts and the content of ``state``.
 
     Args:
-        where: Begins the message of an error.
+        where: Prefix of error messages.
         magic: First bytes of states of this kind.
-        state: Of ``pack``.
+        state: Bytes returned by ``pack``.
 
     Raises:
-        APIUsageError: It is no such state, or is damaged.
+        APIUsageError: ``state`` is not a state of this kind, or is damaged.
     """
     if not isinstance(state, bytes | bytearray | memoryview) or bytes(state[: len(magic)]) != magic:
         raise APIUsageError(f"{where}: state must be the bytes that save_state returned, got {state!r:.40}")
@@ -40,7 +40,14 @@ def unpack(where: str, magic: bytes, state: object) -> tuple[dict[str, Any], mem
 
 
 def check_facts(where: str, expected: Mapping[str, Any], got: Mapping[str, Any], advice: Mapping[str, str]) -> None:
-    """Raise APIUsageError unless the facts named in ``advice``, which says what to do about each, are equal."""
+    """Raise APIUsageError unless the facts named in ``advice`` are equal.
+
+    Args:
+        where: Prefix of the error message.
+        expected: Expected facts.
+        got: Facts of the state.
+        advice: Advice for each fact, which the error message includes.
+    """
     for key, hint in advice.items():
         if got[key] != expected[key]:
             raise APIUsageError(f"{where}: {_difference(key, expected[key], got[key])}; {hint}")

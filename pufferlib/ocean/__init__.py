@@ -1,11 +1,11 @@
-"""Environments written in C: ``pufferlib.ocean.Breakout(num_envs=1024)``.
+"""Environments written in C, for example ``pufferlib.ocean.Breakout(num_envs=1024)``.
 
-Every environment has a class here (``Breakout``, ``Pong``, ...), made on first use from what its C
-file declares. One that is no part of this package is named by the path of its C file, which is compiled
-when it is made. To add one, see docs/add-an-environment.md.
+Every environment has a class in this module (``Breakout``, ``Pong``, ...), created on first use from the
+declarations in its C file. Your own environment is named by the path of its C file, which is compiled when
+you make it. To add an environment, see docs/add-an-environment.md.
 
-Two are written in Python, because they exist to test emulation: ``spaces`` and ``pymultiagent``.
-Such an environment is a package here with a function ``make(buf=None, seed=0, **keywords)``.
+Two environments, ``spaces`` and ``pymultiagent``, are written in Python because they test emulation.
+Such an environment is a subpackage with a function ``make(buf=None, seed=0, **keywords)``.
 """
 
 import functools
@@ -35,35 +35,38 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """The names of all C environments, sorted."""
+    """Return the names of all C environments, sorted."""
     return tuple(sorted(env_types()))
 
 
 @functools.cache
 def python_names() -> tuple[str, ...]:
-    """The names of all environments that are written in Python, sorted."""
+    """Return the names of all environments written in Python, sorted."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
 
 
 def about(name: str) -> str:
-    """Description of environment ``name``, one sentence."""
+    """Return a one-sentence description of environment ``name``."""
     if name in python_names():
         return (_module(name).__doc__ or "").partition("\n")[0]
     return type_of(name).about
 
 
 def agent_file(name: str) -> Path:
-    """Path of the trained agent that ships with environment ``name``, a policy; there may be none."""
+    """Return the path of the trained policy that ships with environment ``name``. The file may not exist."""
     return Path(__file__).parent / name / "agent.safetensors"
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """The function that makes environment ``name`` ("breakout", "puffer_breakout" or "corridor.c"); picklable.
+    """Return a picklable function that makes environment ``name``.
 
-    It returns an ``OceanEnv``, or an emulated environment if it is written in Python.
+    The function returns an ``OceanEnv``, or an emulated environment if the environment is written in Python.
+
+    Args:
+        name: Name of the environment ("breakout" or "puffer_breakout"), or path of a C file ("corridor.c").
 
     Raises:
-        UnknownNameError: There is no such environment; the nearest ones are suggested.
+        UnknownNameError: The environment does not exist. The error suggests similar names.
     """
     if is_c_file(name):
         return env_creator_of_file(name)
@@ -75,19 +78,20 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 
 def env_creator_of_file(path: str, where: str = "pufferlib.make") -> Callable[..., OceanEnv]:
-    """The function that makes the environment of the C file at ``path``, as that is now; picklable.
+    """Return a picklable function that makes the environment of the C file at ``path``.
 
-    The file is compiled at once, unless neither it nor a header that it includes has changed since it last was.
+    The file is compiled immediately, unless neither it nor a header that it includes has changed. Later edits of
+    the file do not affect the returned function.
 
     Args:
-        path: Of the file.
-        where: Begins the message if there is none.
+        path: Path of the C file.
+        where: Prefix of the error message if the file does not exist.
 
     Raises:
-        UnknownNameError: There is no such file; the nearest beside it are suggested.
-        APIUsageError: The compiler refuses it, with its messages; or the file defines no environment, or was compiled
-            against other headers than those of this package.
-        PufferError: There is no compiler, or the library cannot be kept or loaded.
+        UnknownNameError: The file does not exist. The error suggests similar names in the same folder.
+        APIUsageError: The file does not compile (the error has the compiler's messages), defines no environment, or was
+            compiled against headers of another version of this package.
+        PufferError: There is no compiler, or the library cannot be stored or loaded.
     """
     file = compile_file(path, where)
     type_of(file)
@@ -95,7 +99,11 @@ def env_creator_of_file(path: str, where: str = "pufferlib.make") -> Callable[..
 
 
 def type_made_by(creator: Callable[..., Any]) -> EnvType | None:
-    """Declarations of the C environment that ``creator``, from ``env_creator``, makes; None if it makes another."""
+    """Return the type of the C environment that ``creator`` makes, or None if it makes no C environment.
+
+    Args:
+        creator: Function returned by ``env_creator``.
+    """
     if isinstance(creator, functools.partial) and creator.func is OceanEnv and creator.args:
         return type_of(creator.args[0])
     return None
@@ -139,7 +147,7 @@ def _make_class(env_type: EnvType) -> type[OceanEnv]:
 
 
 def _signature(env_type: EnvType) -> inspect.Signature:
-    """OceanEnv's, without the name and with the keywords of the environment spelled out."""
+    """Return the signature of ``OceanEnv`` without ``name`` and with the environment's own keywords."""
     _, *common, _ = inspect.signature(OceanEnv).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = [inspect.Parameter(p.name, keyword, default=p.default, annotation=p.kind) for p in env_type.parameters]

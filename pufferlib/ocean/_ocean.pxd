@@ -1,4 +1,4 @@
-# What other modules share with this one: the C environments, and the threads that play them.
+# Functions for other Cython modules: access to the C environments and to the shared helper threads.
 
 from pufferlib.native.puffer_batch cimport PufferEnvType
 from pufferlib.native.puffer_task cimport PufferHelpers

@@ -1,4 +1,4 @@
-"""OceanBatch, which runs games of one C environment: everything that reaches C is checked here."""
+"""Python binding of a batch of C games. All arguments are checked here, before they reach C."""
 
 import os
 
@@ -33,10 +33,10 @@ cdef extern from *:
     """
     const char *puffer_source_hash
 
-source_hash = puffer_source_hash.decode()  # of everything compiled, see native/source_hash.py
+source_hash = puffer_source_hash.decode()  # hash of all compiled sources, see native/source_hash.py
 
 cdef enum:
-    ACTIONS = 2  # place of the actions among the bound arrays
+    ACTIONS = 2  # index of the actions among the bound arrays
     MAX_PARAMETERS = 64
 
 MAX_THREADS = PUFFER_MAX_THREADS
@@ -45,7 +45,7 @@ cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_
 
 
 cdef list _bounds(const PufferSpec *spec):
-    """Least and greatest value of each number of a row, or those that all of them have."""
+    """Return the lowest and highest value of each number of a row, or a single pair if all have the same bounds."""
     cdef PufferBounds bounds
     cdef size_t i
     found = []
@@ -68,7 +68,7 @@ cdef list _addresses():
     return found
 
 
-cdef list addresses = _addresses()  # of the PufferEnvTypes of this build, and behind them of those that were added
+cdef list addresses = _addresses()  # of the PufferEnvTypes of this build, then of the added ones
 cdef int num_built = len(addresses)
 
 
@@ -81,15 +81,17 @@ cdef const PufferEnvType *type_at(int index) except NULL:
 
 
 def ocean_types():
-    """List what every C environment of this build declares: dicts in the order of their names."""
+    """Return the declarations of every C environment of this build as dicts, sorted by name."""
     return [_declarations(i) for i in range(num_built)]
 
 
 def add_type(size_t address):
-    """Add the environment of a ``PufferLibrary`` that lies at ``address`` for ever; return what it declares.
+    """Register the environment of a ``PufferLibrary`` and return its declarations.
+
+    The library at ``address`` must stay loaded for the lifetime of the process.
 
     Returns:
-        A dict as ``ocean_types`` has them; None if the library was compiled against other structs than this module.
+        A dict like the entries of ``ocean_types``, or None if the library was compiled against different structs.
     """
     cdef const PufferLibrary *library = <const PufferLibrary *>address
     if not puffer_library_fits(library):
@@ -142,7 +144,7 @@ cdef void _step_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
 
 
 cdef c_bool _is_interrupted(void *owner) noexcept with gil:
-    # Runs the handlers of the signals that came meanwhile, as Python does between two lines.
+    # Run the handlers of pending signals, as the interpreter does between two bytecode instructions.
     try:
         PyErr_CheckSignals()
     except BaseException as error:
@@ -159,7 +161,7 @@ cdef int _set_numbers(double *numbers, values) except -1:
 
 
 cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
-    """Tell if they share memory without being the same."""
+    """Return True if two buffers share memory but are not the same buffer."""
     cdef char *first = <char *>one.buf
     cdef char *second = <char *>other.buf
     if first == second and one.len == other.len:
@@ -169,22 +171,22 @@ cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept
 
 @cython.final
 cdef class OceanBatch:
-    """Games of one C environment and the arrays that they read and write.
+    """A batch of games of one C environment, and the arrays that they read and write.
 
     Args:
-        index: Of the environment in ``ocean_types()``, or as ``add_type`` returned it.
-        num_games: How many.
-        values: A float for each parameter, in the order and range of its table.
-        log_interval: Steps between two reports.
-        autoreset: What follows the end of an episode: "same_step", "next_step" or "disabled".
-        num_threads: That may work on a step at once.
-        helper_ns: Work, in ns, that makes one more of them worth while; 0 calls all of them, always.
-        pixels: Height and width of pictures that take the place of the observations; None: no pictures.
+        index: Index of the environment in ``ocean_types()``, or the index that ``add_type`` returned.
+        num_games: Number of games.
+        values: Value of each parameter as a float, in the order of the parameter table and within its range.
+        log_interval: Number of steps between two reports.
+        autoreset: Autoreset mode: "same_step", "next_step" or "disabled".
+        num_threads: Maximum number of threads that work on a step.
+        helper_ns: Amount of work, in ns, that justifies one more thread. 0 always uses all threads.
+        pixels: Height and width of the images that replace the observations, or None for the usual observations.
     """
 
     cdef PufferBatch batch
     cdef PufferTask resetting, stepping
-    cdef Py_buffer lent  # the actions of the step, if they are the caller's
+    cdef Py_buffer lent  # the caller's actions of the step, if they are used without a copy
     cdef str where
     cdef tuple pixels
     cdef Py_buffer views[7]
@@ -192,9 +194,9 @@ cdef class OceanBatch:
     cdef readonly bint ready  # reset was called
     cdef bint busy  # a thread is stepping, without the GIL
     cdef object interruption  # what a signal raised in a reset or step
-    cdef bint interrupted  # the games stand where that left them
+    cdef bint interrupted  # the last reset or step was interrupted half-way
     cdef int64_t log_interval
-    cdef public int64_t steps  # since all games were reset
+    cdef public int64_t steps  # number of steps since all games were reset
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
                   str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
@@ -270,7 +272,7 @@ cdef class OceanBatch:
 
     @property
     def spec(self):
-        """The spec of one game as a dict; types are letters of numpy."""
+        """Spec of one game as a dict. Dtypes are NumPy type characters."""
         cdef PufferSpec *spec = &self.batch.spec
         pictures = self.pixels is not None
         return {
@@ -289,7 +291,7 @@ cdef class OceanBatch:
         }
 
     def bind(self, observations, final_observations, actions, rewards, terminals, truncations, masks):
-        """Adopt the arrays, without a copy; they live as long as the batch does."""
+        """Use these arrays without copying them. The batch keeps a reference to each until it is closed."""
         cdef PufferBatch *batch = &self.batch
         cdef int64_t agents = <int64_t>batch.num_games * batch.spec.agents
         cdef int64_t row = <int64_t>batch.observation_bytes * batch.num_games
@@ -354,7 +356,11 @@ cdef class OceanBatch:
         return 0
 
     def reset(self, seeds=None):
-        """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
+        """Reset all games and their statistics.
+
+        Args:
+            seeds: Seed of each game. A game whose seed is None continues its random stream.
+        """
         cdef int32_t i
         self._check("reset")
         self.busy = True
@@ -370,7 +376,7 @@ cdef class OceanBatch:
         self.ready = True
 
     def reset_games(self, indices, seeds):
-        """Begin new episodes in some games, with a seed or None for each; their statistics go on."""
+        """Reset some games, each with a seed or None. Their statistics are kept."""
         cdef PufferLog log
         cdef int32_t i
         if not self.ready or self.batch.games is NULL or self.busy:
@@ -386,10 +392,10 @@ cdef class OceanBatch:
             self.batch.logs[i] = log
 
     def step(self, actions):
-        """Act in every game once. True when a report is due."""
+        """Step every game once. Return True when a report is due."""
         if not self.ready or self.batch.games is NULL or self.busy:
             raise self._not_ready("step")
-        self.busy = True  # before the actions are read, which may run code of theirs
+        self.busy = True  # set first, because reading the actions may run arbitrary Python code
         try:
             if actions is not <object>self.views[ACTIONS].obj:
                 self._borrow_actions(actions)
@@ -403,8 +409,8 @@ cdef class OceanBatch:
         return self.steps % self.log_interval == 0
 
     cdef int _borrow_actions(self, actions) except -1:
-        # The common cases are a C-contiguous int32 or int64 array of the right shape (float32 for a Box);
-        # everything else goes through numpy once. The threads that step copy it, each its part.
+        # A C-contiguous int32 or int64 array of the right shape (float32 for a Box) is used directly. Anything else
+        # is converted by NumPy first. Each stepping thread copies its own part.
         if not PyObject_CheckBuffer(actions) or not self._borrow_array(actions):
             rows = &self.views[ACTIONS]
             shape = tuple([rows.shape[i] for i in range(rows.ndim)])
@@ -412,7 +418,7 @@ cdef class OceanBatch:
         return 0
 
     cdef bint _borrow_array(self, array) except -1:
-        # False when the array is of another type, shape or order than the common cases have.
+        # Return False if the array has another dtype, shape or memory order than the common cases.
         try:
             PyObject_GetBuffer(array, &self.lent, PyBUF_FORMAT | PyBUF_STRIDES)
         except (BufferError, ValueError):  # numpy has types that a buffer cannot describe
@@ -439,11 +445,11 @@ cdef class OceanBatch:
 
     @property
     def state_bytes(self):
-        """Bytes of the state of one game."""
+        """Size of the state of one game in bytes."""
         return puffer_state_bytes(&self.batch)
 
     def save_games(self, indices):
-        """Return the states of some games, one after the other, as bytes."""
+        """Return the concatenated states of some games."""
         cdef size_t each = puffer_state_bytes(&self.batch), place
         cdef int32_t index
         if not self.ready or self.batch.games is NULL or self.busy:
@@ -454,7 +460,10 @@ cdef class OceanBatch:
         return state
 
     def load_games(self, indices, const unsigned char[::1] state):
-        """Let some games be what others of this type and these parameters were; as many as the batch has make it ready."""
+        """Load saved states into some games. Loading all games makes the batch ready to step without a reset.
+
+        The states must come from the same environment type with the same parameters.
+        """
         cdef size_t each = puffer_state_bytes(&self.batch), place
         cdef int32_t index
         self._check("load_state")
@@ -471,7 +480,7 @@ cdef class OceanBatch:
             self.ready, self.interrupted = True, False
 
     def restart_games(self, indices, const unsigned char[::1] state):
-        """Begin the next episodes of some games, one after the other, where one game of this type was."""
+        """Start the next episode of each of these games from the saved state of one game of the same type."""
         cdef int32_t index
         self._check("restart_from")
         if not self.ready:
@@ -485,7 +494,7 @@ cdef class OceanBatch:
             puffer_draw_games(&self.batch, index, index + 1)
 
     def set_parameters(self, values):
-        """Give every game other parameters; those that decide the size of a game stay what they were."""
+        """Set the parameters of every game. Parameters that determine the size of a game must not change."""
         cdef double[MAX_PARAMETERS] numbers
         cdef int32_t i
         self._check("set_parameters")
@@ -496,7 +505,7 @@ cdef class OceanBatch:
             puffer_set_parameters(puffer_game(&self.batch, i), self.batch.type, numbers)
 
     def report(self):
-        """Means over the episodes finished since the last report, in a list; empty when there were none."""
+        """Return a list with the mean metrics of the episodes finished since the last report, or an empty list."""
         cdef double metrics[PUFFER_MAX_METRICS]
         cdef double episode_return, episode_length
         cdef int i
@@ -511,7 +520,10 @@ cdef class OceanBatch:
         return [report]
 
     def render(self, int64_t index, int32_t agent, uint8_t[:, :, ::1] picture):
-        """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``, for an agent of it or, if -1, for nobody."""
+        """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``.
+
+        ``agent`` is the agent that the image is drawn for, or -1 for none.
+        """
         cdef PufferCanvas canvas
         self._check("render")
         if not self.ready:
@@ -528,7 +540,10 @@ cdef class OceanBatch:
         self.batch.type.draw(puffer_game(&self.batch, <int32_t>index), &canvas)
 
     def areas(self, int64_t index, int32_t agent):
-        """Areas of actions in an agent's picture of game ``index``: a dict of x, y, width and height by action."""
+        """Return the clickable areas in an agent's image of game ``index``.
+
+        The result is a dict from action to (x, y, width, height).
+        """
         cdef PufferArea area
         cdef int32_t action
         self._check("areas")
@@ -541,7 +556,7 @@ cdef class OceanBatch:
         return found
 
     def close(self):
-        """Free the games and let go of the arrays. Closing twice is fine."""
+        """Free the games and release the arrays. Closing twice is safe."""
         if self.busy:
             raise APIUsageError(f"{self.where}.close: another thread is stepping this environment")
         self._release()

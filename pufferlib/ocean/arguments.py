@@ -1,4 +1,4 @@
-"""Arguments that every C environment takes, checked."""
+"""Validation of the arguments that every C environment takes."""
 
 import numpy as np
 
@@ -10,20 +10,24 @@ __all__ = ["check_count", "checked_seed", "checked_threads"]
 
 
 def checked_seed(where: str, seed: object) -> int:
-    """Raise APIUsageError unless ``seed`` is an int."""
+    """Return ``seed`` as an int. Raise APIUsageError if it is not an int."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise APIUsageError(f"{where}: seed must be an int, got {seed!r}")
     return int(seed)
 
 
 def check_count(where: str, name: str, value: object) -> None:
-    """Raise APIUsageError unless ``value`` is an int that C can count to, at least 1."""
+    """Raise APIUsageError unless ``value`` is an int from 1 to 2**31 - 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
         raise APIUsageError(f"{where}: {name} must be an int from 1 to {2**31 - 1}, got {value!r}")
 
 
 def checked_threads(where: str, num_threads: object) -> int:
-    """Limit ``num_threads`` to the cores that this process may use."""
+    """Return the number of threads to use, at most the number of usable cores.
+
+    Raises:
+        APIUsageError: ``num_threads`` is neither a positive int nor "auto".
+    """
     cores = min(usable_cpus(), MAX_THREADS)
     if num_threads == "auto":
         return cores

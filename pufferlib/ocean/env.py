@@ -1,4 +1,4 @@
-"""OceanEnv: the one class that serves every C environment."""
+"""Vector environment class shared by all C environments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -35,43 +35,45 @@ __all__ = ["OceanEnv", "type_of"]
 
 
 class OceanEnv(PufferEnv):
-    """``num_envs`` games of one C environment, stepped together.
+    """A batch of ``num_envs`` copies of one C environment, stepped together.
 
-    The arrays that ``reset`` and ``step`` return are the env's own and change with the next step:
-    copy what you keep, and do not write into ``observations``, because a step may draw only what
-    has changed.
+    ``reset`` and ``step`` return the environment's own arrays, which the next step overwrites. Copy what you
+    want to keep. Do not write into ``observations``, because a step may update only the part that changed.
 
-    Besides a PufferEnv's attributes it has ``agents_end``, whether each agent has episodes of its own (it ends and
-    begins another while its game goes on) or a game's agents share one, ``game_bytes``, the memory of a game, and
-    ``frames_per_step``, how many frames of the game a step plays.
+    Besides the attributes of ``PufferEnv`` it has:
+
+    - ``agents_end``: True if each agent has its own episodes, which end and restart while the game continues. False if
+      all agents of a game share one episode.
+    - ``game_bytes``: Memory of one copy in bytes.
+    - ``frames_per_step``: Number of frames that a step simulates.
 
     Args:
         name: One of ``pufferlib.ocean.names()``, or the path of a C file, which is compiled if it has changed.
-        num_envs: Games; ``num_agents`` is that times the players of a game.
-        seed: Game i draws from ``env_seed(seed, i)``, until ``reset`` is given another seed.
-        render_mode: Output of ``render``. None or "rgb_array": it returns a picture. "ansi": it returns the
-            picture as text for a terminal. "human": a window shows a game after every reset and step, as fast as
-            the game is meant to be; closing it ends the program, as ``sys.exit`` does.
-        log_interval: Steps between two reports on the episodes that finished.
-        buf: Arrays to write into, C-contiguous; None allocates new ones.
-        num_threads: Threads that share a step, the caller's included; "auto" is one per usable core.
-            More than there are usable cores are as many as these, and short steps, which are done
-            before another thread has heard of them, use fewer. The data are the same for any number.
-        autoreset: Mode of the steps after an episode's end. "same_step": its row shows the next one's
-            first observation at once, and ``final_observations`` keeps the last one. "next_step":
-            the step after it begins the next one, ignores the action and has reward 0. "disabled":
-            the game is not stepped until ``reset``, with reward 0, no ends and mask False.
-        pixels: Height and width of pictures that agents see instead of their usual observations: uint8
-            ``(3, height, width)``, whatever ``render_mode`` is. Each agent sees the one that is drawn for it, as
-            ``render(agent=...)`` draws it.
-        check_actions: Whether ``step`` refuses actions that the action space does not have, as ``Serial`` and
-            the other backends do. It costs a pass over them, so it is for debugging: without it such a number
-            is what the rules of the environment make of it, never an error.
-        **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
+        num_envs: Number of copies. ``num_agents`` is this number times the agents of one copy.
+        seed: Seed. Copy i uses ``env_seed(seed, i)`` until you pass another seed to ``reset``.
+        render_mode: Output of ``render``. None or "rgb_array": return an image. "ansi": return the image as text for a
+            terminal. "human": show one copy in a window after every reset and step, at its normal speed. Closing the
+            window ends the program, as ``sys.exit`` does.
+        log_interval: Number of steps between two reports on the finished episodes.
+        buf: C-contiguous arrays to write into, or None to allocate new ones.
+        num_threads: Number of threads that share a step, including the caller. "auto" is one per usable core, which is
+            also the maximum. Short steps, which finish before another thread could start, use fewer. Results do not
+            depend on this number.
+        autoreset: Behavior after the end of an episode. "same_step": the last step already returns the first
+            observation of the next episode, and ``final_observations`` keeps the last one. "next_step": the following
+            step starts the next episode, ignores the action and has reward 0. "disabled": the copy is not stepped until
+            ``reset``, with reward 0, no terminals or truncations, and mask False.
+        pixels: Height and width of the images that agents observe instead of their usual observations, as uint8
+            ``(3, height, width)``. Each agent gets the image that ``render(agent=...)`` draws for it. Independent of
+            ``render_mode``.
+        check_actions: Whether ``step`` rejects actions outside of the action space, as ``Serial`` and the other
+            backends do. This costs a pass over the actions, so it is for debugging. Without it, the effect of an
+            invalid action is up to the environment's rules, and it never raises an error.
+        **params: Keywords of the environment. ``help(pufferlib.ocean.Pong)`` lists the keywords of Pong.
 
     Raises:
-        UnknownNameError: No such environment, or no such keyword; the nearest are suggested.
-        APIUsageError: A value is of the wrong type or out of range; the compiler refuses the C file.
+        UnknownNameError: The environment or a keyword does not exist. The error suggests similar names.
+        APIUsageError: A value has the wrong type or is out of range, or the C file does not compile.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES)}
@@ -106,7 +108,7 @@ class OceanEnv(PufferEnv):
         values = env_type.numbers(params)
         self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
         self.frames_per_step = int(self._values.get("frameskip", 1))
-        self._copy: OceanEnv | None = None  # of a game, for the frames between two steps
+        self._copy: OceanEnv | None = None  # simulates the frames between two steps
         size = checked_pixels(where, pixels)
         if not isinstance(check_actions, bool):
             raise APIUsageError(f"{where}: check_actions must be True or False, got {check_actions!r}")
@@ -114,7 +116,7 @@ class OceanEnv(PufferEnv):
         self.num_envs = num_envs
         self._describe(self._batch.spec)
         if size is not None:
-            self.action_mask = None  # a picture has none
+            self.action_mask = None  # images contain no action mask
         self._seed: int | None = checked_seed(where, seed)
         super().__init__(buf)
         self._batch.bind(
@@ -131,7 +133,7 @@ class OceanEnv(PufferEnv):
             self._check_actions = ActionCheck(f"{where}.step", self.single_action_space, self.num_agents)
             self._act = self._act_checked
         self._step = self._act
-        self._shown = 0  # the game in the window
+        self._shown = 0  # index of the copy in the window
         self._view = View(where, render_mode, self.metadata["render_fps"])
         if self._view.is_live:
             self._step = self._step_in_view
@@ -147,20 +149,19 @@ class OceanEnv(PufferEnv):
         self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
 
     def reset(self, seed: Seeds = None, *, env_ids: EnvIds = None) -> tuple[Array, Infos]:
-        """Begin new episodes and, where all games are reset, new statistics.
+        """Start new episodes. Resetting all copies also resets the statistics.
 
         Args:
-            seed: Seeds all games, or a list with one for each that is reset: it plays then as an environment of one
-                game does that is given this seed. None lets their streams go on (the first time: the seed that the
-                constructor was given).
-            env_ids: Games that are reset, as ints or as a mask, bool ``(num_envs,)``; the others stay where they are.
-                None for all.
+            seed: One seed for all copies, or a list with a seed for each copy that is reset. A copy seeded from a list
+                behaves like an environment with ``num_envs=1`` and that seed. With None, random streams continue (the
+                first reset uses the seed of the constructor).
+            env_ids: Copies to reset, as ints or as a bool mask ``(num_envs,)``. The others continue. None resets all.
 
         Returns:
-            observations ``(num_agents, *shape)`` and an empty list.
+            Observations ``(num_agents, *shape)`` and an empty list.
 
         Raises:
-            APIUsageError: A seed is no int; there are no such games; some are to be reset before all were.
+            APIUsageError: A seed is not an int, an id does not exist, or a subset is reset before all copies were.
         """
         where = f"{self._type.class_name}.reset"
         chosen = range(self.num_envs) if env_ids is None else check_env_ids(where, env_ids, self.num_envs)
@@ -181,42 +182,41 @@ class OceanEnv(PufferEnv):
         return [None if each is None else env_seed(each, 0) for each in seeds]
 
     def step(self, actions: Any) -> Stepped:
-        """Act with every agent once.
+        """Step every copy once.
 
         Args:
-            actions: ``(num_agents, *action_shape)``: integers in any array or sequence, or for a
-                Box floats. What an environment does with a number out of range is part of its rules, unless it was
-                made with ``check_actions``.
+            actions: Actions ``(num_agents, *action_shape)``: integers in any array or sequence, or floats for a Box.
+                Unless ``check_actions`` is set, the effect of out-of-range numbers is up to the environment's rules.
 
         Returns:
-            observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals and
-            truncations bool ``(num_agents,)``, and a list that holds one dict every
-            ``log_interval`` steps if episodes have finished: means of their metrics,
-            ``episode_return`` and ``episode_length``, and their number ``n``.
+            Observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals and truncations bool
+            ``(num_agents,)``, and a list of infos. Every ``log_interval`` steps, if episodes have finished, the list
+            holds one dict with the means of their metrics, ``episode_return`` and ``episode_length``, and their number
+            ``n``.
 
         Raises:
-            APIUsageError: Wrong shape or type of actions; before ``reset``; after ``close``; with ``check_actions``
-                an action that is out of range.
+            APIUsageError: The actions have the wrong shape or type, or are out of range (with ``check_actions``), or
+                the environment was not reset yet or is closed.
         """
         infos: Infos = self._batch.report() if self._step(actions) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self, env_index: int = 0, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
-        """Show game ``env_index``, as ``render_mode`` says.
+        """Render copy ``env_index`` according to ``render_mode``.
 
         Args:
-            env_index: Which game.
-            agent: Which of its agents is marked, or followed, in a game of several; None for nobody.
+            env_index: Index of the copy.
+            agent: Agent that the image marks or follows if the environment has several, or None.
 
         Returns:
-            A picture, uint8 ``(height, width, 3)``, red green blue; with "ansi" lines of half blocks, as large as
-            the terminal has room for; with "human" None: the window shows this game from now on.
+            An RGB image, uint8 ``(height, width, 3)``. With "ansi", lines of half-block characters, scaled to fit the
+            terminal. With "human", None: the window shows this copy from now on.
 
         Raises:
-            APIUsageError: There is no such game or agent.
-            BindingMissing: A window needs pygame.
-            PufferError: A window needs a display.
-            SystemExit: The person has closed the window. The environment goes on without if it is caught.
+            APIUsageError: The copy or the agent does not exist.
+            BindingMissing: "human" needs pygame.
+            PufferError: "human" needs a display.
+            SystemExit: The user closed the window. If you catch it, the environment continues without a window.
         """
         picture = np.empty(self._picture_shape, np.uint8)
         self._batch.render(env_index, -1 if agent is None else self._checked_agent("render", agent), picture)
@@ -224,20 +224,20 @@ class OceanEnv(PufferEnv):
         return self._view.show(picture)
 
     def frames(self, actions: Any, env_index: int = 0, agent: int | None = None, every: int = 1) -> Iterator[Frame]:
-        """Draw the frames that a step with ``actions`` would play in simulation ``env_index``, without making the step.
+        """Draw the intermediate frames of a step with ``actions`` in copy ``env_index``, without making the step.
 
         Args:
-            actions: As ``step`` takes them.
-            env_index: Which game.
-            agent: As ``render`` takes it.
-            every: Show one of so many frames.
+            actions: Actions, as for ``step``.
+            env_index: Index of the copy.
+            agent: Agent, as for ``render``.
+            every: Yield every n-th frame.
 
         Yields:
-            The pictures between the one that ``render`` returns now and the one that it returns after the step,
-            uint8 ``(height, width, 3)``; none where a step plays one frame.
+            Images between the one that ``render`` returns now and the one after the step, uint8 ``(height, width, 3)``.
+            Nothing if a step simulates a single frame.
 
         Raises:
-            APIUsageError: As ``step`` and ``render`` do.
+            APIUsageError: An argument is invalid, as for ``step`` and ``render``.
         """
         if self.frames_per_step <= every:
             return
@@ -259,15 +259,16 @@ class OceanEnv(PufferEnv):
             yield picture
 
     def save_state(self, env_ids: EnvIds = None) -> bytes:
-        """State of games as bytes, from which ``load_state`` goes on to the same observations, rewards and pictures.
+        """Return the state of some copies as bytes.
 
-        Random numbers and what the rows show are part of it; final observations, whose episodes are over, are not.
+        After ``load_state``, the same actions give the same observations, rewards and images. The state includes random
+        number generators and current observations. It does not include final observations, whose episodes are over.
 
         Args:
-            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``; None for all.
+            env_ids: Copies to save, as ints or as a bool mask ``(num_envs,)``. None saves all.
 
         Raises:
-            APIUsageError: Nothing was reset yet, or there are no such games.
+            APIUsageError: The environment was not reset yet, or an id does not exist.
         """
         where = f"{self._type.class_name}.save_state"
         chosen = check_env_ids(where, env_ids, self.num_envs)
@@ -275,21 +276,21 @@ class OceanEnv(PufferEnv):
         return pack({**self._facts(), "games": len(chosen), "steps": steps}, self._batch.save_games(chosen))
 
     def load_state(self, state: bytes, env_ids: EnvIds = None) -> Array:
-        """Let games be what those were that ``save_state`` saved, here or in another process.
+        """Restore states that ``save_state`` returned, in this or another process.
 
-        The bytes become the memory of games in C: load only states of those whose author you trust.
+        The bytes are copied into C memory without further checks. Only load states from a source that you trust.
 
         Args:
-            state: Of as many games.
-            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``, in the order in which they were saved; None for
-                all.
+            state: State of as many copies as are restored.
+            env_ids: Copies to restore, as ints or as a bool mask ``(num_envs,)``, in the order in which they were
+                saved. None restores all.
 
         Returns:
-            observations ``(num_agents, *shape)``.
+            Observations ``(num_agents, *shape)``.
 
         Raises:
-            APIUsageError: The state is damaged, or of another environment, version or number of games, of other
-                parameters or another autoreset mode. Nothing is changed then.
+            APIUsageError: The state is damaged, or it was saved with another environment, version, number of copies,
+                parameters or autoreset mode. In this case nothing changes.
         """
         where = f"{self._type.class_name}.load_state"
         chosen = check_env_ids(where, env_ids, self.num_envs)
@@ -308,20 +309,20 @@ class OceanEnv(PufferEnv):
         return self.observations
 
     def restart_from(self, state: bytes, env_ids: EnvIds = None) -> Array:
-        """Begin the next episode of games in the middle: where a game was that ``save_state`` saved.
+        """Start the next episode of some copies from the saved state of one copy.
 
-        It has random numbers of its own, so the same actions may come to something else, and no report counts it. The
-        rewards and ends of the step before stay.
+        The new episode keeps its own random numbers, so the same actions may lead to different results, and reports do
+        not count it. Rewards, terminals and truncations of the last step are unchanged.
 
         Args:
-            state: Of one game.
-            env_ids: Games that go on from it, each by itself; None for all.
+            state: State of one copy.
+            env_ids: Copies that start from it. None for all.
 
         Returns:
-            observations ``(num_agents, *shape)``.
+            Observations ``(num_agents, *shape)``.
 
         Raises:
-            APIUsageError: As ``load_state`` does; or agents have episodes of their own.
+            APIUsageError: The state is invalid, as for ``load_state``, or agents have their own episodes.
         """
         where = f"{self._type.class_name}.restart_from"
         chosen = check_env_ids(where, env_ids, self.num_envs)
@@ -334,7 +335,7 @@ class OceanEnv(PufferEnv):
         return self.observations
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Recipe for copy and pickle: an environment made alike, with arrays of its own, that goes on from here.
+        """Support copy and pickle. The new environment has its own arrays and continues from the current state.
 
         Raises:
             APIUsageError: The environment is closed.
@@ -355,7 +356,7 @@ class OceanEnv(PufferEnv):
         return _remake, (type(self), self._origin, keywords), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of ``__reduce__``."""
+        """Restore the state saved by ``__reduce__``."""
         state = dict(state)
         games, self.final_observations[:] = state.pop("games"), state.pop("final_observations")
         if games is not None:
@@ -365,7 +366,7 @@ class OceanEnv(PufferEnv):
         vars(self).update(state)
 
     def _facts(self) -> dict[str, Any]:
-        """Facts on which the meaning of a state depends."""
+        """Return the settings that must match for a state to be valid."""
         kind = self._type
         return {
             "env": kind.class_name,
@@ -383,21 +384,21 @@ class OceanEnv(PufferEnv):
         return int(agent)
 
     def areas(self, env_index: int = 0, agent: int = 0) -> dict[int, tuple[int, int, int, int]]:
-        """Rectangles in an agent's picture of simulation ``env_index`` that stand for actions, for the mouse.
+        """Return the rectangles in an agent's image of copy ``env_index`` that a user can click to choose an action.
 
         Returns:
-            x, y, width and height in px, by action.
+            Dict from action to (x, y, width, height) in px.
 
         Raises:
-            APIUsageError: There is no such agent.
+            APIUsageError: The agent does not exist.
         """
         return self._batch.areas(env_index, self._checked_agent("areas", agent))
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute that this object has. Settings of the game are keywords, and stay what they are.
+        """Set an existing attribute of this object. Environment settings cannot be changed after construction.
 
         Raises:
-            APIUsageError: There is no such attribute.
+            APIUsageError: The attribute does not exist.
         """
         if not hasattr(self, name):
             raise APIUsageError(
@@ -407,7 +408,7 @@ class OceanEnv(PufferEnv):
         super().set_attr(name, values)
 
     def close(self) -> None:
-        """Free the games, and close the window. The arrays stay valid; closing twice is fine."""
+        """Free the C memory and close the window. The arrays stay valid. Closing twice is safe."""
         self._batch.close()
         self._view.close()
         if self._copy is not None:
@@ -425,18 +426,18 @@ class OceanEnv(PufferEnv):
 
 
 def _remake(cls: type[OceanEnv], origin: str | CFile, keywords: dict[str, Any]) -> OceanEnv:
-    """Make an environment of a class whose own ``__init__`` may take other arguments."""
+    """Make an environment of class ``cls`` without calling its own ``__init__``, which may take other arguments."""
     env = cls.__new__(cls)
     OceanEnv.__init__(env, origin, **keywords)
     return env
 
 
 def type_of(name: str | CFile) -> EnvType:
-    """The C environment called ``name``, or that of a C file; a path is compiled if it has changed.
+    """Return the type of the C environment called ``name``, or of a C file, which is compiled if it has changed.
 
     Raises:
-        UnknownNameError: There is none.
-        APIUsageError: The compiler refuses the C file.
+        UnknownNameError: The environment does not exist.
+        APIUsageError: The C file does not compile.
     """
     if isinstance(name, CFile):
         return load_type(name)

@@ -1,4 +1,4 @@
-"""C environments that are no part of this package: ``corridor.c``, compiled when it is needed and loaded."""
+"""Compilation and loading of C environments outside of this package, for example ``corridor.c``."""
 
 import ctypes
 import functools
@@ -18,11 +18,11 @@ __all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file"
 
 @dataclass(frozen=True)
 class CFile:
-    """A C file as it was when it was compiled; workers that get one play just that, whatever was edited since.
+    """A compiled C file. Workers that receive it use this compiled version even if the file is edited later.
 
     Attributes:
-        source: Its path.
-        shared_object: Path of what was made of it.
+        source: Path of the C file.
+        shared_object: Path of the compiled library.
     """
 
     source: str
@@ -35,10 +35,10 @@ def is_c_file(name: object) -> TypeGuard[str]:
 
 
 def source_of(where: str, path: str) -> Path:
-    """Return the C file at ``path`` as an absolute path.
+    """Return the absolute path of the C file at ``path``.
 
     Raises:
-        UnknownNameError: There is none; those beside it with such a name are suggested.
+        UnknownNameError: The file does not exist. The error suggests similar names in the same folder.
     """
     source = Path(path).expanduser().absolute()
     if source.is_file():
@@ -54,15 +54,15 @@ def source_of(where: str, path: str) -> Path:
 
 
 def compile_file(path: str, where: str = "pufferlib.make") -> CFile:
-    """Compile the C file at ``path``, if it or a header of it has changed since it last was.
+    """Compile the C file at ``path`` if it or one of its headers has changed.
 
     Args:
-        path: Of the file.
-        where: Begins the message if there is none.
+        path: Path of the C file.
+        where: Prefix of the error message if the file does not exist.
 
     Raises:
-        UnknownNameError: There is no such file.
-        APIUsageError: The compiler refuses it; its messages follow, with file and line.
+        UnknownNameError: The file does not exist.
+        APIUsageError: The file does not compile. The error has the compiler's messages, with file and line.
         PufferError: There is no compiler.
     """
     source = source_of(where, path)
@@ -71,10 +71,10 @@ def compile_file(path: str, where: str = "pufferlib.make") -> CFile:
 
 @functools.cache
 def load_type(file: CFile) -> EnvType:
-    """Load the library of ``file``, for as long as the process lives, and read what its environment declares.
+    """Load the library of ``file`` for the lifetime of the process and return the declarations of its environment.
 
     Raises:
-        APIUsageError: It defines no environment, or was compiled against other headers than this package.
+        APIUsageError: The file defines no environment, or was compiled against another version of the headers.
         PufferError: The library cannot be loaded.
     """
     _ensure_library(file)
@@ -104,14 +104,14 @@ def load_type(file: CFile) -> EnvType:
 
 
 def settings_of_file(path: str) -> Path | None:
-    """Return the settings beside a C file, if there are any: ``corridor.toml``, or ``train.toml`` as Ocean has it."""
+    """Return the path of the settings beside a C file (``corridor.toml`` or ``train.toml``), or None."""
     source = source_of("pufferlib", path)
     beside = (source.with_suffix(".toml"), source.with_name("train.toml"))
     return next((file for file in beside if file.is_file()), None)
 
 
 def _ensure_library(file: CFile) -> None:
-    """Compile ``file`` on another machine than the one that it was compiled on."""
+    """Compile ``file`` if its library does not exist on this machine."""
     if Path(file.shared_object).exists():
         return
     here = Path(compile_file(file.source).shared_object)
@@ -122,7 +122,7 @@ def _ensure_library(file: CFile) -> None:
 
 
 def _check_declarations(where: str, env_type: EnvType) -> None:
-    """Raise APIUsageError where a table holds what no environment of Ocean would."""
+    """Raise APIUsageError if the default of a parameter is out of its range."""
     for parameter in env_type.parameters:
         if not parameter.low <= parameter.default <= parameter.high:
             raise APIUsageError(

@@ -1,4 +1,4 @@
-"""Defects of a C environment, found by hostile play under the sanitizers of the compiler, each with its class."""
+"""Search for defects of a C environment by fuzzing it under the compiler's sanitizers."""
 
 import os
 import re
@@ -32,7 +32,7 @@ CLASSES = {
     "hang": "does not come back from a reset or step",
 }
 
-PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05, "state": 0.05}  # and their share of the steps
+PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05, "state": 0.05}  # phase: share of the steps
 PROGRAM = HEADERS / "puffer_fuzz.c"
 UNDEFINED = "undefined,float-cast-overflow,float-divide-by-zero"
 OPTIONS = {"ASAN_OPTIONS": "abort_on_error=0:handle_sigfpe=1", "UBSAN_OPTIONS": "print_stacktrace=0"}
@@ -49,13 +49,13 @@ _CONTEXT = re.compile(r"^puffer_fuzz: (?P<context>in step .*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Defect:
-    """Something that is wrong with an environment.
+    """A defect of an environment.
 
     Attributes:
         kind: One of ``CLASSES``.
-        message: What happened.
-        place: File and line; "" where nothing tells.
-        context: Step and parameters; "" where nothing tells.
+        message: Description of what happened.
+        place: File and line, or "" if unknown.
+        context: Step and parameters, or "" if unknown.
     """
 
     kind: str
@@ -73,8 +73,8 @@ class FuzzReport:
     """Result of ``fuzz_file``.
 
     Attributes:
-        defects: In the order of their discovery.
-        sanitizers: With which it was looked for, as the compiler calls them; "" for none.
+        defects: Defects in the order of their discovery.
+        sanitizers: Sanitizers that were used, as the compiler names them, or "" for none.
     """
 
     defects: tuple[Defect, ...]
@@ -82,21 +82,22 @@ class FuzzReport:
 
 
 def fuzz_file(path: str, steps: int = 50_000, seed: int = 1) -> FuzzReport:
-    """Play the environment of a C file in a process of its own, and report what is wrong.
+    """Run the environment of a C file in a separate process and report its defects.
 
-    It is compiled with those of the address and undefined-behaviour sanitizers that the compiler has, and played with
-    random and extreme parameters and with actions from valid to hostile. Then are compared: two batches with one seed,
-    games of a batch with the same ones alone, what follows a reset with a fresh start, and a batch with another one
-    that was given its state.
+    The file is compiled with the address and undefined-behavior sanitizers, as far as the compiler has them. The main
+    phase steps it with random and extreme parameters and with valid and invalid actions. Four shorter phases compare
+    two batches with the same seed, games of a batch with the same games alone, a reset game with a new one, and a batch
+    with another one that loaded its state.
 
     Args:
-        path: Of the C file.
-        steps: Of the hostile play; the others play a twentieth of it each.
-        seed: Decides all choices.
+        path: Path of the C file.
+        steps: Number of steps of the main phase. Each other phase takes a twentieth of it, and every phase at least
+            250.
+        seed: Seed of all random choices.
 
     Raises:
-        UnknownNameError: There is no such file.
-        APIUsageError: The compiler refuses it, or it defines no environment.
+        UnknownNameError: The file does not exist.
+        APIUsageError: The file does not compile, or defines no environment.
         PufferError: There is no compiler.
     """
     file = compile_file(path)
@@ -106,30 +107,30 @@ def fuzz_file(path: str, steps: int = 50_000, seed: int = 1) -> FuzzReport:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="fuzz-") as place:
         program = Path(place) / "fuzz"
-        sanitizers, said = _build(compiler, Path(file.source), program)
-        found = [Defect("compiler", text, f"{source}:{line}") for source, line, text in read_warnings(said)]
+        sanitizers, stderr = _build(compiler, Path(file.source), program)
+        found = [Defect("compiler", text, f"{source}:{line}") for source, line, text in read_warnings(stderr)]
         for phase, share in PHASES.items():
-            found += _played(program, phase, max(int(steps * share), 250), seed)
-            if any(defect.kind == "hang" for defect in found):  # each would take as long again
+            found += _run_phase(program, phase, max(int(steps * share), 250), seed)
+            if any(defect.kind == "hang" for defect in found):  # later phases would most likely hang too
                 break
     first = {(defect.kind, defect.message, defect.place): defect for defect in reversed(found)}
     return FuzzReport(tuple(reversed(first.values())), sanitizers)
 
 
 def _build(compiler: Compiler, source: Path, program: Path) -> tuple[str, str]:
-    """Compile with all sanitizers for which the compiler has a library; return their names, and its messages."""
-    said = ""
+    """Compile with as many sanitizers as the compiler supports. Return their names and the compiler's messages."""
+    stderr = ""
     for sanitizers in (f"address,{UNDEFINED}", UNDEFINED, ""):
         flags = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer"] if sanitizers else []
         arguments = [*FLAGS, "-D_GNU_SOURCE", "-DPUFFER_IN_LIBRARY", "-g", "-O1", *flags]
         done = compiler.run([*arguments, PROGRAM, source, "-o", program, "-lm"])
-        said = done.stderr
+        stderr = done.stderr
         if done.returncode == 0:
-            return sanitizers, said
-    raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it to be checked:\n{said.strip()}")
+            return sanitizers, stderr
+    raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it to be checked:\n{stderr.strip()}")
 
 
-def _played(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect]:
+def _run_phase(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect]:
     command = [program, phase, str(steps), str(seed)]
     options = {"capture_output": True, "text": True, "errors": "replace", "env": {**os.environ, **OPTIONS}}
     try:
@@ -141,34 +142,34 @@ def _played(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect
     except subprocess.TimeoutExpired:
         yield Defect("hang", f"phase {phase} of the check has not ended in {TIMEOUT_S / 60:g} minutes")
         return
-    yield from _undefined(done.stderr)
-    yield from _stopped(done.returncode, done.stderr)
+    yield from _undefined_behavior(done.stderr)
+    yield from _early_exit(done.returncode, done.stderr)
     if done.stdout:
         yield Defect("output", f"prints {done.stdout[:60]!r}")
 
 
-def _undefined(said: str) -> Iterator[Defect]:
-    for match in _UNDEFINED.finditer(said):
+def _undefined_behavior(stderr: str) -> Iterator[Defect]:
+    for match in _UNDEFINED.finditer(stderr):
         yield Defect("memory" if _MEMORY.search(match["message"]) else "undefined", match["message"], match["place"])
 
 
-def _stopped(code: int, said: str) -> Iterator[Defect]:
-    """The defect at which the program stopped, if it did."""
-    context = match["context"] if (match := _CONTEXT.search(said)) else ""
-    place = _own_place(said)
-    if match := _FOUND.search(said):
+def _early_exit(code: int, stderr: str) -> Iterator[Defect]:
+    """Yield the defect that stopped the program, if it stopped early."""
+    context = match["context"] if (match := _CONTEXT.search(stderr)) else ""
+    place = _own_place(stderr)
+    if match := _FOUND.search(stderr):
         yield Defect(match["kind"], match["message"], place if match["kind"] == "hang" else "", context)
-    elif match := _SANITIZER.search(said):
+    elif match := _SANITIZER.search(stderr):
         kind = "undefined" if match["message"].startswith("FPE") else "memory"
         message = match["message"].removesuffix(" on")
-        if operation := _OPERATION.search(said):
+        if operation := _OPERATION.search(stderr):
             message += f", {operation['operation'].lower()} of {operation['size']} bytes"
         yield Defect(kind, message, place, context)
     elif code != 0:
         yield Defect("memory", f"the process ended with code {code}", place, context)
 
 
-def _own_place(said: str) -> str:
-    """The innermost line of a stack that is the author's: neither of the system nor of files of this package."""
-    places = (match["place"] for match in _FRAME.finditer(said))
+def _own_place(stderr: str) -> str:
+    """Return the innermost stack frame in the author's code, outside of the system and of this package."""
+    places = (match["place"] for match in _FRAME.finditer(stderr))
     return next((place for place in places if not re.search(r"^/usr/|/puffer_\w+\.[ch]:", place)), "")

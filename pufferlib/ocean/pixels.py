@@ -1,6 +1,6 @@
-"""Pictures as observations: the sizes that they may have, their space, and what brings one to a size.
+"""Image observations: their sizes, their space, and scaling of images to an observation size.
 
-C environments draw and scale in C (puffer_pixels.h); those in Python take their bytes from here.
+C environments draw and scale in C (puffer_pixels.h). Environments in Python use this module.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ Size = tuple[int, int]
 
 
 def checked_pixels(where: str, pixels: Sequence[int] | None) -> Size | None:
-    """Height and width of the pictures that the keyword ``pixels`` asks for; None for no pictures.
+    """Return the height and width given by the keyword ``pixels``, or None if images are off.
 
     Raises:
-        APIUsageError: It is no pair of ints from 1 to 4096.
+        APIUsageError: ``pixels`` is not a pair of ints from 1 to 4096.
     """
     if pixels is None:
         return None
@@ -39,12 +39,20 @@ def checked_pixels(where: str, pixels: Sequence[int] | None) -> Size | None:
 
 
 def pixel_space(size: Size) -> Box:
-    """The space of pictures of this height and width: uint8 ``(3, height, width)``."""
+    """Return the observation space of images of this size: uint8 ``(3, height, width)``."""
     return Box(0, 255, (3, *size), np.uint8)
 
 
 def as_observation(picture: npt.NDArray[np.uint8], size: Size) -> npt.NDArray[np.uint8]:
-    """``picture``, uint8 ``(height, width, 3)``, as an agent sees it: scaled by areas, uint8 ``(3, *size)``."""
+    """Scale an image to an observation by area averaging.
+
+    Args:
+        picture: Image, uint8 ``(height, width, 3)``.
+        size: Height and width of the observation.
+
+    Returns:
+        Observation, uint8 ``(3, *size)``.
+    """
     small = np.empty((*size, 3), np.uint8)
     scale_picture(picture, small)
     return np.ascontiguousarray(small.transpose(2, 0, 1))

@@ -1,4 +1,4 @@
-"""States of games as bytes: what they are of, and a digest, before the memory of the games."""
+"""Serialization of game states: a header with a digest and settings, followed by the memory of the games."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["code_of", "pack", "unpack"]
 
 MAGIC = b"state of games, pufferlib 1\n"
 
-# What must be the same where a state is saved and loaded, and how to say that it is not.
+# Facts that must match when a state is loaded, each with the advice that the error message gives.
 _ADVICE = {
     "env": "a state is of one environment",
     "code": "a state is good for the very code that made it; play the recorded actions again instead (puffer replay)",
@@ -22,25 +22,25 @@ _ADVICE = {
 
 
 def code_of(origin: str | CFile) -> str:
-    """Name the code of an environment: another one may have another memory."""
+    """Return an identifier of an environment's code. A state is only valid for the code that saved it."""
     return Path(origin.shared_object).stem if isinstance(origin, CFile) else source_hash
 
 
 def pack(facts: Mapping[str, Any], games: bytes) -> bytes:
-    """Put ``facts`` before the memory of games; ``unpack`` takes them apart."""
+    """Return ``games``, the memory of games, with a header that holds ``facts``."""
     return state_bytes.pack(MAGIC, facts, games)
 
 
 def unpack(where: str, state: object, facts: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
-    """Return the facts and the memory in ``state``.
+    """Return the facts and the memory stored in ``state``.
 
     Args:
-        where: Begins the message of an error.
-        state: Of ``pack``.
-        facts: Those of ``_ADVICE`` must be the same.
+        where: Prefix of error messages.
+        state: Bytes returned by ``pack``.
+        facts: Expected facts. The keys of ``_ADVICE`` must match.
 
     Raises:
-        APIUsageError: It is no state, is damaged, or is of something else.
+        APIUsageError: ``state`` is not a state, is damaged, or was saved with other settings.
     """
     got, games = state_bytes.unpack(where, MAGIC, state)
     state_bytes.check_facts(where, facts, got, _ADVICE)

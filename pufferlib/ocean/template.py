@@ -1,4 +1,4 @@
-"""A new C environment: the template, with another name."""
+"""Creation of a new C environment from the template."""
 
 import re
 from pathlib import Path
@@ -8,21 +8,21 @@ from pufferlib.errors import APIUsageError
 __all__ = ["write_template"]
 
 TEMPLATE = Path(__file__).parent / "_template"
-TAKEN = {"puffer", "draw"}  # names in the headers begin so
+TAKEN = {"puffer", "draw"}  # prefixes of names in the headers
 
 
 def write_template(name: str, folder: Path) -> tuple[Path, Path]:
-    """Write a complete game ``<name>.c`` and its settings of training, ``<name>.toml``, into ``folder``.
+    """Write a complete environment ``<name>.c`` and its training settings ``<name>.toml`` into ``folder``.
 
     Args:
-        name: In C: lower-case letters, digits and underscores.
-        folder: It is made if it does not exist.
+        name: Name of the environment: lower-case letters, digits and underscores.
+        folder: Target folder, created if it does not exist.
 
     Returns:
-        The two files.
+        Paths of the two files.
 
     Raises:
-        APIUsageError: The name cannot be used, or there is such a file.
+        APIUsageError: The name is invalid, or one of the files exists already.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in TAKEN:
         raise APIUsageError(

@@ -1,4 +1,4 @@
-"""Declarations of the C environments as Python objects: parameters, metrics, help, spaces."""
+"""Python representation of C environments' declarations: parameters, metrics, keys and spaces."""
 
 import functools
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = ["EnvType", "Key", "Parameter", "env_type_of", "env_types", "spaces_of
 
 @dataclass(frozen=True)
 class Parameter:
-    """A keyword of a C environment: its Python type, default, least and greatest value, meaning."""
+    """A keyword of a C environment: its Python type, default, range and description."""
 
     name: str
     kind: type[bool] | type[int] | type[float]
@@ -27,10 +27,10 @@ class Parameter:
     about: str
 
     def number(self, where: str, value: object) -> float:
-        """``value`` as C takes it.
+        """Return ``value`` as the float that C expects.
 
         Raises:
-            APIUsageError: It is of another type, or outside of ``low`` to ``high``.
+            APIUsageError: The value has the wrong type, or is not from ``low`` to ``high``.
         """
         accepted = {
             bool: (bool, np.bool_),
@@ -46,7 +46,7 @@ class Parameter:
 
     @property
     def domain(self) -> str:
-        """The values it may have, in words."""
+        """Description of the allowed values."""
         if self.kind is bool:
             return "True or False"
         kind = "an int" if self.kind is int else "a number"
@@ -55,9 +55,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a person who plays: while ``name`` is down, number ``component`` of the action is ``value``.
+    """A keyboard key for human players.
 
-    "up+right" is two keys together; "" says what happens while none is down.
+    While the key ``name`` is pressed, component ``component`` of the action is ``value``. The name "up+right" means two
+    keys pressed together, and "" defines the value while no key is pressed.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Key:
 
 @dataclass(frozen=True)
 class EnvType:
-    """One C environment: where the extension has it, its names, and the rows of its tables."""
+    """Declarations of one C environment: its index in the extension module, its names, and its tables."""
 
     index: int
     name: str
@@ -79,11 +80,11 @@ class EnvType:
     keys: tuple[Key, ...]
 
     def numbers(self, values: dict[str, Any]) -> list[float]:
-        """All parameters as C takes them, defaults where ``values`` says nothing.
+        """Return the values of all parameters as C expects them, with defaults for those missing in ``values``.
 
         Raises:
-            UnknownNameError: ``values`` has a name that is no parameter.
-            APIUsageError: A value is of another type or out of range.
+            UnknownNameError: ``values`` contains a name that is not a parameter.
+            APIUsageError: A value has the wrong type or is out of range.
         """
         known = {parameter.name for parameter in self.parameters}
         for name in values:
@@ -93,7 +94,7 @@ class EnvType:
 
     @property
     def help(self) -> str:
-        """A docstring made from the tables."""
+        """Docstring generated from the tables."""
         parameters = "".join(f"\n    {p.name}: {p.about} ({p.domain}; default {p.default})" for p in self.parameters)
         metrics = "".join(f"\n    {name}: {about}" for name, about in self.metrics.items())
         return f"{self.about}\n\nKeywords, besides those of OceanEnv:{parameters}\n\nMetrics:{metrics}\n"
@@ -109,12 +110,12 @@ _KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, 
 
 @functools.cache
 def env_types() -> dict[str, EnvType]:
-    """Every C environment of this build, by name."""
+    """Return every C environment of this build by name."""
     return {entry["name"]: env_type_of(entry) for entry in ocean_types()}
 
 
 def env_type_of(entry: dict[str, Any]) -> EnvType:
-    """Make an ``EnvType`` of an entry as ``ocean_types`` and ``add_type`` return it."""
+    """Make an ``EnvType`` from a dict that ``ocean_types`` or ``add_type`` returned."""
     parameters = tuple(_parameter(**row) for row in entry["parameters"])
     return EnvType(**{**entry, "parameters": parameters, "keys": tuple(Key(**row) for row in entry["keys"])})
 
@@ -125,7 +126,7 @@ def _parameter(type: str, default: float, **row: Any) -> Parameter:
 
 
 def spaces_of(spec: Mapping[str, Any]) -> tuple[Box, Space, slice | None]:
-    """Observation space and action space of one agent, and the elements of an observation that say what is legal."""
+    """Return the observation space, action space and action mask of an agent. The mask is a slice of observations."""
     kind, shape, bounds = np.dtype(spec["observation_type"]).type, spec["observation_shape"], spec["observation_bounds"]
     offset, size = spec["action_mask"]
     mask = slice(offset, offset + size) if size else None

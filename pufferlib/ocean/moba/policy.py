@@ -1,4 +1,4 @@
-"""The network for ``moba``, whose observation is a picture of codes and a row of numbers."""
+"""Policy network for ``moba``, whose observation is a grid of codes and a row of numbers."""
 
 import torch
 from torch import Tensor, nn
@@ -10,18 +10,18 @@ __all__ = ["Moba"]
 
 CELLS, LAYERS, SELF = 11 * 11, 4, 26
 VIEW = CELLS * LAYERS
-# The lowest and highest code of a wall, a creep, a tower and a hero of the own side, a neutral, and of the other side
-# a creep, a tower and a hero.
+# Lowest and highest code of each kind of unit: wall, own creep, own tower, own hero, neutral creep, enemy creep, enemy
+# tower, enemy hero.
 LOWEST = (15, 30, 45, 60, 135, 150, 165, 180)
 HIGHEST = (15, 30, 45, 120, 135, 150, 165, 240)
-REGIONS = 8  # of the map, in each direction
+REGIONS = 8  # number of map regions in each direction
 
 
 class Moba(Policy):
-    """A multilayer perceptron with an input for each kind of unit in each cell, and for each part of the map.
+    """A multilayer perceptron with an input for each kind of unit in each cell, and for each region of the map.
 
     Args:
-        env: One with the observations of ``moba``.
+        env: Environment with the observations of ``moba``.
         hidden_size: Width of both layers.
     """
 
@@ -46,17 +46,17 @@ class Moba(Policy):
         self.register_buffer(name, values, persistent=False)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode observations ``(rows, numbers)`` to ``(rows, hidden_size)``."""
         cells = observations[:, :VIEW].reshape(-1, CELLS, LAYERS)
         own = observations[:, VIEW:]
         codes = cells[:, None, :, 0]
         kinds = ((codes >= self.lowest) & (codes <= self.highest)).float().flatten(1)
-        mana = cells[:, :, 2].float() * (1 / 255)  # of a tower: whether it is shielded
+        mana = cells[:, :, 2].float() * (1 / 255)  # for a tower: whether it is shielded
         here = (self._region(own)[:, None] == self.regions).float()
         hidden: Tensor = self.encoder(torch.cat([kinds, mana, own.float() * (1 / 255), here], -1))
         return hidden
 
     def _region(self, own: Tensor) -> Tensor:
-        """The number of the part of the map in which the hero is; its first two bytes say where."""
+        """Return the index of the map region of the hero, whose position is the first two columns of ``own``."""
         column, row = own[:, 0] // (256 // REGIONS), own[:, 1] // (256 // REGIONS)
         return row * REGIONS + column

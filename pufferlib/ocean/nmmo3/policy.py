@@ -1,4 +1,4 @@
-"""The network for ``nmmo3``, whose observation is a picture of codes and a row of numbers."""
+"""Policy network for ``nmmo3``, whose observation is a grid of codes and a row of numbers."""
 
 import torch
 from torch import Tensor, nn
@@ -11,38 +11,40 @@ __all__ = ["NMMO3"]
 ROWS, COLUMNS, CODES = 11, 15, 10
 TILES = ROWS * COLUMNS
 VIEW = TILES * CODES
-TERRAIN, ITEM, KIND, LEVEL, HP = 1, 2, 4, 6, 7  # where among the codes of a tile
-STONE, PLAYER, ENEMY = 2, 1, 2  # the first terrain that blocks the way; kinds of who stands there
+TERRAIN, ITEM, KIND, LEVEL, HP = 1, 2, 4, 6, 7  # index among the codes of a tile
+STONE, PLAYER, ENEMY = 2, 1, 2  # first terrain that blocks the way, and kinds of units
 FULL_HP = 4
-TOOL, GEMS, HARVESTS = 6, slice(7, 11), slice(11, 15)  # items: gems count as one sort, each harvest for itself
-ITEM_SORTS, LEVELS = 6, 5  # enemies are as many sorts as there are codes of their levels
-SORTS = ITEM_SORTS + LEVELS + 1  # and the other players
-NEAR = 3  # tiles in each direction of which each is known, whether it blocks the way and who stands there
-KEYS, REPEATED = slice(8, 20), slice(6, 8)  # actions: the keys of the bag, and two that do what another does
+TOOL, GEMS, HARVESTS = 6, slice(7, 11), slice(11, 15)  # item codes: all gems are one sort, each harvest is its own
+ITEM_SORTS, LEVELS = 6, 5  # each enemy level is a sort
+SORTS = ITEM_SORTS + LEVELS + 1  # the last sort is the other players
+NEAR = 3  # radius in tiles within which every tile is an input: whether it is blocked, and by which unit
+KEYS, REPEATED = slice(8, 20), slice(6, 8)  # actions: inventory keys, and two duplicates of other actions
 SLOTS = KEYS.stop - KEYS.start
 MODE, MODES, PLAYING = VIEW + 8, 5, 0
 WORN = slice(VIEW + 13, VIEW + 18)
 BAG = slice(WORN.stop, WORN.stop + SLOTS)
 IS_WORN = slice(BAG.stop, BAG.stop + SLOTS)
-TYPES_PER_TIER, TYPES, TIERS = 17, 11, 5  # of items
-USES = 2 * (TYPES + 1)  # what a key can do: take up or off an item of a type; slots without one are type 0
+TYPES_PER_TIER, TYPES, TIERS = 17, 11, 5  # item numbers per tier, item types, item tiers
+USES = 2 * (TYPES + 1)  # a key can equip or unequip an item of each type (0: empty slot)
 SCALES = (1, 10, 4, 3, 6, 99, 99, 10, 4, 5, 12, 10, 5, *[1] * 12, 255, 1, 10, 48, 24, *[1] * 10)
 
 
 class NMMO3(Policy):
-    """A perceptron over where the nearest thing of each sort is, who is around, and what the player carries.
+    """A perceptron over the nearest object of each sort, the surroundings, and the items of the player.
 
-    Of tools, of each resource, of enemies by their level and of players it knows the nearest in sight, by direction,
-    distance and hp. So what is learned of an enemy to the left holds wherever that one stands; a network over all
-    tiles has to learn it for each. A key of the bag does what its item can do: its logit is that of the item's type,
-    whichever slot that lies in, and empty slots are not chosen.
+    For tools, each resource, enemies by level, and players, it knows the direction, distance and hp of the nearest one
+    in view. What it learns about an enemy to the left therefore holds at every distance, whereas a network over all
+    tiles has to learn it for each tile.
+
+    An inventory key does what its item can do. The logit of a key therefore depends on the item's type and not on its
+    slot, and empty slots are never chosen.
 
     Args:
-        env: One with the observations of ``nmmo3``.
+        env: Environment with the observations of ``nmmo3``.
         hidden_size: Width of both layers.
     """
 
-    takes_memory = False  # which would change what the keys of the bag do
+    takes_memory = False  # a recurrent layer would mix up the uses of the inventory keys
 
     near: Tensor
     closeness: Tensor
@@ -59,8 +61,8 @@ class NMMO3(Policy):
         offsets = torch.cartesian_prod(torch.arange(ROWS) - ROWS // 2, torch.arange(COLUMNS) - COLUMNS // 2)
         farthest_first = offsets.abs().sum(-1).argsort(descending=True, stable=True)
         self._buffer("near", (offsets.abs().amax(-1) <= NEAR).nonzero()[:, 0])
-        self._buffer("closeness", (farthest_first.argsort() + 1).to(torch.uint8))  # of a tile; 0 is nowhere
-        self._buffer("tiles", nn.functional.pad(farthest_first, (1, 0)))  # of a closeness
+        self._buffer("closeness", (farthest_first.argsort() + 1).to(torch.uint8))  # of each tile, 0 if not in view
+        self._buffer("tiles", nn.functional.pad(farthest_first, (1, 0)))  # tile of each closeness
         self._buffer("places", nn.functional.pad(_place_features(offsets[farthest_first]), (0, 0, 1, 0)))
         self._buffer("item_sorts", _item_sorts())
         self._buffer("sorts", torch.arange(1, SORTS + 1, dtype=torch.uint8)[:, None])
@@ -84,27 +86,27 @@ class NMMO3(Policy):
         self.register_buffer(name, values, persistent=False)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``: what the perceptron says, then which use each key of the bag has."""
+        """Return the perceptron's features, followed by the use of each inventory key."""
         hidden = self.encoder(torch.cat([*self._seen(observations), *self._own(observations)], -1))
         uses = self.types[observations[:, BAG].long()] + (TYPES + 1) * observations[:, IS_WORN]
         return torch.cat([hidden, uses.to(hidden.dtype)], -1)
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Policy``."""
+        """Return action logits and values. The logit of an inventory key includes the logit of its use."""
         outputs, uses = self.decoder(hidden[..., :-SLOTS]), hidden[..., -SLOTS:].long().clamp(0, USES - 1)
         actions, by_use, values = outputs.split([self.distribution.num_params, USES, 1], -1)
         keys = actions[..., KEYS] + by_use.gather(-1, uses)
         return torch.cat([actions[..., : KEYS.start], keys, actions[..., KEYS.stop :]], -1), values[..., 0]
 
     def action_mask(self, observations: Tensor) -> Tensor:
-        """See ``Policy``: everything but keys of empty slots, and what another action does too."""
+        """Allow all actions except keys of empty slots and actions that duplicate another one."""
         may = torch.ones_like(observations[:, : self.distribution.num_params])
         may[:, KEYS] = (observations[:, BAG] > 0) | (observations[:, MODE, None] != PLAYING)
         may[:, REPEATED] = 0
         return may
 
     def _seen(self, observations: Tensor) -> list[Tensor]:
-        """Features of the nearest thing of each sort, and of the tiles around the player, as floats."""
+        """Return features of the nearest object of each sort and of the tiles around the player, as floats."""
         codes = observations[:, :VIEW].reshape(-1, TILES, CODES)
         item_sorts, kinds = self.item_sorts[codes[..., ITEM].long()], codes[..., KIND]
         bodies = (kinds == PLAYER) * self.sorts[-1] + (kinds == ENEMY) * (codes[..., LEVEL] + (ITEM_SORTS + 1))
@@ -121,11 +123,16 @@ class NMMO3(Policy):
         ]
 
     def _closest(self, tiles: Tensor, sorts: Tensor) -> Tensor:
-        """Closeness of the nearest tile of each sort: ``(rows, TILES)`` and ``(sorts, 1)`` to ``(rows, sorts)``."""
+        """Return the closeness of the nearest tile of each sort, shape ``(rows, sorts)``.
+
+        Args:
+            tiles: Sort of each tile, shape ``(rows, TILES)``.
+            sorts: Sorts to look for, shape ``(sorts, 1)``.
+        """
         return torch.where(tiles[:, None] == sorts, self.closeness, 0).amax(-1)
 
     def _own(self, observations: Tensor) -> list[Tensor]:
-        """Features of what is worn, of the bag in sum and of what is not worn there, mode of the keys, and numbers."""
+        """Return features of the player: worn items, the whole bag, bag items not worn, key mode, and other numbers."""
         bag = self.items[observations[:, BAG].long()]
         numbers = torch.cat([observations[:, VIEW : WORN.start], observations[:, IS_WORN.start :]], -1)
         return [
@@ -138,7 +145,7 @@ class NMMO3(Policy):
 
 
 def _place_features(offsets: Tensor) -> Tensor:
-    """Directions and distance of tiles that lie ``offsets`` (rows, columns) away."""
+    """Return direction and distance features of tiles at ``offsets`` (rows, columns)."""
     down, right = offsets.unbind(-1)
     apart = offsets.abs().sum(-1)
     sides = [down > 0, down < 0, right > 0, right < 0]
@@ -150,7 +157,7 @@ def _place_features(offsets: Tensor) -> Tensor:
 
 
 def _item_sorts() -> Tensor:
-    """Table with the sort of each code of an item on a tile, from 1; 0 for what only enemies or nobody leaves there."""
+    """Return a table from item code to sort, starting at 1. Items that only enemies or players drop have sort 0."""
     sorts = torch.zeros(256, dtype=torch.uint8)
     sorts[TOOL], sorts[GEMS] = 1, 2
     sorts[HARVESTS] = torch.arange(3, ITEM_SORTS + 1, dtype=torch.uint8)
@@ -158,7 +165,7 @@ def _item_sorts() -> Tensor:
 
 
 def _item_features() -> Tensor:
-    """Table with a one-hot type and a one-hot tier for every item number; zeros for no item."""
+    """Return a table with a one-hot type and a one-hot tier for every item number, and zeros for no item."""
     features = torch.zeros(256, TYPES + TIERS)
     for tier in range(TIERS):
         for kind in range(TYPES):

@@ -1,17 +1,17 @@
 """Two agents that have to do different things, as a PettingZoo environment.
 
 Observation: ``Box(0, 1, (1,), float32)``: 0 for the agent ``1``, 1 for the agent ``2``. With ``pixels`` it is the
-picture that ``render`` draws for the agent, in that size.
+image that ``render`` draws for the agent, scaled to that size.
 
 Action: ``Discrete(2)``.
 
-Reward: 1 for agent 1 if it plays 0 and for agent 2 if it plays 1, else 0; ``score`` and ``perf``
-are the reward.
+Reward: 1 for agent 1 if it plays 0 and for agent 2 if it plays 1, else 0. ``score`` and ``perf``
+equal the reward.
 
 Terminal: after every step, for both.
 
-Source: PufferLib's multiagent. Its agents never leave, so that every second step only resets.
-`multiagent` is the same in C.
+Source: PufferLib's multiagent. There the agents never leave, so every second step only resets.
+`multiagent` is the C version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,17 +33,17 @@ PerAgent = dict[int, Any]
 
 
 class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """The environment; the page of the module has its rules.
+    """The two-agent PettingZoo environment. See the module's docstring for its rules.
 
     Args:
-        render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
-            "human": a window shows every reset and step.
-        pixels: Height and width of pictures that agents see instead of their number: uint8 ``(3, height, width)``,
-            whatever ``render_mode`` is. Each agent sees the one that is drawn for it.
+        render_mode: Output of ``render``. None or "rgb_array": return an image. "ansi": return text for a terminal.
+            "human": show every reset and step in a window.
+        pixels: Height and width of the images that agents observe instead of their number, as uint8
+            ``(3, height, width)``. Each agent gets the image drawn for it. Independent of ``render_mode``.
 
     Raises:
-        APIUsageError: ``pixels`` are no such pair.
-        UnknownNameError: There is no such ``render_mode``.
+        APIUsageError: ``pixels`` is not a valid pair of ints.
+        UnknownNameError: ``render_mode`` does not exist.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -63,24 +63,24 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         self._right: dict[int, bool] = {}  # in the last step
 
     def observation_space(self, agent: int) -> Box:
-        """The same for both."""
+        """Return the observation space, which is the same for both agents."""
         return self._spaces[0]
 
     def action_space(self, agent: int) -> Discrete:
-        """The same for both."""
+        """Return the action space, which is the same for both agents."""
         return self._spaces[1]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
-        """Both agents are there again."""
+        """Start a new episode with both agents."""
         self.agents = list(self.possible_agents)
         if seed is not None:
-            self._right = {}  # so that a seed always gives the same pictures
+            self._right = {}  # so that a seed always gives the same images
         if self._view.is_live:
             self.render()
         return self._observations(), {agent: {} for agent in self.agents}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Judge the actions; the episode is over."""
+        """Score the actions and end the episode."""
         everyone = self.agents
         self._right = {agent: bool(actions[agent] == agent - 1) for agent in everyone}
         if self._view.is_live:
@@ -96,10 +96,10 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         return self._observations(), scores, over, not_cut, infos
 
     def render(self, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
-        """A picture ``(120, 200, 3)``, shown as ``render_mode`` says: each agent's action, full for 1 and a ring for 0.
+        """Render the last actions as an image ``(120, 200, 3)``, output according to ``render_mode``.
 
-        Its frame is green if the agent played it in the last step, red if it played the other. A yellow line above
-        marks ``agent``, for whom the picture is; None: nobody.
+        A full square is action 1, a ring is action 0. The border is green if the agent chose the right action in the
+        last step, and red otherwise. A yellow line marks ``agent``, if given.
         """
         return self._view.show(self._draw(agent))
 
@@ -133,5 +133,5 @@ def make(
     render_mode: str | None = None,
     pixels: Sequence[int] | None = None,
 ) -> PettingZooPufferEnv:
-    """The environment with flat spaces and fixed rows."""
+    """Return the environment with flat spaces and a fixed row for each agent."""
     return PettingZooPufferEnv(env=PyMultiagent(render_mode, pixels), buf=buf, seed=seed)

@@ -1,10 +1,9 @@
-"""The memory of snake's network, and its inputs, on a CPU: one pass over the cells around each head.
+"""Compiled CPU loops for snake's policy: update of its memory, and computation of its inputs.
 
-Cells in view are int8 ``(..., side * side)``, with the codes of snake.h. The memory is ``trail``, uint8
-``(..., SIDE * SIDE)``, ``length``, int32 ``(...)``, and ``eats``, uint8 ``(..., MOVES)``; see ``Snake``.
+Cells in view are int8 ``(..., side * side)``, with the codes of snake.h. The memory consists of ``trail``, uint8
+``(..., SIDE * SIDE)``, ``length``, int32 ``(...)``, and ``eats``, uint8 ``(..., MOVES)``. See ``Snake``.
 
-Raises:
-    ValueError: An array of another shape or dtype.
+All functions raise ValueError if an array has the wrong shape or dtype.
 """
 
 from libc.math cimport sqrt
@@ -14,16 +13,16 @@ from libc.string cimport memcpy, memset
 cpdef enum:
     FOOD = 1
     CORPSE = 2
-    WALL = 3  # from here on cells are in the way
+    WALL = 3  # this and higher codes block the way
     OWN_BODY = 4
     HEAD = 7
     MOVES = 4
-    REACH = 10  # cells in each direction in which it remembers its body, at most what vision may be
+    REACH = 10  # radius of the remembered area in cells, equal to the maximum of ``vision``
     SIDE = 21  # 2 * REACH + 1
     TIMES = 4
-    STEPS = 4  # from one of DUE to the next
+    STEPS = 4  # steps between consecutive entries of DUE
     SIZES = 7
-    PADDED = 23  # SIDE, and a cell more at both ends
+    PADDED = 23  # SIDE plus one cell at both ends
 
 cdef int[MOVES] down = [-1, 1, 0, 0]
 cdef int[MOVES] right = [0, 0, -1, 1]
@@ -45,9 +44,9 @@ def remember(
     int32_t[:, ::1] lengths,
     uint8_t[:, :, ::1] eats_after,
 ):
-    """Follow snakes for some steps: make the memory after each, ``(steps, rows, ...)``, from that before the first.
+    """Compute the memory after each of several steps, ``(steps, rows, ...)``, from the memory before the first.
 
-    ``starts`` is 1 where a life begins with the step; None for nowhere.
+    ``starts`` is 1 where an episode starts with the step, or None if none does.
     """
     cdef Py_ssize_t steps = seen.shape[0], rows = seen.shape[1], step, row
     cdef int side = side_of(seen.shape[2])
@@ -82,7 +81,7 @@ def remember(
 def features(
     const int8_t[:, ::1] seen, const uint8_t[:, ::1] trail, const int32_t[::1] length, float[:, ::1] inputs
 ):
-    """Make the inputs of the network from cells in view and the memory after them."""
+    """Compute the network's inputs from the cells in view and the memory after the step."""
     cdef Py_ssize_t rows = seen.shape[0], row
     cdef int side = side_of(seen.shape[1])
     cdef Py_ssize_t size = 6 * side * side + MOVES * (1 + SIZES) + 1
@@ -100,7 +99,7 @@ def features(
 
 
 cdef int side_of(Py_ssize_t cells) except -1:
-    """Cells in a row of the view."""
+    """Return the side length of the view."""
     cdef int side = <int>(sqrt(<double>cells) + 0.5)
     if side * side != cells or side % 2 == 0 or side > SIDE:
         raise ValueError(f"snake's memory: expected a square view of at most {SIDE} x {SIDE} cells, got {cells} cells")
@@ -118,7 +117,7 @@ cdef void remember_one(
     int32_t *length_after,
     uint8_t *eats_after,
 ) noexcept nogil:
-    cdef uint8_t[PADDED][PADDED] around  # the trail, a step older
+    cdef uint8_t[PADDED][PADDED] around  # the trail, one step later
     cdef int margin = REACH - side // 2, middle = side * side // 2
     cdef int row, column, move, taken = 0, candidates = 0, best = -1, fit, least = 1, most = 1 << 15
     cdef bint[MOVES] comes_from
@@ -131,12 +130,13 @@ cdef void remember_one(
         for row in range(SIDE):
             for column in range(SIDE):
                 way = trail[row * SIDE + column]
-                around[row + 1][column + 1] = way + (way > 0)  # after 255 steps it is forgotten
+                around[row + 1][column + 1] = way + (way > 0)  # wraps to 0 (forgotten) after 255 steps
     around[REACH + 1][REACH + 1] = 1
     for move in range(MOVES):
         comes_from[move] = seen[middle - down[move] * side - right[move]] == OWN_BODY
         candidates += comes_from[move]
-    # It came from a cell beside the head that is its own now; of several, and of none, as its body fits best.
+    # The snake came from a neighboring cell that now holds its own body. If there are several such cells, or none,
+    # choose the move for which the remembered body matches the view best.
     for move in range(MOVES):
         if candidates and not comes_from[move]:
             continue
@@ -153,7 +153,7 @@ cdef void remember_one(
     length = max(length, 1)
     if comes_from[taken] and not begins and eats[taken]:
         length += 1
-    # Of its way own cells are within its length, and others are behind it.
+    # Correct the length: visible body cells on the trail are within it, other cells of the trail are beyond it.
     for row in range(side):
         for column in range(side):
             way = trail_after[(row + margin) * SIDE + column + margin]
@@ -171,7 +171,7 @@ cdef void features_of_one(
     const int8_t *seen, int side, const uint8_t *trail, int32_t length, float *inputs
 ) noexcept nogil:
     cdef uint32_t[SIDE] free
-    cdef uint32_t[TIMES * SIDE] due  # cells that are free by each of the times
+    cdef uint32_t[TIMES * SIDE] due  # cells that become free by each of the times
     cdef int32_t[MOVES] areas
     cdef int margin = REACH - side // 2, cells = side * side
     cdef int row, column, i, left, time, move, size
@@ -217,9 +217,10 @@ cdef void features_of_one(
 
 
 cdef void reach(const uint32_t *free, const uint32_t *due, int32_t *areas) noexcept nogil:
-    """Count the cells to which each move leads within TIMES * STEPS steps, on its way those that are free by then.
+    """Count the cells that each move can reach within TIMES * STEPS steps.
 
-    A row of cells is the bits of a number; the four moves lie side by side.
+    A cell counts as free once the snake's own body has left it. Each row of cells is stored as the bits of a number,
+    and the four moves lie side by side in memory.
     """
     cdef uint32_t[PADDED * MOVES] reached, wider
     cdef uint32_t[SIDE * MOVES] can_be
@@ -244,7 +245,7 @@ cdef void reach(const uint32_t *free, const uint32_t *due, int32_t *areas) noexc
 
 
 cdef inline void spread(const uint32_t *reached, const uint32_t *can_be, uint32_t *wider) noexcept nogil:
-    """A step in all directions."""
+    """Extend the reached cells by one step in all directions."""
     cdef int i
     cdef const uint32_t *here = reached + MOVES
     for i in range(SIDE * MOVES):

@@ -1,17 +1,17 @@
-"""Judge two parts of a structured observation with two parts of a structured action.
+"""Classify two parts of a structured observation with two parts of a structured action.
 
 Observation: ``{"image": Box(-1, 1, (5, 5), float32), "flat": Box(-1, 1, (5,), int8)}``, random in each
-episode. With ``nested`` the same parts lie deeper: ``{"parts": ({"image": ...}, flat)}``. With ``pixels`` it is the
-picture that ``render`` draws, in that size.
+episode. With ``nested`` the parts are nested deeper: ``{"parts": ({"image": ...}, flat)}``. With ``pixels`` it is the
+image that ``render`` draws, scaled to that size.
 
-Action: ``{"image": Discrete(2), "flat": Discrete(2)}``, nested in the same way, with ``pixels`` too.
+Action: ``{"image": Discrete(2), "flat": Discrete(2)}``, nested in the same way (also with ``pixels``).
 
-Reward: 0.5 for each part of the action that is 1 exactly if the sum of that part of the
-observation is above 0; ``score`` and ``perf`` are the reward.
+Reward: 0.5 for each part of the action that is right. The right value is 1 if the sum of the same part of
+the observation is above 0, else 0. ``score`` and ``perf`` equal the reward.
 
 Terminal: after every step.
 
-Source: PufferLib's spaces. There the image is never negative, so that 1 is always right for it.
+Source: PufferLib's spaces. There the image is never negative, so 1 is always right for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,18 +33,18 @@ Parts = tuple[Any, Any]  # image and flat
 
 
 class Spaces(gymnasium.Env[Any, Any]):
-    """The environment; the page of the module has its rules.
+    """The Gymnasium environment. See the module's docstring for its rules.
 
     Args:
-        nested: Put the parts into a Dict in a Tuple in a Dict.
-        render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
-            "human": a window shows every reset and step.
-        pixels: Height and width of pictures that the agent sees instead of the parts: uint8 ``(3, height, width)``,
-            whatever ``render_mode`` is.
+        nested: Whether to nest the parts in a Dict in a Tuple in a Dict.
+        render_mode: Output of ``render``. None or "rgb_array": return an image. "ansi": return text for a terminal.
+            "human": show every reset and step in a window.
+        pixels: Height and width of the images that the agent observes instead of the parts, as uint8
+            ``(3, height, width)``. Independent of ``render_mode``.
 
     Raises:
-        APIUsageError: ``pixels`` are no such pair.
-        UnknownNameError: There is no such ``render_mode``.
+        APIUsageError: ``pixels`` is not a valid pair of ints.
+        UnknownNameError: ``render_mode`` does not exist.
     """
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012  # as Gymnasium declares it
@@ -62,10 +62,10 @@ class Spaces(gymnasium.Env[Any, Any]):
         self._right: tuple[bool, bool] | None = None  # in the last step
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Draw another observation."""
+        """Start a new episode with a random observation."""
         super().reset(seed=seed)
         if seed is not None:
-            self._right = None  # so that a seed always gives the same pictures
+            self._right = None  # so that a seed always gives the same images
         image = self.np_random.uniform(-1, 1, (5, 5)).astype(np.float32)
         self._shown = image, self.np_random.integers(-1, 2, 5, dtype=np.int8)
         if self._view.is_live:
@@ -73,7 +73,7 @@ class Spaces(gymnasium.Env[Any, Any]):
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Judge the action; the episode is over."""
+        """Score the action and end the episode."""
         image, flat = self._split(action)
         self._right = image == _is_positive(self._shown[0]), flat == _is_positive(self._shown[1])
         if self._view.is_live:
@@ -84,11 +84,11 @@ class Spaces(gymnasium.Env[Any, Any]):
         return self._observation(), score, True, False, info
 
     def render(self) -> npt.NDArray[np.uint8] | str | None:
-        """A picture ``(200, 320, 3)``, shown as ``render_mode`` says: parts as cells, orange above 0 and blue below.
+        """Render the observation as an image ``(200, 320, 3)``, output according to ``render_mode``.
 
-        The column at the right end of each part shows its sum, up or down from the middle; the
-        edge of the picture is green beside a part that was judged rightly in the last step, and
-        red beside the other.
+        Each cell is a number, orange above 0 and blue below. The column at the right end of each part shows the sum of
+        the part, up or down from the middle. The left edge of the image beside a part is green if its action was right
+        in the last step, and red otherwise.
         """
         return self._view.show(self._draw())
 
@@ -133,7 +133,7 @@ def make(
     render_mode: str | None = None,
     pixels: Sequence[int] | None = None,
 ) -> GymnasiumPufferEnv:
-    """The environment with flat spaces."""
+    """Return the environment with flat spaces."""
     return GymnasiumPufferEnv(env=Spaces(nested, render_mode, pixels), buf=buf, seed=seed)
 
 
@@ -146,13 +146,16 @@ _ORANGE, _BLUE, _GREEN, _RED = (232, 140, 48), (74, 111, 214), (83, 166, 83), (2
 
 
 def _colour(value: float) -> npt.NDArray[np.float64]:
-    """Between slate for 0 and orange for 1 or blue for -1."""
+    """Return a color between slate for 0 and orange for 1 or blue for -1."""
     share = min(abs(value), 1.0)
     return share * np.array(_ORANGE if value > 0 else _BLUE) + (1 - share) * np.array(_SLATE)
 
 
 def _draw_sum(column: npt.NDArray[np.uint8], value: float) -> None:
-    """Fill ``column`` from its middle, up above 0 and down below; a sum of 5 fills it, a tiny one can be seen."""
+    """Fill ``column`` from its middle, upwards for positive and downwards for negative sums.
+
+    A sum of 5 fills it. A small sum other than 0 stays visible.
+    """
     column[:] = _SLATE
     middle = len(column) // 2
     reach = max(round(middle * min(abs(value) / 5, 1.0)), 5 * (value != 0))

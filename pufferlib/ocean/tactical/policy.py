@@ -1,4 +1,4 @@
-"""The network for ``tactical``, which judges each place of the board by the same weights."""
+"""Policy network for ``tactical``, which evaluates each cell of the board with the same weights."""
 
 import torch
 from torch import Tensor, nn
@@ -10,25 +10,25 @@ __all__ = ["Tactical"]
 
 SIDE = 12
 CELLS = SIDE * SIDE
-TARGETS = 2  # actions that each cell has: walk there, and the explosive arrow to there
-OTHERS = 9  # actions without a cell, besides the end of the turn
-PLANES = 6  # itself, the other, ground, walls, what the other sees, where its wind arrow can hit
-NEARBY = 1, 3  # steps, within each of which the shares of cells are known that are one of
-SHARES = 4  # where the other can hit, what it sees, where it can be hit, and where to walk
+TARGETS = 2  # actions per cell: walk there, and shoot the explosive arrow there
+OTHERS = 9  # actions without a target cell, except the end of the turn
+PLANES = 6  # own unit, other unit, ground, walls, cells the other unit sees, cells its wind arrow can hit
+NEARBY = 1, 3  # radii, in steps, of the areas over which the SHARES are averaged
+SHARES = 4  # cells the other unit can hit, cells it sees, cells from where it can be hit, cells in walking reach
 MASK = 1 + TARGETS * CELLS
 BOARD = MASK + OTHERS
 NUMBERS = BOARD + PLANES * CELLS
-UNITS = 11  # numbers of both units, and whether it is to act
-FEATURES = TARGETS + PLANES + 4 + SHARES * len(NEARBY)  # of a cell
+UNITS = 11  # numbers of both units, and whether the own unit is to act
+FEATURES = TARGETS + PLANES + 4 + SHARES * len(NEARBY)  # per cell
 WIDTH = 24
 
 
 class Cells(nn.Module):
-    """A layer for each cell, with what is added for all of them, and ReLU.
+    """A linear layer applied to each cell, plus a term shared by all cells, followed by ReLU.
 
     Args:
-        inputs: Numbers of a cell.
-        outputs: Numbers of a cell, and of what is added.
+        inputs: Number of inputs per cell.
+        outputs: Number of outputs per cell, and size of the shared term.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -36,28 +36,28 @@ class Cells(nn.Module):
         self.weight = layer_init(nn.Linear(inputs, outputs, bias=False)).weight
 
     def forward(self, cells: Tensor, added: Tensor) -> Tensor:
-        """``(rows, inputs, CELLS)`` and ``(rows, outputs)`` to ``(rows, outputs, CELLS)``."""
+        """Map ``(rows, inputs, CELLS)`` and a shared term ``(rows, outputs)`` to ``(rows, outputs, CELLS)``."""
         return for_each_cell(self.weight, cells, added).relu_()
 
 
 def for_each_cell(weight: Tensor, cells: Tensor, added: Tensor) -> Tensor:
-    """``weight`` times ``cells``, plus ``added``: products of matrices that a CPU does in its cache, row by row."""
+    """Return ``weight @ cells + added`` as one batched product, whose matrices fit a CPU's cache row by row."""
     return torch.baddbmm(added[..., None], weight.expand(len(cells), -1, -1), cells)
 
 
 class Tactical(Policy):
-    """A small perceptron for each cell, all with the same weights, around one for what they show together.
+    """A small perceptron applied to each cell with shared weights, around a perceptron for the whole board.
 
-    Of a cell it knows what the observation shows there, where it lies from both units: the steps to each, and whether
-    it is in the row or column of each; and how much cover and how many places for a shot are near. So what is learned
-    of one place holds for all. A network without this has to learn it for every pair of places.
+    The features of a cell are what the observation shows there, the number of steps to each unit, whether the cell is
+    in the row or column of each unit, and how much cover and how many shooting positions are near. What the network
+    learns about one cell therefore holds for all, whereas a plain network has to learn it for every pair of cells.
 
     Args:
-        env: One with the observations of ``tactical``.
+        env: Environment with the observations of ``tactical``.
         hidden_size: Width of both layers of the perceptron for the whole board.
     """
 
-    takes_memory = False  # which would mix what single cells say
+    takes_memory = False  # a recurrent layer would mix the outputs of single cells
 
     steps: Tensor
     lines: Tensor
@@ -89,7 +89,7 @@ class Tactical(Policy):
         self.register_buffer(name, values, persistent=False)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``: what the board says, then what each cell says for walking there, and for shooting there."""
+        """Return the features of the board, followed by the features of each cell for walking and shooting there."""
         numbers = observations.float() * (1 / 255)
         units, others = numbers[:, NUMBERS:], numbers[:, MASK:BOARD]
         planes = numbers[:, BOARD:NUMBERS].view(-1, PLANES, CELLS)
@@ -100,14 +100,14 @@ class Tactical(Policy):
         shares = torch.stack([planes[:, 5], planes[:, 4], shots, reach[:, 0]], 1) @ self.nearby
         known = [reach, planes, torch.stack(places, 1), shares.view(-1, SHARES * len(NEARBY), CELLS)]
         cells = self.cells(torch.cat(known, 1), self.units(units))
-        # Of the cells of both units, of those in reach, and of all.
+        # Pool the cell features at both units, over the cells in reach, and over the whole board.
         seen = cells @ torch.stack([itself, other, reach[:, 0] / SIDE, torch.full_like(itself, 1 / CELLS)], -1)
         board = self.board(torch.cat([seen.flatten(1), units, others], -1))
         targets = for_each_cell(self.targets.weight, self.judgement(cells, self.context(board)), self.targets.bias)
         return torch.cat([board, targets.flatten(1)], -1)
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Policy``."""
+        """Return action logits, with two logits per cell, and values."""
         board, targets = hidden[..., : -TARGETS * CELLS], hidden[..., -TARGETS * CELLS :]
         outputs = self.decoder(board)
         return torch.cat([outputs[..., :1], targets, outputs[..., 1:-1]], -1), outputs[..., -1]
