@@ -49,7 +49,7 @@ cdef class ActionRows:
         return self.array if self.is_known and self.take(actions) else self._convert(actions)
 
     cdef bint take(self, actions):
-        """Copy an int32, int64, float32 or float64 array. Return False if the array has another type or does not fit."""
+        """Copy an int32, int64, float32 or float64 array. Return False if it has another type or does not fit."""
         if type(actions) is not ndarray:
             return False
         source, target = head_of(actions), head_of(self.array)

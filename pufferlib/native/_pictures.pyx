@@ -101,7 +101,7 @@ cdef class FrameStack:
         cdef Py_ssize_t size = self.frames.shape[1] * self.frames.shape[2]
         cdef Py_ssize_t last = self.frames.shape[0] - 1
         cdef uint8_t *start = &self.frames[0, 0, 0]
-        memmove(start, start + size, last * size)  # the newest frame also stays in place, because unchanged rows are reused
+        memmove(start, start + size, last * size)  # the newest frame also stays in place: its unchanged rows are reused
         puffer_screens_show(&self.state, both, start + last * size)
 
     def forget(self):

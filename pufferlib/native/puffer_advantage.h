@@ -1,4 +1,4 @@
-/* The sum over later steps that advantages are, for all agents of a rollout. */
+/* Discounted sums over later steps, from which advantages are computed, for all agents of a rollout. */
 
 #ifndef PUFFER_ADVANTAGE_H
 #define PUFFER_ADVANTAGE_H
@@ -8,8 +8,8 @@
 
 #include "puffer_math.h"
 
-/* x[t] += decay[t] * x[t + 1], from the last step but one to the first; both are (steps, agents).
- * Rounded once, as torch does it, so that the CPU gives the bytes of the loop in torch. */
+/* x[t] += decay[t] * x[t + 1], from the second-to-last step to the first. Both arrays are (steps, agents).
+ * Each product is rounded separately, as in torch, so that the result is bit-identical to a loop in torch. */
 PUFFER_VECTORIZED static void puffer_sum_backwards(float *x, const float *decay, int64_t steps,
                                                    int64_t agents) {
     for (int64_t i = (steps - 1) * agents - 1; i >= 0; i--) x[i] = fmaf(decay[i], x[i + agents], x[i]);

@@ -1,39 +1,38 @@
-/* An agent: from what an environment shows to what its step takes, one row at a time.
+/* An agent: maps an observation of an environment to an action for its step, one row at a time.
  *
  *   observation -> normalized fields -> network -> params, value -> actions
  *
- * It needs no memory but the caller's. `puffer export --to c` writes this file, those that it includes and
- * the weights of a policy into one.
- */
+ * It uses only memory that the caller provides. `puffer export --to c` writes this file, the files that it
+ * includes and the weights of a policy into one file. */
 #ifndef PUFFER_AGENT_H
 #define PUFFER_AGENT_H
 
 #include "puffer_network.h"
 
-/* One array of an observation on its way to the network. */
+/* One array of an observation. */
 typedef struct {
-    char type; /* of its numbers: see PufferInput */
+    char type; /* type of the numbers, see PufferInput */
     int32_t size, count, from, to;
-    const double *means, *scales; /* of real numbers, which become floats; NULL: copied as they are */
+    const double *means, *scales; /* for floating-point numbers; NULL: copied unchanged */
 } PufferField;
 
 typedef struct {
-    const PufferField *fields; /* of observations that are normalized */
+    const PufferField *fields; /* fields of observations that are normalized */
     int num_fields;            /* 0: the network reads the observation itself */
-    double limit;              /* magnitude of normalized numbers */
+    double limit;              /* maximum magnitude of normalized numbers */
     int num_memories;
     int num_actions;      /* components of an action */
-    const int32_t *sizes; /* values of each; NULL where actions are real numbers */
+    const int32_t *sizes; /* number of values of each component; NULL for continuous actions */
     const int32_t *starts;
-    const double *low, *high; /* of real numbers */
+    const double *low, *high; /* bounds of continuous actions */
 } PufferAgent;
 
-/* What changes while it acts: room of the caller's. */
+/* State that changes while the agent acts, in memory of the caller. */
 typedef struct {
     PufferScratch scratch;
-    uint8_t *row; /* of normalized observations */
+    uint8_t *row; /* a row of normalized observations */
     float *memory[PUFFER_MAX_MEMORIES];
-    float *params, *value; /* of the last step */
+    float *params, *value; /* outputs of the last step */
     uint64_t *random;
     bool greedy;
 } PufferActor;
@@ -53,7 +52,7 @@ static inline double puffer_number(char type, const uint8_t *from) {
     return number;
 }
 
-/* Copies the observation, its real numbers normalized. */
+/* Copies the observation and normalizes its floating-point numbers. */
 static inline void puffer_normalize(const PufferAgent *agent, const uint8_t *observation, uint8_t *row) {
     for (int f = 0; f < agent->num_fields; f++) {
         const PufferField *field = &agent->fields[f];
@@ -79,7 +78,7 @@ static inline float puffer_uniform(uint64_t *random) {
     return (float)((word ^ (word >> 31)) >> 40) * 5.9604644775390625e-8f + 5.9604644775390625e-8f;
 }
 
-/* Chooses a value for each component: the likeliest, or by chance. */
+/* Chooses a value for each component: the most likely one if `greedy`, otherwise a random one. */
 static inline void puffer_choose_values(const PufferAgent *agent, const float *logits, bool greedy,
                                         uint64_t *random, int32_t *actions) {
     for (int part = 0; part < agent->num_actions; logits += agent->sizes[part++]) {
@@ -101,7 +100,7 @@ static inline void puffer_choose_values(const PufferAgent *agent, const float *l
     }
 }
 
-/* Draws a real number for each component, or takes its mean, and keeps it within the bounds. */
+/* Samples a number for each component, or takes its mean if `greedy`, and clamps it to the bounds. */
 static inline void puffer_choose_numbers(const PufferAgent *agent, const float *params, bool greedy,
                                          uint64_t *random, float *actions) {
     const float *log_std = params + agent->num_actions;
@@ -116,7 +115,7 @@ static inline void puffer_choose_numbers(const PufferAgent *agent, const float *
     }
 }
 
-/* One step: actions, int32_t or float, for an observation. */
+/* Computes the actions, int32_t or float, for one observation. */
 static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent, const PufferActor *actor,
                               const void *observation, void *actions) {
     const uint8_t *seen = (const uint8_t *)observation;

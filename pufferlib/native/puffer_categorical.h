@@ -1,8 +1,7 @@
-/* Rows of independent categorical choices: drawn from their logits, weighed, and differentiated.
+/* Independent categorical distributions: sampling, log probabilities, entropy, and derivatives.
  *
- * A row has one number of logits for each value of each part; the parts lie one after another. Rows of logits
- * are `stride` floats apart, all else is contiguous. A logit of -1e9 has probability 0.
- */
+ * A row has one logit for each value of each component, and components are stored one after another. Rows of
+ * logits are `stride` floats apart. All other arrays are contiguous. A logit of -1e9 has probability 0. */
 
 #ifndef PUFFER_CATEGORICAL_H
 #define PUFFER_CATEGORICAL_H
@@ -12,22 +11,21 @@
 
 #include "puffer_math.h"
 
-#define PUFFER_BLOCK \
-    1024 /* floats of exponentials that are worked on at once; they stay in the first cache */
+#define PUFFER_BLOCK 1024 /* exponentials that are processed at once; they fit in the L1 cache */
 
 typedef struct {
-    int *sizes; /* values of each part */
+    int *sizes; /* number of values of each component */
     int parts;
-    int logits;     /* of a row: the sum of the sizes */
-    float *scratch; /* PUFFER_BLOCK floats, or those of one row if that is more */
+    int logits;     /* logits per row: the sum of the sizes */
+    float *scratch; /* PUFFER_BLOCK floats, or one row if that is larger */
 } PufferCategorical;
 
-/* Rows of a block. */
+/* Number of rows in a block. */
 static inline int64_t puffer_block_rows(const PufferCategorical *choice) {
     return choice->logits < PUFFER_BLOCK ? PUFFER_BLOCK / choice->logits : 1;
 }
 
-/* e^x of each logit: 0 where it is so far below the largest that it is forbidden. */
+/* Replaces each logit by e^x, or by 0 if it is so far below the largest that its value is masked. */
 PUFFER_VECTORIZED static void puffer_weigh(float *logits, int64_t count) {
     for (int64_t i = 0; i < count; i++) logits[i] = logits[i] < -87 ? 0 : puffer_exp(logits[i]);
 }
@@ -36,7 +34,7 @@ PUFFER_VECTORIZED static void puffer_logarithms(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++) x[i] = puffer_log(x[i]);
 }
 
-/* Exponentials of `rows` rows, each part's largest logit subtracted, into scratch. */
+/* Writes the exponentials of `rows` rows to scratch, with each component's largest logit subtracted. */
 static void puffer_exponentials(const PufferCategorical *choice, const float *logits, int64_t stride,
                                 int64_t rows) {
     float *shifted = choice->scratch;
@@ -51,9 +49,9 @@ static void puffer_exponentials(const PufferCategorical *choice, const float *lo
     puffer_weigh(choice->scratch, rows * choice->logits);
 }
 
-/* One action for each part of each row, and the logarithm of the probability of them together.
- * `noise` is uniform in [0, 1), one number for each part: the action is the first whose cumulated probability
- * exceeds it. Returns whether all logits were numbers. */
+/* Samples an action for each component of each row and computes the log probability of the whole action.
+ * `noise` is uniform in [0, 1), one number per component. The action is the first one whose cumulative
+ * probability exceeds it. Returns whether all logits were numbers. */
 static int puffer_draw(const PufferCategorical *choice, const float *logits, int64_t stride, int64_t rows,
                        const float *noise, int64_t *actions, float *log_probs) {
     const int64_t block = puffer_block_rows(choice);
@@ -62,21 +60,19 @@ static int puffer_draw(const PufferCategorical *choice, const float *logits, int
         const int64_t count = rows - first < block ? rows - first : block;
         puffer_exponentials(choice, logits + first * stride, stride, count);
         const float *weights = choice->scratch;
-        float *chances =
-            choice->scratch; /* of the actions; they take the place of weights that are done with */
+        float *chances = choice->scratch; /* actions; they overwrite weights that are no longer needed */
         for (int64_t row = 0; row < count; row++) {
             for (int k = 0; k < choice->parts; k++) {
                 const int size = choice->sizes[k];
                 float sum = 0, reached = 0;
                 for (int j = 0; j < size; j++) sum += weights[j];
                 const float target = sum * *noise++;
-                int chosen =
-                    0; /* counted, not searched for: a branch would be guessed wrong half of the time */
+                int chosen = 0; /* counts instead of searching: a branch would often be mispredicted */
                 for (int j = 0; j < size; j++) {
                     reached += weights[j];
                     chosen += reached <= target;
                 }
-                finite &= sum > 0; /* NaN is not */
+                finite &= sum > 0; /* false for NaN */
                 *actions++ = chosen;
                 *chances++ = weights[chosen] / sum;
                 weights += size;
@@ -92,8 +88,7 @@ static int puffer_draw(const PufferCategorical *choice, const float *logits, int
     return finite;
 }
 
-/* Logarithm of the probability of each row's actions, NaN where one is out of range, and its entropy in nats.
- */
+/* Log probability of each row's actions (NaN if one is out of range), and entropy in nats. */
 static void puffer_evaluate(const PufferCategorical *choice, const float *logits, int64_t stride,
                             int64_t rows, const int64_t *actions, float *log_probs, float *entropies) {
     const int64_t block = puffer_block_rows(choice);
@@ -122,8 +117,9 @@ static void puffer_evaluate(const PufferCategorical *choice, const float *logits
     }
 }
 
-/* Derivative by the logits, contiguous rows, of what has `d_log_probs` and `d_entropies` by those of
- * puffer_evaluate: dx_j = d_log_prob (1[j chosen] - p_j) - d_entropy p_j (log p_j + entropy of the part). */
+/* Derivative with respect to the logits (contiguous rows), given the derivatives with respect to both results
+ * of puffer_evaluate: dx_j = d_log_prob (1[j chosen] - p_j) - d_entropy p_j (log p_j + entropy of the
+ * component). */
 static void puffer_differentiate(const PufferCategorical *choice, const float *logits, int64_t stride,
                                  int64_t rows, const int64_t *actions, const float *d_log_probs,
                                  const float *d_entropies, float *d_logits) {
@@ -144,7 +140,7 @@ static void puffer_differentiate(const PufferCategorical *choice, const float *l
                     weighed += weights[j] * (part[j] - most);
                 }
                 const float inverse = 1 / sum,
-                            mean = weighed * inverse; /* of the shifted logits: log p + log sum */
+                            mean = weighed * inverse; /* mean of the shifted logits: log p + log sum */
                 for (int j = 0; j < size; j++) {
                     d_logits[j] = -weights[j] * inverse * (d_log_prob + d_entropy * (part[j] - most - mean));
                 }

@@ -1,10 +1,10 @@
-/* A parent process and its workers: commands out, completions back, through memory that they share.
+/* A channel between a parent process and its workers, in shared memory. The parent sends commands, and the
+ * workers report their completion.
  *
- * Each worker has a slot of two cache lines, one that only the parent writes and one that only the
- * worker writes. A command is one number, so that it appears at once: its serial number in the high
- * bits, what to do in the low ones. All workers add to one signal when they finish, and the parent
- * waits for that alone. Zeroed bytes are a channel with nothing to do.
- */
+ * Each worker has a slot of two cache lines: only the parent writes one, and only the worker writes the
+ * other. A command is a single number, so that it is written atomically. Its high bits are a serial number
+ * and its low bits the operation. All workers add to one shared signal when they finish, and the parent waits
+ * for that signal alone. Zeroed memory is a valid idle channel. */
 #ifndef PUFFER_CHANNEL_H
 #define PUFFER_CHANNEL_H
 
@@ -13,17 +13,17 @@
 enum { PUFFER_OPERATION_BITS = 3, PUFFER_OPERATION_MASK = 7 };
 
 typedef struct PufferSlot {
-    PufferSignal command;                                   /* the last command; the parent writes it */
-    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t completed; /* the last command that is finished */
-    _Atomic uint32_t outcome;                               /* what the worker has to say of it; 0: nothing */
-    _Atomic uint32_t core;                                  /* where it was seen last, plus 1; 0: never */
-    _Atomic uint32_t progress;                              /* which of its environments it is in */
+    PufferSignal command;                                   /* the last command, written by the parent */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t completed; /* the last finished command */
+    _Atomic uint32_t outcome;                               /* result of the command; 0: success */
+    _Atomic uint32_t core;                                  /* last known core plus 1; 0: unknown */
+    _Atomic uint32_t progress;                              /* index of the environment in progress */
 } PufferSlot;
 
 typedef struct PufferChannel {
-    PufferSignal finished; /* how many commands the workers have finished together */
-    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t core; /* the parent's, plus 1; 0: of no concern */
-    _Atomic uint32_t awaited; /* of finished commands, how many the parent sleeps for; of queues only */
+    PufferSignal finished; /* total number of commands that the workers have finished */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t core; /* core of the parent, plus 1; 0: ignored */
+    _Atomic uint32_t awaited; /* number of finished commands that wakes the parent; queues only */
     PufferSlot slots[];
 } PufferChannel;
 
@@ -43,22 +43,22 @@ static inline bool puffer_slot_is_idle(PufferSlot *slot) {
 #ifdef __linux__
 enum { PUFFER_CORES = 4096, PUFFER_MASK_BITS = 8 * sizeof(unsigned long) };
 
-/* The core that the caller is on, plus 1; 0 if the system does not say. */
+/* Returns the core of the caller plus 1, or 0 if the system does not report it. */
 static inline uint32_t puffer_core(void) {
     unsigned core = 0;
     return syscall(SYS_getcpu, &core, NULL, NULL) == 0 ? core + 1 : 0;
 }
 
-/* Whether the parent or one of the first `num_workers` was seen on a core. */
+/* Returns whether the parent or one of the first `num_workers` workers was last seen on a core. */
 static inline bool puffer_channel_is_on(PufferChannel *channel, int32_t num_workers, uint32_t core) {
     bool found = puffer_slot_read(&channel->core) == core;
     for (int32_t i = 0; i < num_workers; i++) found |= puffer_slot_read(&channel->slots[i].core) == core;
     return found;
 }
 
-/* Leave a core that the parent or a worker of a lower number was seen on too, if there is one that nobody
- * was seen on. The scheduler may leave two busy processes on one core for seconds. The worker's affinity is
- * restored at once, so that it stays what the user made it, and the scheduler may move the worker on. */
+/* Leaves a core on which the parent or a worker with a lower number was also seen, if another core is free.
+ * The scheduler may keep two busy processes on one core for seconds. The worker's affinity is restored
+ * immediately, so that it stays as the user set it and the scheduler may still move the worker. */
 static inline bool puffer_channel_leave_core(PufferChannel *channel, int32_t worker, int32_t num_workers) {
     uint32_t core = puffer_core();
     atomic_store_explicit(&channel->slots[worker].core, core, memory_order_relaxed);
@@ -88,12 +88,12 @@ static inline bool puffer_channel_leave_core(PufferChannel *channel, int32_t wor
 }
 #endif
 
-/* Tell the workers where the parent is, so that they leave its core. */
+/* Publishes the core of the parent, so that workers leave it. */
 static inline void puffer_channel_publish_core(PufferChannel *channel) {
     atomic_store_explicit(&channel->core, puffer_core(), memory_order_relaxed);
 }
 
-/* Make the slot of a worker that is gone ready for the next one, which has nothing to do yet. */
+/* Resets the slot of a worker that has exited, so that its replacement starts without a command. */
 static inline void puffer_slot_clear(PufferSlot *slot) {
     atomic_store(&slot->outcome, 0);
     atomic_store(&slot->progress, 0);

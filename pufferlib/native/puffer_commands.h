@@ -1,13 +1,13 @@
-/* A channel to workers of which each has several environments, and takes commands for one at a time.
+/* A channel to workers that have several environments each and receive commands for single environments.
  *
- * Each worker has a queue, first in, first out, so that what it has finished follows from a count. The
- * command of its slot is that of all entries that were ever put in, and is what it waits for; `completed` is
- * how many of them it has finished. An entry is a position among the worker's environments in the high bits,
- * and what to do there in the low ones. An environment has one entry at most, so that a queue of all of them,
- * and a few more, is never full.
+ * Each worker has a first-in, first-out queue, so that a count of finished entries identifies them. The
+ * command in the slot of a worker is the total number of entries ever queued, and the worker waits for it to
+ * change. `completed` is the number of entries that it has finished. An entry has the position among the
+ * worker's environments in its high bits and the operation in its low bits. Each environment has at most one
+ * entry in the queue, so a queue slightly larger than the number of environments never overflows.
  *
- * The parent says in `awaited` how many commands it sleeps for, so that a batch wakes it up once.
- */
+ * The parent writes to `awaited` how many finished commands it is waiting for, so that it wakes up once per
+ * batch. */
 #ifndef PUFFER_COMMANDS_H
 #define PUFFER_COMMANDS_H
 
@@ -17,8 +17,8 @@ static inline uint32_t puffer_commands_entry(uint32_t position, uint32_t operati
     return position << PUFFER_OPERATION_BITS | operation;
 }
 
-/* Put in the entry that has the number `number`. The worker sees it when its signal says so. `capacity`: a
- * power of 2. */
+/* Writes the entry with serial number `number`. The worker sees it once its signal is updated. `capacity`
+ * must be a power of 2. */
 static inline void puffer_commands_put(uint32_t *entries, uint32_t capacity, uint32_t number,
                                        uint32_t entry) {
     entries[number & (capacity - 1)] = entry;
@@ -28,8 +28,7 @@ static inline uint32_t puffer_commands_get(const uint32_t *entries, uint32_t cap
     return entries[number & (capacity - 1)];
 }
 
-/* A worker's report: the first `number` entries are finished. Everything written before is seen by the
- * parent. */
+/* Reports that the first `number` entries are finished. The parent sees everything written before. */
 static inline void puffer_commands_finish(PufferChannel *channel, int32_t worker, uint32_t number) {
     puffer_slot_write(&channel->slots[worker].completed, number);
     uint32_t count = atomic_fetch_add(&channel->finished.value, 1) + 1;
@@ -38,13 +37,13 @@ static inline void puffer_commands_finish(PufferChannel *channel, int32_t worker
         puffer_wake(&channel->finished);
 }
 
-/* Prepare a worker's wait for its next command: after work that has taken so long, without a pause, it sleeps
- * at once. To lend the core would burn more than waking up costs. */
+/* Prepares a worker's wait for its next command. After uninterrupted work of this duration the worker sleeps
+ * immediately, because yielding the core would cost more than waking up. */
 static inline void puffer_commands_rest(PufferWaitPolicy *policy, int64_t worked_ns) {
     policy->yield_ns = worked_ns < PUFFER_LONG_WAIT_NS ? PUFFER_YIELD_NS : 0;
 }
 
-/* Wait until the workers have finished `target` commands together, ever, `timeout_ns` at most. */
+/* Waits until the workers have finished `target` commands in total, at most `timeout_ns`. */
 static inline PufferWait puffer_commands_wait(PufferChannel *channel, uint32_t target,
                                               PufferWaitPolicy *policy, int64_t timeout_ns) {
     atomic_store(&channel->awaited, target);

@@ -1,5 +1,5 @@
-/* Drawing into a canvas: rectangles, discs, text. Everything is clipped to the canvas. Coordinates and
- * sizes are px, from the top left. A colour is 0xRRGGBB. */
+/* Drawing primitives for a canvas: rectangles, discs, text. Everything is clipped to the canvas. Coordinates
+ * and sizes are in px from the top left. Colours are 0xRRGGBB. */
 #ifndef PUFFER_DRAW_H
 #define PUFFER_DRAW_H
 
@@ -8,7 +8,7 @@
 #include "puffer_env.h"
 #include "puffer_font.h"
 
-/* The palette that the environments share. */
+/* Palette shared by all environments. */
 #define DRAW_NIGHT  0x061820u
 #define DRAW_SLATE  0x14303Cu
 #define DRAW_WHITE  0xF1F1F1u
@@ -19,15 +19,15 @@
 #define DRAW_GREEN  0x53A653u
 #define DRAW_BLUE   0x4A6FD6u
 
-/* A sine of period 1, within 0.0011, by additions and multiplications only: the sine of a C library may have
- * other last bits on another machine, and pictures are the same bytes everywhere. */
+/* Sine with period 1 and an error below 0.0011. It uses only additions and multiplications, because the last
+ * bits of a C library's sine differ between machines, and images must be bit-identical everywhere. */
 static inline float draw_wave(float at) {
     const float phase = at - floorf(at) - 0.5f;
     const float arch = phase * (16 * fabsf(phase) - 8);
     return arch * (0.775f + 0.225f * fabsf(arch));
 }
 
-/* Sine and cosine of an angle in radians, as exact as draw_wave. */
+/* Sine and cosine of an angle in radians, with the precision of draw_wave. */
 static inline double draw_sine(double angle) {
     return draw_wave((float)(angle * 0.15915494309189535));
 }
@@ -60,13 +60,13 @@ static inline void draw_clear(PufferCanvas *canvas, uint32_t colour) {
 
 static inline void draw_disc(PufferCanvas *canvas, int32_t x, int32_t y, int32_t radius, uint32_t colour) {
     for (int32_t dy = -radius; dy <= radius; dy++) {
-        int32_t half = 0; /* widest run of this row inside the circle */
+        int32_t half = 0; /* half width of this row inside the circle */
         while ((half + 1) * (half + 1) + dy * dy <= radius * radius + radius) half++;
         draw_rectangle(canvas, x - half, y + dy, 2 * half + 1, 1, colour);
     }
 }
 
-/* From one point to the other; for a line of one pixel the thickness is 1. */
+/* Draws a line between two points. A thickness of 1 is a line of one pixel. */
 static inline void draw_line(PufferCanvas *canvas, int32_t x0, int32_t y0, int32_t x1, int32_t y1,
                              int32_t thickness, uint32_t colour) {
     const int32_t across = x1 - x0, down = y1 - y0;
@@ -83,7 +83,7 @@ static inline void draw_line(PufferCanvas *canvas, int32_t x0, int32_t y0, int32
     }
 }
 
-/* An arrow down to a point: here is the agent for whom the picture is. */
+/* Draws an arrow that points down at the agent for which the image is drawn. */
 static inline void draw_arrow(PufferCanvas *canvas, int32_t x, int32_t y) {
     for (int32_t up = 0; up <= 11; up++) {
         const int32_t half = up / 2 + 2;
@@ -92,14 +92,15 @@ static inline void draw_arrow(PufferCanvas *canvas, int32_t x, int32_t y) {
     }
 }
 
-/* A level line that is filled to `value` out of `full`; full > 0. */
+/* Draws a horizontal bar that is filled to `value` out of `full`, where full > 0. */
 static inline void draw_bar(PufferCanvas *canvas, int32_t x, int32_t y, int32_t width, int32_t height,
                             int32_t value, int32_t full, uint32_t colour) {
     draw_rectangle(canvas, x, y, width, height, DRAW_SLATE);
     draw_rectangle(canvas, x, y, (int32_t)((int64_t)width * value / full), height, colour);
 }
 
-/* Characters of 5 x 9 squares, `scale` px a side, 6 squares apart; capital letters and digits are 7 high. */
+/* Draws characters of 5 x 9 squares, each `scale` px wide. The advance is 6 squares. Capital letters and
+ * digits are 7 squares high. */
 static inline void draw_text(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale, uint32_t colour,
                              const char *text) {
     for (; *text != '\0'; text++, x += 6 * scale) {
@@ -111,12 +112,12 @@ static inline void draw_text(PufferCanvas *canvas, int32_t x, int32_t y, int32_t
     }
 }
 
-/* Width of `characters` characters, px. */
+/* Width of `characters` characters in px. */
 static inline int32_t draw_text_width(int32_t characters, int32_t scale) {
     return characters > 0 ? (6 * characters - 1) * scale : 0;
 }
 
-/* A whole number, its last digit ending at `right`. */
+/* Draws an integer whose last digit ends at `right`. */
 static inline void draw_number(PufferCanvas *canvas, int32_t right, int32_t y, int32_t scale, uint32_t colour,
                                int32_t number) {
     char digits[12];

@@ -1,36 +1,39 @@
-/* The contract of a C environment: what its author writes, and the batch loop that runs it.
+/* The interface of a C environment: the code that its author writes, and the batch loop that runs it.
  *
- * An environment `pong` is a struct and six names:
+ * An environment `pong` consists of a struct and six names:
  *
  *   typedef struct { PufferGame game; parameters ...; metrics and state ... } Pong;
  *   static const char pong_about[]                 one sentence, shown by help and the documentation
- *   static const PufferParameter pong_parameters[] what a user may choose, a row each
- *   static const PufferMetric pong_metrics[]       what a finished episode reports: score, perf, ...
- *   const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, picture; NULL, or what is wrong
- *   void pong_reset(Pong *)                        begins an episode and writes its first observation
+ *   static const PufferParameter pong_parameters[] keyword arguments, one per row
+ *   static const PufferMetric pong_metrics[]       metrics of a finished episode: score, perf, ...
+ *   const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, image size; NULL or an error
+ *   void pong_reset(Pong *)                        starts an episode and writes its first observation
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
- *   void pong_draw(const Pong *, PufferCanvas *)   paints the state, for the agent that the canvas names
+ *   void pong_draw(const Pong *, PufferCanvas *)   draws the state for the agent given by the canvas
  *
- * and PUFFER_ENV(Pong, pong) at the end of pong.c, which turns them into the `PufferEnvType` that Python
- * finds. More may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
+ * PUFFER_ENV(Pong, pong) at the end of pong.c turns them into the `PufferEnvType` that Python finds. Optional
+ * parts may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
  *
- *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong/render.h
- *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
- *                                                  what lies behind it, which is zero at first
+ *   static const PufferKey pong_keys[]             keyboard controls for human players, in pong/render.h
+ *   size_t pong_bytes(const void *game)            size of a game with these parameters: the struct and extra
+ *                                                  memory behind it, which is zeroed initially
  *   bool go_area(const void *, int32_t agent, int32_t action, PufferArea *)
- *                                                  where in the picture for that agent a person clicks
- *                                                  for a Discrete action; false: nowhere now
- *   void pong_prepare(void)                        fills constant tables; called once in a process
- *   PUFFER_NUMPY(Pong, generator)                  a field that draws what numpy draws: puffer_numpy.h
+ *                                                  area in the image for that agent that a player clicks
+ *                                                  to choose a Discrete action; false if there is none
+ *   void pong_prepare(void)                        fills constant tables; called once per process
+ *   PUFFER_NUMPY(Pong, generator)                  a field that draws NumPy's random numbers: puffer_numpy.h
  *
- * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
- * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
- * that a step may write only what changed; a reset writes all of it. Every action value means something:
- * clamp it or take it for "do nothing". All randomness comes from `game.rng`, or the generator of
- * PUFFER_NUMPY, which has the same seed. No globals, no allocation, no output. If a step plays several
- * frames, the parameter that says how many is called `frameskip`, and a game has no pointers into itself: to
- * show the frames in between, copies of it play fewer of them.
- */
+ * Rules:
+ * - A step never resets itself. The loop calls reset after an episode if the autoreset mode requires it. It
+ *   also clears rewards and flags before each step.
+ * - An observation row keeps its content between steps. A step may write only the elements that changed. A
+ *   reset writes all of them.
+ * - Every action value is valid: clamp it, or treat it as "do nothing".
+ * - All randomness comes from `game.rng`, or from the generator of PUFFER_NUMPY, which gets the same seed.
+ * - No global variables, no allocation, no output.
+ * - If a step simulates several frames, the parameter with their number is called `frameskip`, and the game
+ *   has no pointers into its own memory. To show intermediate frames, copies of the game simulate fewer
+ *   frames. */
 #ifndef PUFFER_ENV_H
 #define PUFFER_ENV_H
 
@@ -45,8 +48,8 @@
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
 
-/* PCG32 (O'Neill 2014, XSH RR 64/32): one generator per game, so that a game's stream depends on its own
- * seed and on nothing else. */
+/* PCG32 (O'Neill 2014, XSH RR 64/32). Each game has its own generator, so that its random stream depends only
+ * on its own seed. */
 typedef struct {
     uint64_t state;
 } PufferRng;
@@ -59,7 +62,7 @@ static inline uint32_t puffer_random(PufferRng *rng) {
     return (word >> turn) | (word << (-turn & 31));
 }
 
-/* Uniform in [0, bound); bound > 0. */
+/* Uniform in [0, bound), where bound > 0. */
 static inline int32_t puffer_random_below(PufferRng *rng, int32_t bound) {
     return (int32_t)(((uint64_t)puffer_random(rng) * (uint32_t)bound) >> 32);
 }
@@ -79,19 +82,19 @@ static inline float puffer_max(float a, float b) {
     return a > b ? a : b;
 }
 
-/* The nearest number to `value` in [low, high]; `low` if it is not a number. */
+/* Clamps `value` to [low, high]. Returns `low` for NaN. */
 static inline float puffer_clamp(float value, float low, float high) {
     return puffer_min(puffer_max(value, low), high);
 }
 
-/* A parameter to six decimals: 9.8 as a float is 9.80000019, and would part from a 9.8 in Python. */
+/* Rounds a parameter to six decimals. The float 9.8 is 9.80000019, which would differ from 9.8 in Python. */
 static inline double puffer_decimal(float value) {
     return (double)(int64_t)((double)value * 1e6 + (value < 0 ? -0.5 : 0.5)) / 1e6;
 }
 
 /* ---- Declarations: parameters, metrics, spaces ---------------------------------------------------- */
 
-/* A type is its letter in Python's buffer protocol and in numpy. */
+/* Each type is named by its character in Python's buffer protocol and in NumPy. */
 typedef enum {
     PUFFER_BOOL = '?',
     PUFFER_INT8 = 'b',
@@ -104,7 +107,7 @@ typedef enum {
 #define PUFFER_TYPE_OF(value) _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32)
 /* clang-format on */
 
-/* A keyword of the environment: a bool, int32_t or float field, its default and the range it may have. */
+/* A keyword of the environment: a bool, int32_t or float field, its default and its allowed range. */
 typedef struct {
     const char *name;
     PufferType type;
@@ -116,7 +119,7 @@ typedef struct {
 #define PUFFER_PARAMETER(Type, field, value, low, high, about) \
     {#field, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), (value), (low), (high), about}
 
-/* A float field that is read when an episode ends; the report is its mean over the finished episodes. */
+/* A float field that is read when an episode ends. Reports have its mean over the finished episodes. */
 typedef struct {
     const char *name;
     size_t offset;
@@ -131,63 +134,62 @@ typedef enum {
     PUFFER_BOX,            /* float actions[agents][action_sizes[0]], each in [-action_limit, action_limit] */
 } PufferActionKind;
 
-/* A key with which a person plays: while it is down, number `component` of the action (0 of a Discrete one)
- * is `value`. Names are "up", "down", "left", "right", "space", "enter", "tab", "backspace", letters and
- * digits; not "q" and "r", which quit and reset. "up+right" is both together. A row with the name "" says
- * what happens while no key is down; without one the game waits for a key. Rows whose value the action space
- * does not have are left out, and all of them where actions are a PUFFER_BOX. */
+/* A key for human players. While it is pressed, component `component` of the action (0 if Discrete) is
+ * `value`. Valid names are "up", "down", "left", "right", "space", "enter", "tab", "backspace", letters and
+ * digits, except "q" and "r", which quit and reset. "up+right" means both keys together. A row with the name
+ * "" defines the value while no key is pressed. Without such a row, the game waits for a key. Rows whose
+ * value is not in the action space are ignored, and so are all rows if actions are a PUFFER_BOX. */
 typedef struct {
     const char *name;
     int32_t component, value;
-    const char *about; /* in a few words: "move left" */
+    const char *about; /* a few words, for example "move left" */
 } PufferKey;
 
-/* A part of the picture, px. */
+/* A rectangle in the image, in px. */
 typedef struct {
     int32_t x, y, width, height;
 } PufferArea;
 
-/* Fields of the struct that point into the game's own memory, behind the struct: a `size_t` table of their
- * offsets. A state has them relative to the game. No field may point anywhere else. */
+/* Fields of the struct that point into the game's own memory behind the struct, as a `size_t` table of their
+ * offsets. A saved state stores them relative to the game. Other fields must not point anywhere. */
 #define PUFFER_POINTERS(table) .pointers = (table), .num_pointers = sizeof(table) / sizeof(size_t)
 
 #define PUFFER_KEYS(table)     .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
 
-/* The field of the struct that is a PufferGenerator, which every seeding of the game seeds too. */
+/* The PufferGenerator field of the struct. It is seeded together with the game. */
 #define PUFFER_NUMPY(Type, field) .generator = offsetof(Type, field)
 
-/* Elements [offset, offset + size) of an agent's flattened observation; none where size is 0. */
+/* Elements [offset, offset + size) of an agent's flattened observation, none if size is 0. */
 typedef struct {
     int32_t offset, size;
 } PufferRange;
 
-/* The least and the greatest value of a number. */
+/* Lowest and highest value of an element. */
 typedef struct {
     float low, high;
 } PufferBounds;
 
-/* Spec of an environment, from which Python derives the spaces. Shapes and sizes end with their first zero.
- */
+/* Spec of an environment, from which Python derives the spaces. Shapes and sizes end at their first zero. */
 typedef struct {
     PufferType observation_type;
     int32_t observation_shape[PUFFER_MAX_DIMS];
     float observation_low, observation_high;
-    const PufferBounds *observation_bounds; /* of each number of a row; NULL: all have the two above */
+    const PufferBounds *observation_bounds; /* for each element of a row; NULL: the two bounds above */
     PufferActionKind action_kind;
     int32_t action_sizes[PUFFER_MAX_DIMS];
-    float action_limit;                    /* of a PUFFER_BOX; 0: 1 */
-    PufferRange action_mask;               /* for each value of each action, not 0 where it is legal */
-    int32_t agents;                        /* players of one game */
-    bool agents_end;                       /* each has episodes of its own: PUFFER_END_AGENT */
+    float action_limit;                    /* of a PUFFER_BOX; 0 means 1 */
+    PufferRange action_mask;               /* one element per value of each action, nonzero if it is legal */
+    int32_t agents;                        /* agents in one game */
+    bool agents_end;                       /* each agent has its own episodes, see PUFFER_END_AGENT */
     int32_t picture_width, picture_height; /* px */
-    float frames_per_second;               /* steps in a second of the game, for those who watch */
+    float frames_per_second;               /* steps per second when a human watches */
 } PufferSpec;
 
-/* A picture in the caller's memory: uint8_t pixels[height][width][3], red green blue. */
+/* An image in the caller's memory: uint8_t pixels[height][width][3], RGB. */
 typedef struct {
     uint8_t *pixels;
     int32_t width, height;
-    int32_t agent; /* whom the picture is for: marked, or followed; -1: nobody in particular */
+    int32_t agent; /* agent to mark or follow; -1: none */
 } PufferCanvas;
 
 /* Sums over the episodes that finished since the last report. */
@@ -195,38 +197,39 @@ typedef struct {
     float metrics[PUFFER_MAX_METRICS];
     float episode_return, episode_length;
     int32_t episodes;
-    int32_t is_partial; /* 1: the running episode began in the middle, and is not counted */
+    int32_t is_partial; /* 1: the current episode began in the middle and is not counted */
 } PufferLog;
 
 /* ---- The head of every environment's struct ------------------------------------------------------- */
 
 typedef struct PufferBatch PufferBatch;
 
-/* 64 bytes: of many small games, a good part of a step is the reading of their memory. */
+/* 64 bytes, because with many small games much of a step is spent reading their memory. */
 typedef struct {
-    void *observations;  /* this game's rows: [agents][observation_shape] of observation_type */
-    const void *actions; /* [agents] int32_t, or as PufferActionKind says */
-    float *rewards;      /* [agents], 0 before each step */
-    bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
+    void *observations;  /* rows of this game: [agents][observation_shape] of observation_type */
+    const void *actions; /* [agents] int32_t, or as described by PufferActionKind */
+    float *rewards;      /* [agents], set to 0 before each step */
+    bool *masks;         /* [agents], initially true; a reset must write all if agents can be absent */
     PufferRng rng;
-    const PufferBatch *batch; /* that this is game `index` of; for PUFFER_END_AGENT */
+    const PufferBatch *batch; /* batch that contains this game; used by PUFFER_END_AGENT */
     int32_t index;
-    float episode_return;   /* summed over the agents; the loop keeps it and what follows */
-    int32_t episode_length; /* steps, this one included */
-    int32_t present;        /* agents that were there when the episode began; see puffer_is_first */
+    float episode_return;   /* sum over the agents; maintained by the loop, like the next fields */
+    int32_t episode_length; /* number of steps, including the current one */
+    int32_t present;        /* agents present at the start of the episode, see puffer_is_first */
 } PufferGame;
 
-/* True in a reset that the caller asked for, false in one after an episode's end. The first must clear all
- * that pictures show of the episode before, so that a seed always gives the same pictures. */
+/* Returns true in a reset requested by the caller, and false in a reset after the end of an episode. The
+ * former must clear everything that images show of the previous episode, so that a seed always gives the same
+ * images. */
 static inline bool puffer_is_first(const PufferGame *game) {
     return game->present == 0;
 }
 
-/* Outcome of a step. The loop sets the flags of the agents that are there and begins the next episode. */
+/* Outcome of a step. The loop sets the flags of the agents that are present and starts the next episode. */
 typedef enum {
     PUFFER_RUNNING,
-    PUFFER_TERMINATED, /* the task is over: the next state has the value 0 */
-    PUFFER_TRUNCATED,  /* a limit from outside cut it off: the next state keeps its value */
+    PUFFER_TERMINATED, /* the task is over: the next state has value 0 */
+    PUFFER_TRUNCATED,  /* an external limit ended the episode: the next state keeps its value */
 } PufferOutcome;
 
 static inline void puffer_log_episode(PufferLog *log, const void *game, const PufferMetric *metrics,
@@ -243,33 +246,32 @@ static inline void puffer_log_episode(PufferLog *log, const void *game, const Pu
     log->episodes++;
 }
 
-/* Autoreset modes: the steps that follow the end of an episode. */
+/* Autoreset modes: behavior after the end of an episode. */
 typedef enum {
-    PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
-                       */
-    PUFFER_NEXT_STEP, /* the next step begins the next episode, whatever its action */
+    PUFFER_SAME_STEP, /* the row has the next episode's first observation, final_observations the last one */
+    PUFFER_NEXT_STEP, /* the next step starts the next episode and ignores its action */
     PUFFER_DISABLED,  /* the game is not stepped until it is reset */
 } PufferAutoreset;
 
 /* ---- The batch ---------------------------------------------------------------------------------- */
 
-/* Function table of an environment, made by PUFFER_ENV. Ranges are of games: [begin, end). */
+/* Function table of an environment, created by PUFFER_ENV. Ranges of games are half-open: [begin, end). */
 typedef struct {
     const char *name, *class_name, *about;
-    size_t size;                       /* of the struct, bytes */
-    size_t (*bytes)(const void *game); /* of the struct and what lies behind it; NULL where that is nothing */
-    void (*prepare)(void);             /* NULL where there are no tables to fill */
-    bool *prepared;                    /* true once that is done */
+    size_t size;                       /* size of the struct in bytes */
+    size_t (*bytes)(const void *game); /* size including memory behind the struct; NULL if there is none */
+    void (*prepare)(void);             /* NULL if there are no tables to fill */
+    bool *prepared;                    /* true after `prepare` was called */
     const PufferParameter *parameters;
     int32_t num_parameters;
     const PufferMetric *metrics;
     int32_t num_metrics;
-    const PufferKey *keys; /* NULL where digits, or what is typed, are actions */
+    const PufferKey *keys; /* NULL: actions are chosen by typing numbers */
     int32_t num_keys;
-    const size_t *pointers; /* NULL where there are none */
+    const size_t *pointers; /* NULL if there are none */
     int32_t num_pointers;
-    size_t generator; /* 0 where there is none */
-    /* NULL where no action has a place */
+    size_t generator; /* 0 if there is none */
+    /* NULL if actions have no areas */
     bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);
     void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end);
@@ -277,25 +279,25 @@ typedef struct {
     void (*draw)(const void *game, PufferCanvas *canvas);
 } PufferEnvType;
 
-/* Games of one type, one after another in memory, and the caller's buffers, a row for each agent. */
+/* Games of one type, contiguous in memory, and the caller's buffers, which have a row for each agent. */
 struct PufferBatch {
     const PufferEnvType *type;
     PufferSpec spec; /* the same for every game */
     PufferAutoreset autoreset;
     int32_t num_games;
-    size_t game_bytes, observation_bytes; /* of one game */
+    size_t game_bytes, observation_bytes; /* per game */
     char *games;
-    bool *over;      /* [num_games]; episodes that ended and are not followed by another yet */
-    PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
+    bool *over;      /* [num_games]; episodes that have ended and whose successor has not started yet */
+    PufferLog *logs; /* [num_games]; stored apart from the games, to keep the memory of a step small */
     char *observations, *final_observations;
     char *actions;
-    /* The caller's actions of this step, int64 if they are wide; NULL: they are in `actions`. */
+    /* Caller's actions of this step, int64 if `is_wide`. NULL: they are in `actions`. */
     const void *given;
     bool is_wide;
     float *rewards;
     bool *terminals, *truncations, *masks;
-    /* For observations that are pictures, else NULL: the caller's rows, while the observations above are the
-     * batch's own, and the function that draws the final one of an episode. */
+    /* Only for image observations, otherwise NULL: the caller's rows (`observations` above are then the
+     * batch's own) and the function that draws the final image of an episode. */
     struct PufferPixels *pixels;
     void (*keep_picture)(const PufferBatch *batch, int32_t index);
 };
@@ -317,16 +319,16 @@ static inline void puffer_keep_observation(const PufferGame *game, int32_t agent
     memcpy(batch->final_observations + place, batch->observations + place, row_bytes);
 }
 
-/* For games with spec.agents_end: ends the episode of one agent, whose next one begins in the same step.
- * Raises its flag, keeps its last observation, which its row must still show, and counts the episode, with
- * the metrics as they are in the struct now; `table` is <env>_metrics. The end of such a game counts nothing:
- * end every agent that is there before it. */
+/* For environments with spec.agents_end: ends the episode of one agent. Its next episode starts in the same
+ * step. Sets the agent's flag, stores its last observation, which its row must still contain, and counts the
+ * episode with the current metrics of the struct. `table` is <env>_metrics. The end of such a game counts no
+ * episode, so end every agent that is present before it. */
 #define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)                \
     (puffer_raise_flag(&(env)->game, agent, outcome), puffer_keep_observation(&(env)->game, agent), \
      puffer_log_episode(&(env)->game.batch->logs[(env)->game.index], env, table,                    \
                         (int32_t)(sizeof(table) / sizeof *(table)), episode_return, episode_length))
 
-/* Clear the outcome of the last step of games [begin, end). */
+/* Clears the outcome of the last step of games [begin, end). */
 static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin, int32_t end) {
     size_t first = (size_t)begin * batch->spec.agents;
     size_t count = (size_t)(end - begin) * batch->spec.agents;
@@ -335,7 +337,7 @@ static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin,
     memset(batch->truncations + first, 0, count * sizeof(bool));
 }
 
-/* Begin an episode. `reset` is a constant where this is inlined, and is inlined in turn. */
+/* Starts an episode. This function is inlined with a constant `reset`, which is then inlined too. */
 PUFFER_INLINE void puffer_begin_episode(PufferGame *game, int32_t agents, void (*reset)(void *game)) {
     game->episode_return = 0;
     game->episode_length = 0;
@@ -358,8 +360,8 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     }
 }
 
-/* Raise the flags of the agents that are in game `index`, count its episode and, before the row shows
- * another, keep its last observation. */
+/* Sets the flags of the agents in game `index`, counts its episode, and stores its last observation before
+ * the row is overwritten. */
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
     PufferGame *game = puffer_game(batch, index);
     const int32_t agents = batch->spec.agents;
@@ -384,7 +386,7 @@ static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, P
            batch->observation_bytes);
 }
 
-/* A step of a game that is under way. */
+/* Steps a game whose episode is running. */
 PUFFER_INLINE PufferOutcome puffer_play(PufferGame *game, int32_t agents, PufferOutcome (*step)(void *game)) {
     game->episode_length++;
     PufferOutcome outcome = step(game);
@@ -405,7 +407,7 @@ PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, in
     }
 }
 
-/* The same where the end of an episode and the beginning of the next are not in one step. */
+/* Like puffer_step_games, for modes that do not start the next episode in the step that ends one. */
 PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, int32_t end,
                                        PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
     const int32_t agents = batch->spec.agents;
@@ -424,7 +426,8 @@ PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, 
     }
 }
 
-/* Games of one player, the usual kind, have a loop of their own: a quarter faster for the smallest games. */
+/* Games of one agent, the most common kind, have their own loop, which is a quarter faster for the smallest
+ * games. */
 PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, int32_t end,
                                      PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
     puffer_clear_outcome(batch, begin, end);
@@ -441,12 +444,12 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
 
 #define PUFFER_LAYOUT_SIZE 6
 
-/* Layout of the structs that a game compiled on its own shares with those who load it. Raise the first number
- * when fields change their meaning or their order; the sizes tell of all other changes. */
+/* Layout of the structs that a separately compiled environment shares with its loader. Increment the first
+ * number when fields change their meaning or order. The sizes detect all other changes. */
 #define PUFFER_LAYOUT \
     {1, sizeof(PufferEnvType), sizeof(PufferBatch), sizeof(PufferGame), sizeof(PufferSpec), sizeof(PufferLog)}
 
-/* The one name that such a library exports: `puffer_library`. */
+/* The only symbol that such a library exports: `puffer_library`. */
 typedef struct {
     uint32_t layout[PUFFER_LAYOUT_SIZE];
     const PufferEnvType *type;
@@ -460,7 +463,7 @@ typedef struct {
 #define PUFFER_EXPORT(env)
 #endif
 
-/* Define `const PufferEnvType <env>_env`. The small functions give the author's typed ones a common form. */
+/* Defines `const PufferEnvType <env>_env`. The small functions wrap the author's typed functions. */
 #define PUFFER_ENV(Type, env, ...)                                                                        \
     _Static_assert(offsetof(Type, game) == 0, "PufferGame game must open the struct");                    \
     _Static_assert(sizeof env##_metrics / sizeof(PufferMetric) <= PUFFER_MAX_METRICS, "many metrics");    \

@@ -1,10 +1,9 @@
-/* A pool of games: each is sent an action, or told to begin a new episode, and comes back in a batch of those
- * that have finished. The owner sends and receives, one thread at a time; helpers play meanwhile.
+/* A pool of games. Each game is sent an action or a reset, and finished games are returned in batches. The
+ * owner sends and receives from one thread at a time, while helper threads step the games.
  *
- * A game plays in rows of its own, which are copied to where a batch wants them, because a step may write
- * only what has changed. The pool counts the steps of an episode, ends it at the limit, and begins the next
- * one.
- */
+ * A game writes to its own rows, because a step may write only what has changed. These rows are copied to the
+ * buffers of the batch. The pool counts the steps of an episode, ends it at the limit, and starts the next
+ * one. */
 #ifndef PUFFER_ENVPOOL_H
 #define PUFFER_ENVPOOL_H
 
@@ -13,12 +12,12 @@
 #include "puffer_task.h"
 
 enum {
-    PUFFER_BLOCK = 64,           /* games that are stepped and copied together, while they are in the cache */
-    PUFFER_CLAIM = 256,          /* games that the owner claims at most, and a quarter of them a helper */
-    PUFFER_SLICE_NS = 100000000, /* longest wait of the owner before it looks for signals */
+    PUFFER_BLOCK = 64,           /* games that are stepped and copied together while they are in the cache */
+    PUFFER_CLAIM = 256,          /* maximum number of games that the owner claims; helpers: a quarter */
+    PUFFER_SLICE_NS = 100000000, /* longest wait of the owner before it checks for signals */
 };
 
-/* What a batch tells of its games; those from PLAYER_TERMINATED on only where there are several players. */
+/* Columns of a batch. Columns from PLAYER_TERMINATED on exist only if games have several players. */
 enum {
     PUFFER_OBSERVATION,
     PUFFER_REWARD,
@@ -28,21 +27,21 @@ enum {
     PUFFER_PLAYER_ENV_ID,
     PUFFER_ELAPSED_STEP,
     PUFFER_FINAL_OBSERVATION,  /* with PUFFER_SAME_STEP */
-    PUFFER_FINAL_ELAPSED_STEP, /* likewise */
+    PUFFER_FINAL_ELAPSED_STEP, /* with PUFFER_SAME_STEP */
     PUFFER_PLAYER_TERMINATED,
     PUFFER_PLAYER_TRUNCATED,
     PUFFER_PLAYER_MASK,
     PUFFER_COLUMNS,
 };
 
-/* Rows of one kind. */
+/* One column: rows of one kind. */
 typedef struct PufferColumn {
     char *home;   /* [num_envs][bytes]; NULL: the pool does not have this column */
-    char *batch;  /* where the rows of the batch go; NULL: they stay at home */
-    size_t bytes; /* of one game */
+    char *batch;  /* destination of the batch's rows; NULL: they are not copied */
+    size_t bytes; /* per game */
 } PufferColumn;
 
-/* A game is with the owner, or sent, or has finished and waits to be received. */
+/* A game is owned by the caller, was sent, or has finished and can be received. */
 typedef enum { PUFFER_IDLE, PUFFER_SENT, PUFFER_READY } PufferStage;
 
 typedef struct PufferEnvPool {
@@ -52,18 +51,17 @@ typedef struct PufferEnvPool {
     PufferAutoreset autoreset;
     int32_t max_steps;            /* of an episode; 0: no limit */
     int32_t *elapsed;             /* [games] */
-    int32_t *final_elapsed;       /* [games], with PUFFER_SAME_STEP: steps of the last episode that ended */
-    bool *terminated, *truncated; /* [games]; the batch's own flags where there is one player */
+    int32_t *final_elapsed;       /* [games], with PUFFER_SAME_STEP: length of the last finished episode */
+    bool *terminated, *truncated; /* [games]; the batch's own flags if games have one player */
     uint8_t *stage;               /* [games] PufferStage */
-    int32_t *ready;               /* [games] a ring */
+    int32_t *ready;               /* [games] ring buffer */
     int32_t next_ready, num_ready, num_in_flight;
-    bool is_held;          /* all games are in flight, and none of them has been pushed yet */
-    bool begins;           /* what was sent last were resets */
-    double begin_ns;       /* of one; 0: unknown */
-    float *kept_rewards;   /* [games][agents], with PUFFER_SAME_STEP: of the step that ended an episode, while
-                              the */
-    bool *kept_flags;      /* [2][games][agents] next one begins */
-    _Atomic int32_t piece; /* games that a helper takes */
+    bool is_held;          /* all games are in flight, and none has been pushed yet */
+    bool begins;           /* the last sent operations were resets */
+    double begin_ns;       /* duration of a reset; 0: unknown */
+    float *kept_rewards;   /* [games][agents], with PUFFER_SAME_STEP: from the step that ended an episode, */
+    bool *kept_flags;      /* [2][games][agents], same; kept while the next episode starts */
+    _Atomic int32_t piece; /* number of games that a helper claims */
     PufferTask task;       /* a step of all games */
     PufferBackground background;
     const PufferHelpers *helpers;
@@ -78,7 +76,7 @@ static inline bool puffer_any(const bool *flags, int32_t count) {
     return any;
 }
 
-/* Derive the flags of a game of several players from theirs, or theirs from the limit. */
+/* Derives the flags of a game with several players from theirs, or theirs from the step limit. */
 static inline void puffer_join_flags(PufferEnvPool *pool, int32_t index, bool is_cut) {
     const int32_t agents = pool->batch.spec.agents;
     const size_t first = (size_t)index * (size_t)agents;
@@ -90,8 +88,8 @@ static inline void puffer_join_flags(PufferEnvPool *pool, int32_t index, bool is
     pool->terminated[index] = is_over && (puffer_any(terminals, agents) || !pool->truncated[index]);
 }
 
-/* Begin the next episode of game `index`, whose rows tell of the end of the last one and go on to do so, but
- * for its observation. */
+/* Starts the next episode of game `index`. Its rows keep the result of the last episode, except for the
+ * observation. */
 static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     PufferBatch *batch = &pool->batch;
     const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
@@ -109,7 +107,7 @@ static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     pool->elapsed[index] = 0;
 }
 
-/* Step games [begin, end), at most PUFFER_BLOCK. Those whose episode is over begin the next one instead. */
+/* Steps games [begin, end), at most PUFFER_BLOCK. Games whose episode is over start the next one instead. */
 static inline void puffer_step_block(PufferEnvPool *pool, int32_t begin, int32_t end) {
     PufferBatch *batch = &pool->batch;
     const int32_t count = end - begin, limit = pool->max_steps > 0 ? pool->max_steps : INT32_MAX;
@@ -130,7 +128,7 @@ static inline void puffer_step_block(PufferEnvPool *pool, int32_t begin, int32_t
     }
 }
 
-/* Copy the rows of games [begin, end) to those of the batch from `row` on. */
+/* Copies the rows of games [begin, end) to rows of the batch, starting at `row`. */
 static inline void puffer_copy_rows(const PufferEnvPool *pool, int32_t begin, int32_t end, int32_t row) {
     for (int32_t i = 0; i < PUFFER_COLUMNS; i++) {
         const PufferColumn *column = &pool->columns[i];
@@ -140,7 +138,7 @@ static inline void puffer_copy_rows(const PufferEnvPool *pool, int32_t begin, in
     }
 }
 
-/* Step all of games [begin, end), whose rows in the batch are those of the pool: work of a task. */
+/* Steps games [begin, end) if their rows in the batch are the pool's own. Work function of a task. */
 static inline void puffer_step_all(void *context, int32_t begin, int32_t end) {
     for (int32_t at = begin; at < end; at += PUFFER_BLOCK) {
         const int32_t after = at + PUFFER_BLOCK < end ? at + PUFFER_BLOCK : end;
@@ -149,7 +147,7 @@ static inline void puffer_step_all(void *context, int32_t begin, int32_t end) {
     }
 }
 
-/* First place behind `from` at which `games` do not go on one by one, or `most` have passed. */
+/* Returns the end of the run of consecutive game numbers that starts at `from`, at most `most` long. */
 static inline int32_t puffer_run_end(const int32_t *games, int32_t from, int32_t count, int32_t most) {
     int32_t end = from + 1;
     const int32_t last = count - from < most ? count : from + most;
@@ -166,7 +164,7 @@ static inline void puffer_step_some(PufferEnvPool *pool, const int32_t *games, i
 
 /* ---- Sending and receiving ------------------------------------------------------------------------ */
 
-/* Take a piece of the queue; for helpers. */
+/* Processes a piece of the queue. Called by helpers. */
 static inline bool puffer_play_piece(void *context) {
     PufferEnvPool *pool = context;
     int32_t games[PUFFER_CLAIM / 4];
@@ -181,12 +179,12 @@ static inline bool puffer_has_piece(void *context) {
     return puffer_queue_waiting(&((PufferEnvPool *)context)->queue) > 0;
 }
 
-/* Time that a game of those sent last will take, ns; 0: unknown. */
+/* Expected duration of one of the last sent operations in ns; 0: unknown. */
 static inline double puffer_expected_ns(const PufferEnvPool *pool) {
     return pool->begins ? pool->begin_ns : pool->task.item_ns;
 }
 
-/* Call helpers, if what waits is worth it. */
+/* Calls helpers if the waiting work justifies it. */
 static inline void puffer_call_helpers(PufferEnvPool *pool) {
     const double each_ns = puffer_expected_ns(pool);
     if (pool->task.threads == 1 || each_ns == 0) return;
@@ -198,7 +196,7 @@ static inline void puffer_call_helpers(PufferEnvPool *pool) {
     pool->helpers->call(&pool->background, each_ns * waiting);
 }
 
-/* Play a piece, and learn how long its games take: those that begin an episode tell nothing of a step. */
+/* Steps some games and updates the estimated duration of a step. Resets do not count for it. */
 static inline void puffer_play_timed(PufferEnvPool *pool, const int32_t *games, int32_t count) {
     bool begins = false;
     for (int32_t i = 0; i < count; i++) begins |= pool->batch.over[games[i]];
@@ -213,7 +211,7 @@ static inline void puffer_play_timed(PufferEnvPool *pool, const int32_t *games, 
     }
 }
 
-/* Play some of the games that wait, `most` at most. Returns how many. */
+/* Steps up to `most` waiting games. Returns their number. */
 static inline int32_t puffer_play_some(PufferEnvPool *pool, int32_t most) {
     int32_t games[PUFFER_CLAIM];
     const double each_ns = puffer_expected_ns(pool), at_once = each_ns > 0 ? PUFFER_CHUNK_NS / each_ns : 1;
@@ -231,14 +229,14 @@ static inline int32_t puffer_play_some(PufferEnvPool *pool, int32_t most) {
     return count;
 }
 
-/* Push what was held back. */
+/* Pushes the operations that were held back. */
 static inline void puffer_release_held(PufferEnvPool *pool) {
     if (!pool->is_held) return;
     pool->is_held = false;
     puffer_queue_push(&pool->queue, NULL, pool->batch.num_games);
 }
 
-/* Take back what has finished, until `wanted` games are ready. */
+/* Collects finished games until `wanted` games are ready. */
 static inline bool puffer_collect(PufferEnvPool *pool, int32_t wanted) {
     const int32_t size = pool->batch.num_games;
     int32_t place = pool->next_ready + pool->num_ready;
@@ -254,8 +252,8 @@ static inline bool puffer_collect(PufferEnvPool *pool, int32_t wanted) {
     return true;
 }
 
-/* Play and wait until `wanted` games of those in flight are ready. False when it is time to look for signals;
- * nothing is lost then. */
+/* Steps games and waits until `wanted` games are ready. Returns false if it is time to check for signals. No
+ * work is lost in this case. */
 static inline bool puffer_await(PufferEnvPool *pool, int32_t wanted) {
     int64_t start = 0;
     puffer_release_held(pool);
@@ -275,7 +273,7 @@ static inline bool puffer_await(PufferEnvPool *pool, int32_t wanted) {
     }
 }
 
-/* Copy the rows of `count` games to the batch, in their order. */
+/* Copies the rows of `count` games to the batch, in this order. */
 static inline void puffer_gather(const PufferEnvPool *pool, const int32_t *games, int32_t count) {
     for (int32_t from = 0, end; from < count; from = end) {
         end = puffer_run_end(games, from, count, count);
@@ -283,7 +281,7 @@ static inline void puffer_gather(const PufferEnvPool *pool, const int32_t *games
     }
 }
 
-/* Take the first `count` games that are ready out of the ring. */
+/* Removes the first `count` ready games from the ring buffer. */
 static inline void puffer_take_ready(PufferEnvPool *pool, int32_t *games, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         games[i] = pool->ready[pool->next_ready];
@@ -294,25 +292,25 @@ static inline void puffer_take_ready(PufferEnvPool *pool, int32_t *games, int32_
     pool->num_in_flight -= count;
 }
 
-/* Let game `index` begin a new episode with its next step, as if nothing had been played. */
+/* Makes game `index` start a new episode with its next step, as after a reset. */
 static inline void puffer_ask_reset(PufferEnvPool *pool, int32_t index) {
     pool->batch.over[index] = true;
     puffer_game(&pool->batch, index)->present = 0;
 }
 
-/* True if the next step of game `index` begins an episode. */
+/* Returns true if the next step of game `index` starts an episode. */
 static inline bool puffer_is_over(const PufferEnvPool *pool, int32_t index) {
     return pool->batch.over[index];
 }
 
-/* False if nothing has been played in game `index` yet. */
+/* Returns false if game `index` was never stepped. */
 static inline bool puffer_has_begun(const PufferEnvPool *pool, int32_t index) {
     return !pool->batch.over[index] || puffer_game(&pool->batch, index)->present > 0;
 }
 
 /* ---- Actions ------------------------------------------------------------------------------------- */
 
-/* Kinds of numbers that callers have, as numpy names them. */
+/* Number types of callers' arrays, named as in NumPy. */
 #define PUFFER_COPY_INTEGERS(name, Number, Unsigned)                                              \
     static inline bool name(int32_t *to, const void *given, int64_t count, const int32_t *bounds, \
                             int32_t width) {                                                      \
@@ -329,7 +327,7 @@ static inline bool puffer_has_begun(const PufferEnvPool *pool, int32_t index) {
         return bad == 0;                                                                          \
     }
 
-/* Whole numbers that are written as reals. */
+/* Copies integers that are stored as floats. */
 #define PUFFER_COPY_REALS(name, Number)                                                           \
     static inline bool name(int32_t *to, const void *given, int64_t count, const int32_t *bounds, \
                             int32_t width) {                                                      \
@@ -350,7 +348,7 @@ PUFFER_COPY_INTEGERS(puffer_copy_int64, int64_t, uint64_t)
 PUFFER_COPY_REALS(puffer_copy_whole_float32, float)
 PUFFER_COPY_REALS(puffer_copy_whole_float64, double)
 
-/* True if all are finite: what is not becomes NaN, and stays so in a sum. */
+/* Returns true if all numbers are finite. Other numbers become NaN, which a sum preserves. */
 static inline bool puffer_copy_float32(float *to, const float *from, int64_t count) {
     int32_t bad = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -369,8 +367,8 @@ static inline bool puffer_copy_float64(float *to, const double *from, int64_t co
     return bad == 0;
 }
 
-/* Copy `count` numbers of type `letter` (i, l, f or d) to the actions `to`, and check them: those of a
- * PUFFER_BOX must be finite, others whole and in their range. False if one is not. */
+/* Copies `count` numbers of type `letter` (i, l, f or d) to the actions `to`. Returns false if a number of a
+ * PUFFER_BOX is not finite, or another one is not an integer or out of range. */
 static inline bool puffer_copy_actions(const PufferSpec *spec, void *to, const void *from, char letter,
                                        int64_t count) {
     const int32_t width = spec->action_kind == PUFFER_BOX ? 0 : puffer_action_count(spec);
@@ -390,14 +388,14 @@ static inline bool puffer_copy_actions(const PufferSpec *spec, void *to, const v
 
 /* ---- Life ---------------------------------------------------------------------------------------- */
 
-/* Returns a pool without games, NULL when there is no memory. */
+/* Returns an empty pool, or NULL if there is no memory. */
 static inline PufferEnvPool *puffer_envpool_new(void) {
     PufferEnvPool *pool = aligned_alloc(_Alignof(PufferEnvPool), sizeof *pool);
     if (pool != NULL) memset(pool, 0, sizeof *pool);
     return pool;
 }
 
-/* Free a pool and what it has, after all pieces that are being played; NULL is fine. */
+/* Waits for pieces in progress and frees the pool. `pool` may be NULL. */
 static inline void puffer_envpool_free(PufferEnvPool *pool) {
     if (pool == NULL) return;
     if (pool->helpers != NULL && pool->background.work != NULL) pool->helpers->remove(&pool->background);
@@ -411,8 +409,8 @@ static inline void puffer_envpool_free(PufferEnvPool *pool) {
     free(pool);
 }
 
-/* Allocate what the owner does not see, once the batch is there and before it is bound. False when there is
- * no memory. */
+/* Allocates the internal arrays, after the batch was created and before it is bound. Returns false if there
+ * is no memory. */
 static inline bool puffer_envpool_allocate(PufferEnvPool *pool) {
     const size_t games = (size_t)pool->batch.num_games, players = games * (size_t)pool->batch.spec.agents;
     pool->batch.actions = calloc(players * (size_t)puffer_action_count(&pool->batch.spec), 4);
@@ -425,14 +423,14 @@ static inline bool puffer_envpool_allocate(PufferEnvPool *pool) {
            pool->kept_flags != NULL;
 }
 
-/* Let up to `threads` threads play, once all else is set. Returns 0 or the errno with which a helper could
- * not be started. */
+/* Starts the pool with up to `threads` threads, after everything else was set. Returns 0, or the errno if a
+ * helper could not be started. */
 static inline int puffer_envpool_open(PufferEnvPool *pool, const PufferHelpers *helpers, int32_t threads,
                                       int32_t helper_ns, int32_t affinity) {
     pool->helpers = helpers;
     pool->piece = 1;
     pool->policy = puffer_wait_policy(true);
-    pool->batch.autoreset = PUFFER_NEXT_STEP; /* the pool does what the other modes add */
+    pool->batch.autoreset = PUFFER_NEXT_STEP; /* the pool implements the other modes */
     pool->task = (PufferTask){.work = puffer_step_all,
                               .context = pool,
                               .num_items = pool->batch.num_games,

@@ -1,4 +1,4 @@
-/* A font of 5 x 9 squares for the characters from "!" to "~"; everything else is blank. */
+/* A font of 5 x 9 squares for the characters "!" to "~". All others are blank. */
 #ifndef PUFFER_FONT_H
 #define PUFFER_FONT_H
 
@@ -6,9 +6,9 @@
 
 enum { FONT_FIRST = '!', FONT_LAST = '~', FONT_WIDTH = 5, FONT_HEIGHT = 9 };
 
-/* One row from the top; bit 4 is the left column. The last two are for what hangs below the line. */
+/* Returns one row, counted from the top. Bit 4 is the left column. The last two rows are for descenders. */
 static inline uint8_t font_row(char character, int32_t row) {
-    /* FONT_HEIGHT digits for each character, from 0 to V, which is 31, and a space. */
+    /* FONT_HEIGHT digits from 0 to V (31) for each character, and a space. */
     static const char digits[] =
         "444440400 AAA000000 AAVAVAA00 4FKE5U400 OP248J300 CIK8LID00 448000000 248884200 842224800 "
         "04LEL4000 044V44000 00000C480 000V00000 00000CC00 11248GG00 EHJLPHE00 4C4444E00 EH168GV00 "

@@ -1,16 +1,17 @@
-/* Plays one environment, and says what is wrong with it. Built with the address and undefined behaviour
- * sanitizers, which see what the program itself does not.
+/* Fuzzes one environment and reports its defects. Built with the address and undefined behaviour sanitizers,
+ * which detect what the program itself does not.
  *
  * Usage: puffer_fuzz PHASE STEPS SEED, linked with an environment that was compiled with PUFFER_IN_LIBRARY.
  *
- *   hostile  random and extreme parameters, and actions from valid to hostile, in buffers that end where the
- *            rows end: bounds, finite numbers, ends
- *   seed     two batches with the same seeds and actions, and other bytes in their rows before the first
- * reset batch    games together, and each of them alone reset    a batch that has played before, and a new
- * one state    a batch, and another that was given its state
+ *   hostile  random and extreme parameters, valid and invalid actions, and buffers that end exactly where the
+ *            rows end; checks bounds, finite numbers and flags
+ *   seed     compares two batches with the same seeds and actions, whose rows hold different bytes before the
+ *            first reset
+ *   batch    compares the games of a batch with the same games alone
+ *   reset    compares a used batch after a reset with a new one
+ *   state    compares a batch with another one that loaded its state
  *
- * A defect is a line "puffer_fuzz: CLASS: sentence" on the error output, and the exit code 3.
- */
+ * A defect is reported as a line "puffer_fuzz: CLASS: sentence" on stderr, with exit code 3. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,12 +24,12 @@ enum { STEPS_PER_ROUND = 250, MAX_GAMES = 4, MAX_PARAMETERS = 64, MAX_STEP_S = 6
 
 extern const PufferLibrary puffer_library;
 
-/* Of the sanitizers, where the program is built with them. */
+/* Provided by the sanitizers, if the program is built with them. */
 extern void __asan_set_death_callback(void (*callback)(void)) __attribute__((weak));
 extern void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 static const PufferEnvType *type;
-static double values[MAX_PARAMETERS]; /* parameters of the round */
+static double values[MAX_PARAMETERS]; /* parameters of the current round */
 static int round_now, step_now;
 
 /* ---- Defects ---------------------------------------------------------------------------------------- */
@@ -74,7 +75,7 @@ static bool create(PufferBatch *batch, int32_t games) {
     return puffer_batch_create(batch, type, games, values) == NULL && batch->games != NULL;
 }
 
-/* Choose parameters that fit together; the defaults when ten tries find none. */
+/* Chooses parameters that fit together, or the defaults if ten tries find none. */
 static void choose_values(PufferRng *rng) {
     PufferBatch batch;
     for (int tries = 0; tries <= 10; tries++) {
@@ -88,7 +89,7 @@ static void choose_values(PufferRng *rng) {
     fail("contract", "the defaults of the parameters do not fit together");
 }
 
-/* Give a batch buffers that end where the rows end. Rows of observations hold `filling` before the first
+/* Gives a batch buffers that end where the rows end. Rows of observations hold `filling` before the first
  * reset. */
 static void bind(PufferBatch *batch, int filling) {
     size_t agents = (size_t)batch->num_games * (size_t)batch->spec.agents;
@@ -115,7 +116,7 @@ static void destroy(PufferBatch *batch) {
     puffer_batch_destroy(batch);
 }
 
-/* Small numbers, extreme ones, and any 32 bits: as floats these include infinities and NaNs. */
+/* Chooses small numbers, extreme ones, and arbitrary 32 bits, which as floats include infinities and NaNs. */
 static void choose_actions(const PufferBatch *batch, PufferRng *rng) {
     const int32_t agents = batch->num_games * batch->spec.agents;
     const int32_t count = agents * puffer_action_count(&batch->spec);
@@ -144,7 +145,7 @@ static void check_rows(const PufferBatch *batch, const char *rows) {
     const size_t numbers = puffer_row_numbers(spec);
     if (spec->observation_type == PUFFER_UINT8 && spec->observation_bounds == NULL &&
         spec->observation_high == UINT8_MAX)
-        return; /* any byte is */
+        return; /* any byte is valid */
     for (size_t i = 0; i < bytes; i += size) {
         float value = (float)*(const uint8_t *)(rows + i);
         if (spec->observation_type == PUFFER_INT8) value = (float)*(const int8_t *)(rows + i);
@@ -178,7 +179,7 @@ static void check_report(const PufferBatch *batch) {
     }
 }
 
-/* Draw a game, and bring the picture to any size. */
+/* Draws a game and scales the image to a random size. */
 static void draw(const PufferBatch *batch, PufferRng *rng) {
     size_t pixels = (size_t)batch->spec.picture_width * (size_t)batch->spec.picture_height;
     PufferCanvas canvas = {malloc(3 * pixels), batch->spec.picture_width, batch->spec.picture_height,
@@ -203,7 +204,7 @@ static void step(PufferBatch *batch) {
 }
 
 static void make(PufferBatch *batch, int32_t games, PufferAutoreset autoreset, int filling) {
-    if (!create(batch, games)) abort(); /* as one game it could be made */
+    if (!create(batch, games)) abort(); /* a single game could be created with these parameters */
     batch->autoreset = autoreset;
     bind(batch, filling);
 }
@@ -237,7 +238,7 @@ static void compare_bytes(const char *kind, const char *what, const void *one, c
     fail(kind, text);
 }
 
-/* Compare all games of `two` with those of `one` that begin at game `first`. */
+/* Compares all games of `two` with the games of `one` from game `first` on. */
 static void compare(const char *kind, const PufferBatch *one, int32_t first, const PufferBatch *two) {
     const size_t agents = (size_t)two->spec.agents, count = agents * (size_t)two->num_games;
     const size_t bytes = (size_t)two->num_games * two->observation_bytes;
@@ -250,13 +251,13 @@ static void compare(const char *kind, const PufferBatch *one, int32_t first, con
     compare_bytes(kind, "final observations", one->final_observations + row, two->final_observations, bytes);
 }
 
-/* Let `two` do what the games of `one` from game `first` on were told. */
+/* Copies the actions of the games of `one` from game `first` on to `two`. */
 static void copy_actions(const PufferBatch *one, int32_t first, PufferBatch *two) {
     const size_t bytes = 4 * (size_t)puffer_action_count(&two->spec) * (size_t)two->spec.agents;
     memcpy(two->actions, one->actions + (size_t)first * bytes, (size_t)two->num_games * bytes);
 }
 
-/* Play two batches alike for a round, from a reset on. */
+/* Runs two batches with the same actions for a round, starting with a reset. */
 static void play_alike(const char *kind, PufferBatch *one, PufferBatch *two, PufferRng *rng) {
     const uint64_t seed = puffer_random(rng);
     reset(one, 0, seed);
@@ -322,7 +323,7 @@ static void play_batch(PufferRng *rng) {
     destroy(&all);
 }
 
-/* Let the games of `two` go on where those of `one` are, and play both for some steps. */
+/* Loads the states of the games of `one` into `two`, and runs both for some steps. */
 static void play_on(PufferBatch *one, PufferBatch *two, PufferAutoreset autoreset, int steps,
                     PufferRng *rng) {
     char *state = malloc(puffer_state_bytes(one));
@@ -343,7 +344,7 @@ static void play_on(PufferBatch *one, PufferBatch *two, PufferAutoreset autorese
     }
 }
 
-/* The first batch is gone before the second goes on without it. */
+/* The first batch is freed before the second one continues. */
 static void play_state(PufferRng *rng) {
     PufferBatch one, two, three;
     const PufferAutoreset autoreset = pick_autoreset(rng);

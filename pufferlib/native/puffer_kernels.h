@@ -1,8 +1,7 @@
-/* Products and other loops over floats, of which a network consists, for the processor that is there.
+/* Matrix products and other loops over floats for neural networks, selected for the CPU at run time.
  *
- * A product consists of small tiles whose sums stay in registers. The kernels exist for AVX-512, for AVX2,
- * and for any machine with vectors of four floats; a table of functions has those of one kind.
- */
+ * A product is computed in small tiles whose sums stay in registers. There are kernels for AVX-512, for AVX2,
+ * and for any CPU with vectors of four floats. A function table holds the kernels of one kind. */
 #ifndef PUFFER_KERNELS_H
 #define PUFFER_KERNELS_H
 
@@ -16,7 +15,7 @@
 #define PUFFER_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-enum { PUFFER_LANES = 16 }; /* outputs of a panel, in which weights are packed */
+enum { PUFFER_LANES = 16 }; /* outputs per panel of packed weights */
 
 /* ---- Matrices ----------------------------------------------------------------------------------------- */
 
@@ -26,38 +25,38 @@ typedef struct {
     const float *weights, *bias;
 } PufferMatrix;
 
-/* Rows of numbers that a matrix is multiplied by. Each consists of runs of consecutive floats: one for a
- * plain row, several for the patch of an image under a convolution. */
+/* Rows of numbers that a matrix is multiplied by. Each row consists of runs of consecutive floats: one run
+ * for a plain row, several for the image patch under a convolution. */
 typedef struct {
     const float *first;
     const int32_t *offsets; /* of the runs, from the start of the row */
-    int runs, length;       /* floats of a run */
-    int per_line;           /* rows before the next one is in another line of the image */
+    int runs, length;       /* floats per run */
+    int per_line;           /* rows per line of the image */
     long step, line_step;   /* floats between neighbouring rows, and between lines */
 } PufferRows;
 
-/* Rows padded to whole panels. */
+/* Number of floats rounded up to whole panels. */
 PUFFER_INLINE int puffer_padded(int floats) {
     return (floats + PUFFER_LANES - 1) / PUFFER_LANES * PUFFER_LANES;
 }
 
 /* ---- Observations and memory -------------------------------------------------------------------------- */
 
-/* How the numbers of one array in an observation become floats. */
+/* Conversion of the numbers of one observation array to floats. */
 typedef enum { PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS } PufferEncoding;
 
 typedef struct {
     PufferEncoding encoding;
-    char type;             /* its letter in Python's struct module: ? b B h H i I q Q e f d */
-    int32_t offset, count; /* bytes from the start of the observation; numbers */
-    float scale;           /* of scaled ones */
-    int64_t low;           /* of labels: the value that has none */
-    int32_t values; /* of labels: those above the lowest; label v * count + i: number i is low + 1 + v */
+    char type;             /* format character of Python's struct module: ? b B h H i I q Q e f d */
+    int32_t offset, count; /* bytes from the start of the observation, and number of elements */
+    float scale;           /* for PUFFER_SCALED */
+    int64_t low;           /* for PUFFER_LABELS: the lowest value, which has no label */
+    int32_t values; /* PUFFER_LABELS: values above the lowest; label v * count + i: number i is low + 1 + v */
 } PufferInput;
 
 typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU } PufferMemory;
 
-/* What differs from processor to processor. */
+/* Functions that differ between CPUs. */
 typedef struct {
     void (*product)(const PufferMatrix *, const PufferRows *, int rows, float *y, long stride, bool adds,
                     bool relu);
@@ -75,8 +74,8 @@ typedef int32_t PufferBits16 __attribute__((vector_size(64), aligned(4), may_ali
 typedef int32_t PufferBits8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Tile of tall rows and wide panels, whose sums fit in the registers; only the first `rows` are there. Keeps
- * NaN, which a comparison with 0 from the other side would lose. */
+/* A tile of several rows and panels whose sums fit in registers. Only the first `rows` exist. The comparison
+ * with 0 is written so that NaN is preserved. */
 #define PUFFER_TILE(LANES)                                                                                  \
     PUFFER_INLINE void puffer_tile_##LANES(const PufferMatrix *matrix, int panel, const PufferRows *source, \
                                            int row, int rows, float *y, long stride, bool adds, bool relu,  \
@@ -114,7 +113,7 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
         }                                                                                                   \
     }
 
-/* A layer of a row whose inputs are labels: the sum of the columns that are chosen, four panels at a time. */
+/* A layer whose inputs are labels: the sum of the selected columns, four panels at a time. */
 #define PUFFER_LOOKUP(LANES)                                                                               \
     PUFFER_INLINE void puffer_lookup_##LANES(const PufferMatrix *matrix, int panel, const int32_t *chosen, \
                                              int count, float *y, bool relu, const int wide) {             \
@@ -137,7 +136,7 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
         }                                                                                                  \
     }
 
-/* One row of an LSTM; gates: i, f, g, o after one another. */
+/* One row of an LSTM. Gates are stored in the order i, f, g, o. */
 PUFFER_INLINE void puffer_lstm_row(const float *__restrict gates, float *__restrict h, float *__restrict c,
                                    int size) {
     for (int j = 0; j < size; j++) {
@@ -148,7 +147,7 @@ PUFFER_INLINE void puffer_lstm_row(const float *__restrict gates, float *__restr
     }
 }
 
-/* One row of a GRU; gates: r, z, n from its input, and the same from its memory. */
+/* One row of a GRU. Gates are stored in the order r, z, n, once from the input and once from the memory. */
 PUFFER_INLINE void puffer_gru_row(const float *__restrict gates, const float *__restrict own,
                                   float *__restrict h, int size) {
     for (int j = 0; j < size; j++) {
@@ -158,7 +157,7 @@ PUFFER_INLINE void puffer_gru_row(const float *__restrict gates, const float *__
     }
 }
 
-/* One row of a minimal GRU; gates: z, n, r. Its output takes the place of its input x. */
+/* One row of a minimal GRU. Gates are stored in the order z, n, r. The output overwrites the input x. */
 PUFFER_INLINE void puffer_mingru_row(const float *__restrict gates, float *__restrict x, float *__restrict h,
                                      int size) {
     for (int j = 0; j < size; j++) {
@@ -177,7 +176,7 @@ PUFFER_INLINE float puffer_half(uint16_t half) {
     return value;
 }
 
-/* Runs the statement with `value`, number i of an array of C's `Type`, for each i. */
+/* Runs the statement for each i with `value`, element i of an array of the C type `Type`. */
 #define PUFFER_EACH(Type, statement)                           \
     for (int i = 0; i < count; i++) {                          \
         Type value;                                            \
@@ -224,8 +223,7 @@ PUFFER_INLINE void puffer_input_to_floats(float *__restrict to, const uint8_t *_
         for (int i = 0; i < count; i++) to[i] = copysignf(log1pf(fabsf(to[i])), to[i]);
 }
 
-/* Kernels for one kind of processor. A full tile has `tall` rows of `wide` panels; a lone row has `flat`
- * panels. */
+/* Kernels for one kind of CPU. A full tile has `tall` rows of `wide` panels. A single row has `flat` ones. */
 #define PUFFER_KERNELS(name, TARGET, LANES, tall, wide, flat)                                                \
     TARGET static void puffer_product_##name(const PufferMatrix *matrix, const PufferRows *source, int rows, \
                                              float *y, long stride, bool adds, bool relu) {                  \
@@ -276,8 +274,8 @@ PUFFER_LOOKUP(16)
 PUFFER_KERNELS(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))), 16, 8, 2, 4)
 #endif
 
-/* The kernels of a name, "avx512", "avx2" or "any", or the best for NULL; NULL if this processor has not
- * those. */
+/* Returns the kernels named "avx512", "avx2" or "any", or the best ones for NULL. Returns NULL if this CPU
+ * does not support them. */
 static inline const PufferKernels *puffer_kernels(const char *name) {
 #if defined(__x86_64__)
     bool is_new = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

@@ -1,4 +1,4 @@
-/* Functions of floats that loops can be vectorised over, unlike those of libm. */
+/* Float functions that compilers can vectorise, unlike those in libm. */
 
 #ifndef PUFFER_MATH_H
 #define PUFFER_MATH_H
@@ -9,7 +9,7 @@
 
 #define PUFFER_INLINE static inline __attribute__((always_inline))
 
-/* Compiles a function for the widest vectors that the machine has, chosen when the module is loaded. */
+/* Compiles a function for the widest vectors of the CPU, selected when the module is loaded. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define PUFFER_VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -28,14 +28,14 @@ PUFFER_INLINE uint32_t puffer_float_to_bits(float value) {
     return bits;
 }
 
-/* e^x for x from -87 to 87, and at those ends beyond; within 2e-7 of it, relatively. NaN stays NaN. */
+/* e^x with a relative error of at most 2e-7. x is clamped to [-87, 87]. NaN stays NaN. */
 PUFFER_INLINE float puffer_exp(float x) {
-    const float shift = 12582912; /* 1.5 * 2^23: adding it rounds to a whole number, in the low bits */
+    const float shift = 12582912; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
     x = x < -87 ? -87 : x;
     x = x > 87 ? 87 : x;
     float shifted = x * 1.44269504f + shift, power = shifted - shift;
-    float rest = x - power * 0.693359375f + power * 2.12194440e-4f; /* the logarithm of 2, in two parts */
-    float series = 1.0f / 720; /* Taylor's: rest is at most 0.35 from 0 */
+    float rest = x - power * 0.693359375f + power * 2.12194440e-4f; /* log 2 in two parts */
+    float series = 1.0f / 720; /* Taylor series: |rest| is at most 0.35 */
     series = series * rest + 1.0f / 120;
     series = series * rest + 1.0f / 24;
     series = series * rest + 1.0f / 6;
@@ -53,9 +53,9 @@ PUFFER_INLINE float puffer_tanh(float x) {
     return 1 - 2 / (1 + puffer_exp(2 * x));
 }
 
-/* Natural logarithm of a normal float, within 2e-7 of it, relatively; -infinity of 0, NaN of anything below.
- * x = 2^n m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1)), a series in odd powers.
- */
+/* Natural logarithm of a normal float, with a relative error of at most 2e-7. Returns -infinity for 0 and NaN
+ * for negative numbers. x = 2^n m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1)), a
+ * series in odd powers. */
 PUFFER_INLINE float puffer_log(float x) {
     const int32_t bits = (int32_t)puffer_float_to_bits(x), n = (bits - 0x3F3504F3) >> 23; /* of sqrt(1/2) */
     const float m = puffer_bits_to_float((uint32_t)(bits - n * (1 << 23))), s = (m - 1) / (m + 1),

@@ -1,28 +1,27 @@
-/* Runs a policy: observations in, parameters of the action distribution and values out.
+/* Inference of a policy: computes the parameters of the action distribution and the value of observations.
  *
  *   observation -> image -> convolutions -> linear -+
  *               -> numbers, labels -----------------+-> linear layers -> memory -> decoder -> params, values
  *
- * Any of the parts before the decoder may be missing. It needs nothing but libc and libm, so that a trained
- * policy fits in one C file. The rows of a call are worked on in blocks whose activations stay in the cache.
- * A row gives the same bytes whichever rows are beside it.
+ * Every part before the decoder is optional. The code needs only libc and libm, so that a trained policy fits
+ * in one C file. The rows of a call are processed in blocks whose activations stay in the cache. The result
+ * of a row does not depend on the other rows and is bit-identical.
  *
- * Rows of floats in here are padded to whole panels: what lies in the padding is never read.
- */
+ * Rows of floats are padded to whole panels. The padding is never read. */
 #ifndef PUFFER_NETWORK_H
 #define PUFFER_NETWORK_H
 
 #include "puffer_kernels.h"
 
 enum {
-    PUFFER_BLOCK = 32,       /* rows of a call that go through the network together */
-    PUFFER_MAX_LAYERS = 16,  /* linear layers, and convolutions */
-    PUFFER_MAX_MEMORIES = 8, /* arrays that remember */
+    PUFFER_BLOCK = 32,       /* rows that are processed together */
+    PUFFER_MAX_LAYERS = 16,  /* maximum number of linear layers, and of convolutions */
+    PUFFER_MAX_MEMORIES = 8, /* maximum number of recurrent state arrays */
 };
 
 /* ---- Parts ------------------------------------------------------------------------------------------ */
 
-/* A convolution, whose outputs have their channels last, with ReLU. */
+/* A convolution with ReLU. Its outputs have their channels last. */
 typedef struct {
     PufferMatrix matrix;
     const int32_t *offsets;
@@ -30,27 +29,27 @@ typedef struct {
 } PufferConvolution;
 
 typedef struct {
-    int row_bytes; /* of an observation */
+    int row_bytes; /* size of an observation */
     const PufferInput *inputs;
     int num_inputs;
     PufferInput image; /* (channels, height, width) if there are convolutions */
     PufferConvolution convolutions[PUFFER_MAX_LAYERS];
     int num_convolutions;
     PufferMatrix image_layer;
-    PufferMatrix labels; /* columns of the first layer that labels choose, and its bias; outputs 0 without */
+    PufferMatrix labels; /* columns of the first layer selected by labels, and bias; 0 outputs: no labels */
     PufferMatrix layers[PUFFER_MAX_LAYERS];
     int num_layers;
     PufferMemory memory;
-    int memory_layers;                       /* one on another: several of minimal GRUs, else one */
-    PufferMatrix gates[PUFFER_MAX_MEMORIES]; /* what each takes from its input */
-    PufferMatrix recurrent;                  /* and from its memory */
-    PufferMatrix decoder;                    /* its last output is the value */
-    const float *log_std;                    /* of continuous actions, else NULL */
-    PufferInput mask;                        /* of the actions that are allowed; count 0 without */
-    int width;                               /* floats of a row between the layers */
+    int memory_layers;                       /* several for stacked minimal GRUs, otherwise one */
+    PufferMatrix gates[PUFFER_MAX_MEMORIES]; /* gates from the input of each layer */
+    PufferMatrix recurrent;                  /* gates from the memory */
+    PufferMatrix decoder;                    /* the last output is the value */
+    const float *log_std;                    /* for continuous actions, otherwise NULL */
+    PufferInput mask;                        /* mask of legal actions; count 0 if there is none */
+    int width;                               /* floats per row between the layers */
 } PufferNetwork;
 
-/* Where one thread keeps what is between the layers, and the kernels that it calls. */
+/* Activations of one thread, and the kernels that it calls. */
 typedef struct {
     const PufferKernels *kernels;
     float *x, *y, *flat, *pixels[2];
@@ -68,7 +67,7 @@ static inline void puffer_linear(const PufferNetwork *net, const PufferScratch *
     scratch->kernels->product(matrix, &source, rows, y, net->width, adds, relu);
 }
 
-/* The image of one observation, through all convolutions, to a row of floats. */
+/* Applies all convolutions to the image of one observation, and writes a row of floats. */
 static inline void puffer_convolve(const PufferNetwork *net, const PufferScratch *scratch,
                                    const uint8_t *observation, float *flat) {
     float *from = scratch->pixels[0], *to = scratch->pixels[1];
@@ -86,8 +85,8 @@ static inline void puffer_convolve(const PufferNetwork *net, const PufferScratch
     }
 }
 
-/* The labels of one array: numbers of the columns that it chooses, branch-free. Returns how many there are
- * now. */
+/* Appends the column numbers of the labels of one array to `chosen`, without branches. Returns the new number
+ * of columns. */
 static inline int puffer_choose(const PufferInput *input, const uint8_t *from, int base, int32_t *chosen,
                                 int found) {
     const int count = input->count;
@@ -103,8 +102,8 @@ static inline int puffer_choose(const PufferInput *input, const uint8_t *from, i
     return found;
 }
 
-/* The first layer, or its inputs if there is none: the numbers of the observations into x from `column` on.
- */
+/* Applies the first layer to the numbers of the observations, or copies them if there is none, and writes to
+ * x from `column` on. */
 static inline void puffer_read(const PufferNetwork *net, const PufferScratch *scratch,
                                const uint8_t *observations, int rows, int column) {
     for (int row = 0; row < rows; row++, observations += net->row_bytes) {
@@ -126,8 +125,8 @@ static inline void puffer_read(const PufferNetwork *net, const PufferScratch *sc
     }
 }
 
-/* From the numbers in x, or the outputs of the image, through all linear layers; returns the last one's
- * outputs. */
+/* Applies all linear layers to the numbers in x, or to the outputs of the convolutions. Returns the outputs
+ * of the last layer. */
 static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch *scratch, int rows) {
     float *x = scratch->x, *y = scratch->y;
     for (int i = 0; i < net->num_layers; i++) {
@@ -141,7 +140,7 @@ static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch
     return x;
 }
 
-/* Logits of what the observation forbids become so low that it is never chosen. */
+/* Lowers the logits of illegal actions so much that they are never chosen. */
 static inline void puffer_forbid(const PufferInput *mask, const uint8_t *from, float *params) {
     const int count = mask->count;
     from += mask->offset;
@@ -162,8 +161,8 @@ typedef struct {
     long stride;
 } PufferHidden;
 
-/* One step of the memory: from `hidden`, whose place it may use, and the rest of the buffers, to what it
- * shows. */
+/* Computes one step of the memory from `hidden`, and returns the new hidden rows. It may overwrite `hidden`
+ * and the other buffers. */
 static inline PufferHidden puffer_remember(const PufferNetwork *net, const PufferScratch *scratch,
                                            float *hidden, float *gates, float *const *memory, int rows) {
     const int size = net->decoder.inputs;
@@ -185,7 +184,7 @@ static inline PufferHidden puffer_remember(const PufferNetwork *net, const Puffe
     return shown;
 }
 
-/* Parameters and values of rows from the outputs of the decoder, without what the observations forbid. */
+/* Computes parameters and values from the outputs of the decoder, and masks illegal actions. */
 static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observations, int rows,
                                 const float *decoded, float *params, float *values) {
     const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
@@ -200,7 +199,7 @@ static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observa
     }
 }
 
-/* Up to a block of rows; see puffer_network_forward. */
+/* Processes up to one block of rows. See puffer_network_forward. */
 static inline void puffer_block(const PufferNetwork *net, const PufferScratch *scratch,
                                 const uint8_t *observations, int rows, float *const *memory, float *params,
                                 float *values) {
@@ -223,12 +222,11 @@ static inline void puffer_block(const PufferNetwork *net, const PufferScratch *s
     puffer_heads(net, observations, rows, other, params, values);
 }
 
-/* One step of all rows.
+/* Computes one step for all rows.
  *
- * observations: rows of row_bytes. memory: arrays (rows, size) of the memory, for an LSTM h and c, else h;
- * updated. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
- * (rows).
- */
+ * observations: rows of row_bytes bytes. memory: arrays (rows, size), updated in place: h and c for an LSTM,
+ * otherwise h. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
+ * (rows). */
 static inline void puffer_network_forward(const PufferNetwork *net, const PufferScratch *scratch,
                                           const uint8_t *observations, long rows, float *const *memory,
                                           int num_memories, float *params, float *values) {

@@ -1,7 +1,6 @@
-/* Memory of networks: weights packed for the kernels, and room for what is between the layers.
+/* Memory of networks: weights packed for the kernels, and buffers for activations.
  *
- * A network whose weights are constants of a program, as `puffer export` writes them, needs none of this.
- */
+ * A network whose weights are constants in a program, as `puffer export` writes them, needs none of this. */
 #ifndef PUFFER_NETWORK_BUILD_H
 #define PUFFER_NETWORK_BUILD_H
 
@@ -9,7 +8,7 @@
 
 #include "puffer_network.h"
 
-/* Zeros, aligned to a line of the cache; NULL if there is no memory. */
+/* Returns zeroed memory, aligned to a cache line, or NULL if there is none. */
 static inline void *puffer_zeros(size_t count, size_t size) {
     size_t bytes = (count * size + 63) / 64 * 64 + 64;
     void *memory = aligned_alloc(64, bytes);
@@ -26,7 +25,7 @@ static inline bool puffer_matrix_init(PufferMatrix *matrix, int inputs, int outp
     return matrix->weights != NULL && matrix->bias != NULL;
 }
 
-/* Copies weights: that of output o for input k is at weights[o * stride + places[k]]. */
+/* Copies weights. The weight of output o for input k is at weights[o * stride + places[k]]. */
 static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride,
                                       const int32_t *places) {
     float *to = (float *)matrix->weights;
@@ -37,7 +36,7 @@ static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights
     }
 }
 
-/* Makes the bias the sum of `count` vectors. */
+/* Sets the bias to the sum of `count` vectors. */
 static inline void puffer_matrix_set_bias(PufferMatrix *matrix, const float *const *biases, int count) {
     float *to = (float *)matrix->bias;
     for (int o = 0; o < matrix->outputs; o++) {
@@ -57,7 +56,7 @@ static inline int puffer_larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* Floats of a row between the layers, once all parts are there. */
+/* Sets the number of floats per row between the layers, after all parts were added. */
 static inline void puffer_network_init(PufferNetwork *net) {
     int width = net->image_layer.outputs;
     for (int i = 0; i < net->num_inputs; i++)
@@ -81,7 +80,7 @@ static inline void puffer_network_free(PufferNetwork *net) {
     memset(net, 0, sizeof(*net));
 }
 
-/* Room for a block of rows; false if there is no memory. */
+/* Allocates buffers for a block of rows. Returns false if there is no memory. */
 static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwork *net,
                                        const PufferKernels *kernels) {
     int labels = 1,

@@ -1,7 +1,6 @@
-/* A network whose rows are shared out among threads.
+/* A network whose rows are divided among threads.
  *
- * Which thread has a row changes nothing, since a row gives the same bytes whichever rows are beside it.
- */
+ * The division does not change the results, since the result of a row does not depend on the other rows. */
 #ifndef PUFFER_NETWORK_TASK_H
 #define PUFFER_NETWORK_TASK_H
 
@@ -14,7 +13,7 @@ typedef struct {
     PufferTask task;
     const PufferNetwork *net;
     PufferScratch *scratches; /* one for each thread */
-    _Atomic bool *taken;      /* of these */
+    _Atomic bool *taken;      /* whether each scratch is in use */
     const uint8_t *observations;
     float *memory[PUFFER_MAX_MEMORIES], *params, *values;
     int num_memories, num_params;
@@ -22,7 +21,7 @@ typedef struct {
 
 static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
     PufferNetworkTask *own = context;
-    int mine = 0; /* a helper of another task may come late, so that none is left for a moment */
+    int mine = 0; /* a helper of another task may be late, so for a moment none may be free */
     while (atomic_exchange_explicit(&own->taken[mine], true, memory_order_acquire))
         mine = (mine + 1) % own->task.threads;
     float *memory[PUFFER_MAX_MEMORIES];
@@ -34,7 +33,7 @@ static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
     atomic_store_explicit(&own->taken[mine], false, memory_order_release);
 }
 
-/* Returns 0, ENOMEM, or the errno with which a helper could not be started. */
+/* Returns 0, ENOMEM, or the errno if a helper could not be started. */
 static inline int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net,
                                            const PufferKernels *kernels, int threads) {
     own->net = net;

@@ -1,8 +1,7 @@
-/* What numpy computes, to the last bit, for games that shall be equal to an environment in Python: the
- * numbers that `numpy.random.default_rng(seed)` draws, and squares. The generator has two parts:
- * SeedSequence, which spreads a seed over the state (after O'Neill's seed_seq of 2015), and PCG64 (O'Neill
- * 2014, XSL RR 128/64). Sines and cosines are those of the C library, which numpy and Python's math call too.
- */
+/* Bit-exact reimplementation of NumPy functions, for games that must match an environment in Python: the
+ * random numbers of `numpy.random.default_rng(seed)`, and squares. The generator has two parts: SeedSequence,
+ * which spreads a seed over the state (based on O'Neill's seed_seq of 2015), and PCG64 (O'Neill 2014, XSL RR
+ * 128/64). Sines and cosines come from the C library, which NumPy and Python's math module call too. */
 #ifndef PUFFER_NUMPY_H
 #define PUFFER_NUMPY_H
 
@@ -11,7 +10,7 @@
 
 #define PUFFER_PI 3.141592653589793
 
-/* Numbers of 128 bits as two of 64, the low half first: a game stays aligned to 8 bytes. */
+/* 128-bit integer as two 64-bit halves, low half first, so that games stay aligned to 8 bytes. */
 typedef struct {
     uint64_t state[2], increment[2];
 } PufferGenerator;
@@ -31,7 +30,7 @@ static inline void puffer_store_wide(uint64_t halves[2], PufferWide value) {
 
 enum { PUFFER_POOL_WORDS = 4 };
 
-/* Hash a word; `constant` goes on to that of the next one. */
+/* Hashes a word, and updates `constant` for the next word. */
 static inline uint32_t puffer_hash_word(uint32_t word, uint32_t *constant, uint32_t factor) {
     word ^= *constant;
     *constant *= factor;
@@ -44,7 +43,7 @@ static inline uint32_t puffer_mix_words(uint32_t one, uint32_t other) {
     return mixed ^ mixed >> 16;
 }
 
-/* Let every bit of a seed reach every word of the pool. */
+/* Mixes a seed so that every bit affects every word of the pool. */
 static inline void puffer_fill_pool(uint32_t pool[PUFFER_POOL_WORDS], uint64_t seed) {
     const uint32_t words[PUFFER_POOL_WORDS] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, factor = 0x931E8875u;
     uint32_t constant = 0x43B0D7E5u;
@@ -67,7 +66,7 @@ static inline PufferWide puffer_advance_generator(PufferGenerator *generator) {
     return state;
 }
 
-/* Begin as `numpy.random.default_rng(seed)` does. */
+/* Seeds the generator like `numpy.random.default_rng(seed)`. */
 static inline void puffer_seed_generator(PufferGenerator *generator, uint64_t seed) {
     uint32_t pool[PUFFER_POOL_WORDS], constant = 0x8B51F9DDu;
     uint64_t words[4];
@@ -84,7 +83,7 @@ static inline void puffer_seed_generator(PufferGenerator *generator, uint64_t se
     puffer_advance_generator(generator);
 }
 
-/* A double in [low, high), as `Generator.uniform(low, high)` draws it. */
+/* Draws a double in [low, high), like `Generator.uniform(low, high)`. */
 static inline double puffer_uniform(PufferGenerator *generator, double low, double high) {
     const PufferWide state = puffer_advance_generator(generator);
     const uint64_t word = (uint64_t)(state >> 64) ^ (uint64_t)state;
@@ -95,8 +94,8 @@ static inline double puffer_uniform(PufferGenerator *generator, double low, doub
 
 /* ---- Squares ------------------------------------------------------------------------------------------ */
 
-/* `x ** 2` of a number that is no array. It is `pow` of the C library, whose last bit is not always that of x
- * * x; a compiler that knew the exponent would multiply. */
+/* `x ** 2` of a scalar. NumPy calls `pow` of the C library, whose last bit can differ from x * x. The
+ * exponent is hidden from the compiler, which would otherwise multiply. */
 static inline double puffer_power2(double x) {
     static const volatile double exponent = 2;
     return pow(x, exponent);

@@ -1,7 +1,6 @@
-/* The objective of PPO on a minibatch, and its derivatives, in one pass over its steps.
+/* The PPO objective of a minibatch and its derivatives, in one pass over the steps.
  *
- * pufferlib/training/ppo.py states the same in torch, term by term.
- */
+ * pufferlib/training/ppo.py defines the same objective in torch, term by term. */
 
 #ifndef PUFFER_OBJECTIVE_H
 #define PUFFER_OBJECTIVE_H
@@ -16,11 +15,11 @@ typedef struct {
     int norm_adv;
 } PufferCoefficients;
 
-/* Steps of a minibatch: arrays of `steps` floats. What was estimated when an action was chosen is old. */
+/* Steps of a minibatch: arrays of `steps` floats. "old" values were computed when the action was chosen. */
 typedef struct {
     int64_t steps;
-    const uint8_t *mask;  /* 0 where a step does not count; NULL where all do */
-    const float *weights; /* of the steps in the means; NULL where those that count weigh the same */
+    const uint8_t *mask;  /* 0 if a step does not count; NULL: all steps count */
+    const float *weights; /* weights of the steps in the means; NULL: equal weights */
     const float *log_probs, *entropies, *values;
     const float *old_log_probs, *old_values, *advantages, *returns;
 } PufferSteps;
@@ -37,7 +36,7 @@ static inline float puffer_weight(const PufferSteps *batch, int64_t i) {
     return batch->mask && !batch->mask[i] ? 0 : batch->weights ? batch->weights[i] : 1;
 }
 
-/* Mean, and 1 / (deviation + 1e-8), of the advantages. */
+/* Mean of the advantages, and 1 / (standard deviation + 1e-8). */
 static void puffer_moments(const PufferSteps *batch, double total, float *mean, float *scale) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < batch->steps; i++) sum += (double)puffer_weight(batch, i) * batch->advantages[i];
@@ -50,8 +49,8 @@ static void puffer_moments(const PufferSteps *batch, double total, float *mean, 
     *scale = (float)(1 / (sqrt(squares / total) + 1e-8));
 }
 
-/* Weighted means over the steps that count, and the derivatives of the total by log_probs, entropies and
- * values. */
+/* Computes weighted means over the steps that count, and the derivatives of the total with respect to
+ * log_probs, entropies and values. */
 static void puffer_objective(const PufferSteps *batch, const PufferCoefficients *with, PufferFigures *figures,
                              float *d_log_probs, float *d_entropies, float *d_values) {
     int64_t count = 0, clipped = 0;
@@ -61,7 +60,7 @@ static void puffer_objective(const PufferSteps *batch, const PufferCoefficients 
         count += !batch->mask || batch->mask[i];
         d_log_probs[i] = batch->log_probs[i] - batch->old_log_probs[i];
     }
-    puffer_ratios(d_log_probs, batch->steps); /* until their derivatives take the place */
+    puffer_ratios(d_log_probs, batch->steps); /* later overwritten by their derivatives */
     total = total != 0 ? total : 1;
     float mean = 0, scale = 1;
     if (with->norm_adv) puffer_moments(batch, total, &mean, &scale);

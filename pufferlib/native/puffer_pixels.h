@@ -1,10 +1,11 @@
-/* Pictures as observations: the picture of a game, scaled to any size, in every row of its agents.
+/* Image observations: the image of a game, scaled to any size, in every row of its agents.
  *
- * A pixel of the small picture is the mean of the area that it covers. Weights are whole numbers that sum up
- * to 256 along each side, so that a row of sums fits in 16 bits, and one colour stays exactly itself.
+ * A pixel of the small image is the mean of the area that it covers. Weights are integers that sum up to 256
+ * along each side, so that a row of sums fits in 16 bits and a uniform colour stays exactly the same.
  *
- * Games draw at their own size into a scratch buffer, which one thread has at a time. There are as many as
- * threads may step the batch, so that taking one never waits, and a step allocates nothing. */
+ * Games draw at their own size into a scratch buffer, which one thread uses at a time. There are as many
+ * buffers as threads that may step the batch, so a thread never waits for one, and a step allocates nothing.
+ */
 #ifndef PUFFER_PIXELS_H
 #define PUFFER_PIXELS_H
 
@@ -13,13 +14,13 @@
 
 #include "puffer_env.h"
 
-/* Pixels [first, first + count) of the large side lie under one of the small side. */
+/* Pixels [first, first + count) of the large side that one pixel of the small side covers. */
 typedef struct {
     int32_t first, count;
     const uint16_t *weights;
 } PufferSpan;
 
-/* From a picture of one size to one of another. */
+/* Scaling from one image size to another. */
 typedef struct {
     int32_t height, width, small_height, small_width;
     PufferSpan *rows, *columns;
@@ -29,14 +30,14 @@ typedef struct {
 typedef struct {
     atomic_flag taken;
     uint8_t *picture;
-    uint16_t *sums; /* a row of three channels */
+    uint16_t *sums; /* one row with three channels */
 } PufferScratch;
 
 struct PufferPixels {
     PufferScale scale;
     int32_t num_scratch_buffers;
     PufferScratch *scratch_buffers;
-    uint8_t *rows, *final_rows; /* of the caller: [agents][3][small_height][small_width] */
+    uint8_t *rows, *final_rows; /* caller's rows: [agents][3][small_height][small_width] */
 };
 
 /* ---- Scaling ------------------------------------------------------------------------------------ */
@@ -65,11 +66,11 @@ static inline void puffer_scale_destroy(PufferScale *scale) {
     memset(scale, 0, sizeof *scale);
 }
 
-/* All sizes are at least 1. False when there is no memory. */
+/* All sizes must be at least 1. Returns false if there is no memory. */
 static inline bool puffer_scale_create(PufferScale *scale, int32_t height, int32_t width,
                                        int32_t small_height, int32_t small_width) {
     const size_t spans = (size_t)small_height + (size_t)small_width;
-    /* Two neighbours share at most one pixel. */
+    /* Neighbouring spans share at most one pixel. */
     const size_t weights = (size_t)height + (size_t)width + 2 * spans;
     *scale = (PufferScale){
         .height = height, .width = width, .small_height = small_height, .small_width = small_width};
@@ -85,13 +86,13 @@ static inline bool puffer_scale_create(PufferScale *scale, int32_t height, int32
     return true;
 }
 
-/* Adds `weight` times a row of the picture. */
+/* Adds `weight` times a row of the image. */
 static inline void puffer_scale_add(uint16_t *restrict sums, const uint8_t *restrict row, uint16_t weight,
                                     int32_t count) {
     for (int32_t i = 0; i < count; i++) sums[i] = (uint16_t)(sums[i] + weight * row[i]);
 }
 
-/* The next pixel to the right lies `pixel_stride` bytes on, the next colour of a pixel `colour_stride`. */
+/* The next pixel to the right is `pixel_stride` bytes away, the next channel `colour_stride` bytes. */
 static inline void puffer_scale_row(const PufferScale *scale, const uint16_t *sums, uint8_t *small,
                                     size_t pixel_stride, size_t colour_stride) {
     for (int32_t x = 0; x < scale->small_width; x++, small += pixel_stride) {
@@ -110,7 +111,7 @@ static inline void puffer_scale_row(const PufferScale *scale, const uint16_t *su
     }
 }
 
-/* `sums` has room for a row of the picture. The small one is [height][width][3], or [3][height][width]. */
+/* `sums` has room for one row of the image. The small image is [height][width][3] or [3][height][width]. */
 static inline void puffer_scale_picture(const PufferScale *scale, const uint8_t *picture, uint16_t *sums,
                                         uint8_t *small, bool channels_first) {
     const int32_t count = 3 * scale->width;
@@ -119,7 +120,7 @@ static inline void puffer_scale_picture(const PufferScale *scale, const uint8_t 
     for (int32_t y = 0; y < scale->small_height; y++) {
         const PufferSpan *span = &scale->rows[y];
         memset(sums, 0, (size_t)count * sizeof *sums);
-        uint16_t weight = 0; /* of rows that are alike, as most are in a drawing */
+        uint16_t weight = 0; /* of equal rows, which most rows of a drawing are */
         for (int32_t i = 0; i < span->count; i++) {
             const uint8_t *row = picture + (size_t)(span->first + i) * (size_t)count;
             weight = (uint16_t)(weight + span->weights[i]);
@@ -131,7 +132,7 @@ static inline void puffer_scale_picture(const PufferScale *scale, const uint8_t 
     }
 }
 
-/* From one [height][width][3] to another. False when there is no memory. */
+/* Scales one [height][width][3] image to another size. Returns false if there is no memory. */
 static inline bool puffer_scale_once(const uint8_t *picture, int32_t height, int32_t width, uint8_t *small,
                                      int32_t small_height, int32_t small_width) {
     PufferScale scale;
@@ -153,7 +154,7 @@ static inline PufferScratch *puffer_take_scratch(struct PufferPixels *pixels) {
     }
 }
 
-/* Draw game `index` for each of its agents, into its row. */
+/* Draws game `index` for each of its agents, into the agent's row. */
 static inline void puffer_draw_rows(const PufferBatch *batch, int32_t index, uint8_t *rows) {
     const PufferScale *scale = &batch->pixels->scale;
     const int32_t agents = batch->spec.agents;
@@ -172,7 +173,7 @@ static inline void puffer_draw_final_rows(const PufferBatch *batch, int32_t inde
     puffer_draw_rows(batch, index, batch->pixels->final_rows);
 }
 
-/* Agents that ended in the last step while their game goes on keep the picture after it. */
+/* Stores the images after the last step of agents that ended while their game continues. */
 static inline void puffer_keep_rows(const PufferBatch *batch, int32_t index) {
     const struct PufferPixels *pixels = batch->pixels;
     const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
@@ -183,7 +184,7 @@ static inline void puffer_keep_rows(const PufferBatch *batch, int32_t index) {
     }
 }
 
-/* After a reset or a step of games [begin, end). */
+/* Called after a reset or step of games [begin, end). */
 static inline void puffer_draw_games(const PufferBatch *batch, int32_t begin, int32_t end) {
     if (batch->pixels == NULL) return;
     for (int32_t i = begin; i < end; i++) {
@@ -203,7 +204,7 @@ static inline void puffer_pixels_destroy(PufferBatch *batch) {
     free(pixels->scratch_buffers);
     puffer_scale_destroy(&pixels->scale);
     free(pixels);
-    free(batch->observations); /* the games' own */
+    free(batch->observations); /* the batch's own observations */
     free(batch->final_observations);
     batch->pixels = NULL;
     batch->observations = batch->final_observations = NULL;
@@ -224,8 +225,8 @@ static inline bool puffer_make_scratch_buffers(struct PufferPixels *pixels, int3
     return true;
 }
 
-/* Let the agents of `batch` see pictures of this size, drawn by up to `threads` threads. False when there is
- * no memory; the batch is then to be destroyed. */
+/* Makes the agents of `batch` observe images of this size, drawn by up to `threads` threads. Returns false if
+ * there is no memory. In this case the batch must be destroyed. */
 static inline bool puffer_pixels_create(PufferBatch *batch, int32_t height, int32_t width, int32_t threads) {
     struct PufferPixels *pixels = calloc(1, sizeof *pixels);
     if (pixels == NULL) return false;

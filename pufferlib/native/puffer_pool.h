@@ -1,20 +1,20 @@
-/* Threads that share out a step: the caller, and helpers that the whole process has in common.
+/* A thread pool that divides a step among the caller and helper threads, which the whole process shares.
  *
- * A PufferTask is work that comes again and again, like the step of a batch: many items that do not
- * depend on one another. The caller works too. How many helpers it calls follows from how long an item
- * has taken so far, because a small step is done before a helper has seen it. Each thread is dealt
- * a share, the same one every time, so that its items stay in the cache of its core; whoever is done
- * takes from the shares of others. A share is a few chunks and a counter: whoever takes a number above
- * zero from it owns that chunk, and the job cannot end before it is done. So a helper that comes late
- * finds nothing to take, or a chunk of the next job, and is right in both cases; it reads nothing of a
- * job before it owns a part of it.
+ * A PufferTask is repeated work, like the step of a batch: many items that do not depend on one another. The
+ * caller works too. The number of helpers depends on the measured time per item, because a small step is done
+ * before a helper could start. Each thread gets the same share every time, so that its items stay in the
+ * cache of its core. A thread that is done takes work from the shares of others.
  *
- * There is one job with helpers at a time. A second thread that comes meanwhile works alone, which is
- * what it would do on a machine whose cores are busy anyway.
+ * A share consists of a few chunks and a counter. A thread that takes a number above zero from the counter
+ * owns that chunk, and the job does not end before the chunk is done. A late helper therefore finds nothing
+ * to take, or a chunk of the next job. Both are correct, because it reads nothing of a job before it owns a
+ * part of it.
  *
- * Include this in one file of a program only: the helpers are its static data. On Linux define
- * _GNU_SOURCE. Nothing here knows Python, and nothing is allocated.
- */
+ * Only one job at a time uses helpers. A second thread that calls meanwhile works alone, as it would on a
+ * machine whose cores are all busy.
+ *
+ * Include this header in only one file of a program, because the helpers are its static data. On Linux define
+ * _GNU_SOURCE. This code does not depend on Python and allocates nothing. */
 #ifndef PUFFER_POOL_H
 #define PUFFER_POOL_H
 
@@ -27,38 +27,38 @@
 #include "puffer_wait.h"
 
 enum {
-    PUFFER_WAKE_FACTOR = 5, /* times PUFFER_HELPER_NS if the helper sleeps: waking it costs both sides */
-    PUFFER_CHUNKS_PER_THREAD = 4, /* so that nobody waits long for the last one */
-    PUFFER_STOP_NS = 100000000,   /* between two questions whether to stop */
+    PUFFER_WAKE_FACTOR = 5, /* multiple of PUFFER_HELPER_NS for sleeping helpers, which are slow to wake */
+    PUFFER_CHUNKS_PER_THREAD = 4, /* limits the wait for the last chunk */
+    PUFFER_STOP_NS = 100000000,   /* interval between two checks whether to stop */
     PUFFER_LAST_NS = 50000,   /* longest spin for the last chunks of others: yielding may cost a time slice */
-    PUFFER_SAMPLE_CALLS = 16, /* calls of a short task of which one is timed */
-    PUFFER_PROBE_ITEMS = 16,  /* items that tell how long one takes, in the first call */
+    PUFFER_SAMPLE_CALLS = 16, /* one of so many calls of a short task is timed */
+    PUFFER_PROBE_ITEMS = 16,  /* items that measure the time per item in the first call */
     PUFFER_STOPPED = -1,
 };
 
-/* Items [begin, end), in chunks. Only the owner of a chunk, of whatever share, may read the plain numbers. */
+/* Items [begin, end), in chunks. Only the owner of a chunk, of any share, may read the plain numbers. */
 typedef struct PufferShare {
     _Alignas(PUFFER_CACHE_LINE) _Atomic int64_t chunks_left; /* below 1: none */
     int32_t begin, end, num_chunks;
 } PufferShare;
 
-/* The task in progress; the same holds for `task` and `chunk`. */
+/* The task in progress. The rule for plain numbers also applies to `task` and `chunk`. */
 typedef struct PufferJob {
     const PufferTask *task;
-    int32_t chunk;              /* items */
+    int32_t chunk;              /* items per chunk */
     _Atomic int32_t num_shares; /* all others are empty */
-    _Atomic int cpu;            /* where the caller was; -1: unknown */
+    _Atomic int cpu;            /* core of the caller; -1: unknown */
 } PufferJob;
 
 static struct {
     _Alignas(PUFFER_CACHE_LINE) PufferJob job;
-    PufferSignal unfinished;                /* chunks of the job */
+    PufferSignal unfinished;                /* number of unfinished chunks of the job */
     PufferShare shares[PUFFER_MAX_THREADS]; /* the first is the caller's */
-    PufferSignal calls[PUFFER_MAX_THREADS]; /* to the helper whose share that is */
-    _Atomic bool is_taken;                  /* by the thread whose job it is; it guards what follows */
+    PufferSignal calls[PUFFER_MAX_THREADS]; /* one for the helper of each share */
+    _Atomic bool is_taken;                  /* by the thread that owns the job; guards the fields below */
     bool handles_forks;
-    int32_t num_threads; /* with one caller; helpers are those from 1 on */
-    int64_t last_ns;     /* when the last job ended */
+    int32_t num_threads; /* including one caller; helpers have numbers from 1 on */
+    int64_t last_ns;     /* end of the last job */
 } puffer_pool = {.num_threads = 1};
 
 /* ---- Helpers --------------------------------------------------------------------------------- */
@@ -71,11 +71,11 @@ static inline int puffer_current_cpu(void) {
 #endif
 }
 
-/* The PufferTask.affinity that this helper keeps to. */
+/* The current PufferTask.affinity of this helper. */
 static _Thread_local int32_t puffer_affinity;
 
-/* Two threads that are busy by turns may stay on one core for seconds while another is free. A helper that
- * finds itself where the caller is keeps away from there, as far as the process may run elsewhere. */
+/* Two threads that alternate may stay on one core for seconds while another core is free. A helper that runs
+ * on the caller's core moves away from it, if the process may run elsewhere. */
 static void puffer_leave_cpu(int cpu) {
 #ifdef __linux__
     cpu_set_t cpus;
@@ -88,7 +88,7 @@ static void puffer_leave_cpu(int cpu) {
 #endif
 }
 
-/* Keep helper `place` to the core that `affinity` gives it, or to none any more. */
+/* Pins helper `place` to the core given by `affinity`, or unpins it. */
 static void puffer_place_helper(int32_t affinity, int32_t place) {
     if (affinity == puffer_affinity) return;
     puffer_affinity = affinity;
@@ -105,7 +105,7 @@ static void puffer_place_helper(int32_t affinity, int32_t place) {
 #endif
 }
 
-/* Take a chunk of a share. False when none is left. */
+/* Takes a chunk of a share. Returns false if none is left. */
 static inline bool puffer_take_chunk(PufferShare *share, const PufferJob *job, int32_t *begin, int32_t *end) {
     if (atomic_load_explicit(&share->chunks_left, memory_order_relaxed) <= 0) return false;
     int64_t left = atomic_fetch_sub(&share->chunks_left, 1);
@@ -117,7 +117,7 @@ static inline bool puffer_take_chunk(PufferShare *share, const PufferJob *job, i
     return true;
 }
 
-/* Take part in the job, if there is one, beginning with the share of this helper. */
+/* Works on the current job, if there is one, starting with the share of this helper. */
 static void puffer_help_job(int32_t place) {
     PufferJob *job = &puffer_pool.job;
     uint32_t done = 0;
@@ -138,17 +138,17 @@ static void puffer_help_job(int32_t place) {
 
 /* ---- Background ------------------------------------------------------------------------------ */
 
-/* What helpers do when no job is there. The lock is held for a few instructions at a time, and by a fork, so
- * that the child finds every piece either done or not begun. */
+/* Work of helpers while there is no job. The lock is held for a few instructions at a time, and during a
+ * fork, so that the child finds every piece either done or not started. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t has_left; /* a helper has */
+    pthread_cond_t has_left; /* signalled when a helper leaves */
     PufferBackground *first;
-    int32_t helpers; /* at work, on any */
+    int32_t helpers; /* number of helpers that work on any background work */
     _Atomic bool is_paused;
 } puffer_background = {.lock = PTHREAD_MUTEX_INITIALIZER, .has_left = PTHREAD_COND_INITIALIZER};
 
-/* Become one of the threads of background work that has a piece to take. NULL if there is none. */
+/* Joins the background work that has a piece to take. Returns NULL if there is none. */
 static PufferBackground *puffer_join_background(void) {
     pthread_mutex_lock(&puffer_background.lock);
     PufferBackground *found = atomic_load(&puffer_background.is_paused) ? NULL : puffer_background.first;
@@ -170,7 +170,7 @@ static void puffer_leave_background(PufferBackground *background) {
     pthread_mutex_unlock(&puffer_background.lock);
 }
 
-/* A job comes first, because somebody waits for it: the call for one is looked at between two pieces. */
+/* Jobs have priority, because a caller waits for them. Calls are checked between two pieces. */
 static void puffer_help_background(int32_t place, uint32_t *last) {
     PufferBackground *background;
     while ((background = puffer_join_background()) != NULL) {
@@ -204,7 +204,7 @@ static void puffer_background_remove(PufferBackground *background) {
 
 /* ---- Life of the helpers --------------------------------------------------------------------- */
 
-/* The life of a helper, which ends with the process; it is given its share. */
+/* Main function of a helper, which runs until the process exits. Its argument is the number of its share. */
 static void *puffer_help(void *own) {
     PufferWaitPolicy policy = puffer_wait_policy(true);
     const int32_t place = (int32_t)((PufferShare *)own - puffer_pool.shares);
@@ -219,7 +219,7 @@ static void *puffer_help(void *own) {
     return NULL;
 }
 
-/* Before a fork: no helper is in the middle of a piece, or takes one. */
+/* Called before a fork: waits until no helper works on a piece, and keeps them from taking another one. */
 static void puffer_pause_background(void) {
     pthread_mutex_lock(&puffer_background.lock);
     atomic_store(&puffer_background.is_paused, true);
@@ -236,7 +236,7 @@ static void puffer_resume_background(void) {
     }
 }
 
-/* In the child of a fork, where no helper is left. */
+/* Called in the child after a fork, which has no helpers. */
 static void puffer_forget_helpers(void) {
     for (int32_t i = 0; i < puffer_pool.num_threads; i++) {
         atomic_store(&puffer_pool.calls[i].value, 0);
@@ -251,8 +251,8 @@ static void puffer_forget_helpers(void) {
     pthread_mutex_init(&puffer_background.lock, NULL);
 }
 
-/* Have the helpers that `threads` threads need; the pool is taken. Returns 0 or an errno. Signals to the
- * process are for the threads that it has started itself. */
+/* Starts the helpers needed for `threads` threads. The caller must hold the pool. Returns 0 or an errno.
+ * Helpers block signals, so that these go to threads that the process started itself. */
 static int puffer_start_helpers(int32_t threads) {
     if (puffer_pool.num_threads >= threads) return 0;
     sigset_t all, before;
@@ -273,8 +273,8 @@ static int puffer_start_helpers(int32_t threads) {
     return error;
 }
 
-/* Start the helpers of a task before its first run, so that a failure shows at once. If the pool is busy,
- * the first run starts them. Returns 0 or an errno. */
+/* Starts the helpers of a task before its first run, so that a failure shows immediately. If the pool is
+ * busy, the first run starts them. Returns 0 or an errno. */
 static inline int puffer_pool_prepare(int32_t threads) {
     if (atomic_exchange(&puffer_pool.is_taken, true)) return 0;
     int error = puffer_start_helpers(threads);
@@ -284,7 +284,7 @@ static inline int puffer_pool_prepare(int32_t threads) {
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-/* Items of a chunk, when `items` are dealt out to `width` threads. */
+/* Number of items per chunk, if `items` are divided among `width` threads. */
 static int32_t puffer_chunk(const PufferTask *task, int32_t items, int32_t width) {
     int64_t chunks = width > 1 ? (int64_t)width * PUFFER_CHUNKS_PER_THREAD : 1;
     double most = task->item_ns * items / PUFFER_CHUNK_NS + 1;
@@ -292,7 +292,7 @@ static int32_t puffer_chunk(const PufferTask *task, int32_t items, int32_t width
     return chunks < items ? (int32_t)((items + chunks - 1) / chunks) : 1;
 }
 
-/* Deal items [begin, end) to a share. What else the job needs is set already. Returns the chunks. */
+/* Assigns items [begin, end) to a share, after everything else of the job was set. Returns its chunks. */
 static int32_t puffer_deal(PufferShare *share, int32_t chunk, int32_t begin, int32_t end) {
     share->begin = begin;
     share->end = end;
@@ -300,7 +300,7 @@ static int32_t puffer_deal(PufferShare *share, int32_t chunk, int32_t begin, int
     return share->num_chunks;
 }
 
-/* Work on a share until nothing is left of it, or until `stop` says so. Returns the chunks done. */
+/* Works on a share until it is empty, or until `stop` returns true. Returns the number of finished chunks. */
 static uint32_t puffer_work_along(PufferShare *share, const PufferJob *job, PufferTask *task, int64_t *asked,
                                   bool *is_stopped) {
     int64_t start = puffer_now_ns(), now = start;
@@ -319,8 +319,9 @@ static uint32_t puffer_work_along(PufferShare *share, const PufferJob *job, Puff
     return chunks;
 }
 
-/* Number of `width` threads to share with: sleeping helpers are only woken if their part is worth it, or if
- * the last job is so near that they will be awake for the next one. The pool is taken. */
+/* Returns how many of `width` threads to use. Sleeping helpers are only woken if their part justifies it, or
+ * if the last job was so recent that they will still be awake for the next one. The caller must hold the
+ * pool. */
 static int32_t puffer_awake(const PufferTask *task, int32_t items, int32_t width) {
     double part_ns = task->item_ns * items / width;
     if (part_ns >= (double)task->helper_ns * PUFFER_WAKE_FACTOR) return width;
@@ -332,7 +333,7 @@ static int32_t puffer_awake(const PufferTask *task, int32_t items, int32_t width
     return awake;
 }
 
-/* Deal the items from `begin` on out to `width` threads, and call the helpers among them. */
+/* Assigns the items from `begin` on to `width` threads, and calls the helpers among them. */
 static void puffer_begin_job(PufferTask *task, int32_t begin, int32_t width) {
     PufferJob *job = &puffer_pool.job;
     int64_t items = task->num_items - begin;
@@ -353,7 +354,7 @@ static void puffer_begin_job(PufferTask *task, int32_t begin, int32_t width) {
     for (int32_t i = 1; i < width; i++) puffer_signal_add(&puffer_pool.calls[i]);
 }
 
-/* Wait until the helpers have finished the chunks that they took, which they are most likely working on. */
+/* Waits for the helpers to finish their chunks, which they are most likely working on. */
 static void puffer_await_helpers(double chunk_ns) {
     PufferWaitPolicy policy = puffer_wait_policy(true);
     uint32_t left;
@@ -363,7 +364,8 @@ static void puffer_await_helpers(double chunk_ns) {
     }
 }
 
-/* Share the items from `begin` on among `width` threads; the pool is taken, its helpers are there. */
+/* Runs the items from `begin` on with `width` threads. The caller must hold the pool, with its helpers
+ * started. */
 static bool puffer_run_wide(PufferTask *task, int32_t begin, int32_t width) {
     PufferJob *job = &puffer_pool.job;
     bool is_stopped = false;
@@ -394,7 +396,7 @@ static bool puffer_run_alone(PufferTask *task, int32_t begin) {
     return is_stopped;
 }
 
-/* The first items of a task that nothing is known about yet. Returns how many. */
+/* Runs the first items of a task without a time estimate. Returns their number. */
 static int32_t puffer_probe(PufferTask *task) {
     int32_t items = task->num_items < PUFFER_PROBE_ITEMS ? task->num_items : PUFFER_PROBE_ITEMS;
     int64_t start = puffer_now_ns();
@@ -403,7 +405,7 @@ static int32_t puffer_probe(PufferTask *task) {
     return items;
 }
 
-/* Number of threads that pays for so many items. */
+/* Number of threads that is worthwhile for so many items. */
 static int32_t puffer_width(const PufferTask *task, int32_t items) {
     double work_ns = task->item_ns * items;
     int32_t most = items < task->threads ? items : task->threads;
@@ -427,9 +429,9 @@ static int puffer_run_measured(PufferTask *task) {
     return is_stopped ? PUFFER_STOPPED : error;
 }
 
-/* Do all items of the task. Returns 0; PUFFER_STOPPED if `stop` said so, when nobody works on it any more but
- * some items are not done; or the errno with which a helper could not be started, when some are not done
- * either. */
+/* Runs all items of the task. Returns 0 if all items are done. Returns PUFFER_STOPPED if `stop` returned
+ * true, or an errno if a helper could not be started. In both cases no thread works on the task any more, but
+ * some items are not done. */
 static inline int puffer_pool_run(PufferTask *task) {
     if (!task->is_short) return puffer_run_measured(task);
     bool is_timed = task->calls++ % PUFFER_SAMPLE_CALLS == 0;
@@ -439,8 +441,8 @@ static inline int puffer_pool_run(PufferTask *task) {
     return 0;
 }
 
-/* Call as many helpers as pay for work of so many ns in the background. Those that sleep are only woken for a
- * part that is worth it. Where none can be started, the owner does all of it. */
+/* Calls as many helpers as are worthwhile for background work of this duration. Sleeping helpers are only
+ * woken if their part justifies it. If none can be started, the owner does all of the work. */
 static void puffer_background_call(PufferBackground *background, double work_ns) {
     int32_t width = background->threads;
     if (work_ns < (double)background->helper_ns * width) width = (int32_t)(work_ns / background->helper_ns);
@@ -452,7 +454,7 @@ static void puffer_background_call(PufferBackground *background, double work_ns)
     }
 }
 
-/* The helpers of this program, for other modules. */
+/* The helpers of this program, for use by other modules. */
 static inline const PufferHelpers *puffer_helpers(void) {
     static const PufferHelpers helpers = {
         .prepare = puffer_pool_prepare,

@@ -1,12 +1,11 @@
-/* Numbered things that one owner sends to be worked on by anyone, and that come back as they are finished.
+/* A queue of numbered items that one owner sends to workers and gets back in the order in which they finish.
  *
- * Each of `size` things is either with the owner or on its way: sent, claimed by a worker, finished. So two
- * rings of `size` places never overflow, and positions in them only grow. A worker reads the places that it
- * wants before it claims them: a claim that succeeds proves that nobody had them, and so that the owner had
- * not written them anew. Read afterwards they might hold things of the next round already.
+ * Each of `size` items is owned by the owner, sent, claimed by a worker, or finished. Two rings of `size`
+ * places therefore never overflow, and positions in them only increase. A worker reads the places before it
+ * claims them. A successful claim proves that no other worker had them and that the owner had not overwritten
+ * them. Reading after the claim could return items of the next round.
  *
- * The owner is one thread at a time. Nothing here waits but the owner, for `changed`.
- */
+ * Only one thread at a time may act as the owner. Only the owner ever waits, for `changed`. */
 #ifndef PUFFER_QUEUE_H
 #define PUFFER_QUEUE_H
 
@@ -17,13 +16,13 @@
 
 typedef struct PufferQueue {
     int32_t size;
-    _Atomic int32_t *sent;     /* [size] things, from `claimed` to `pushed` */
-    _Atomic int32_t *finished; /* [size] 1 + thing; 0: none yet */
+    _Atomic int32_t *sent;     /* [size] items, from `claimed` to `pushed` */
+    _Atomic int32_t *finished; /* [size] 1 + item; 0: none yet */
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint64_t claimed;
-    _Alignas(PUFFER_CACHE_LINE) _Atomic uint64_t pushed;  /* changed by the owner only */
-    _Alignas(PUFFER_CACHE_LINE) _Atomic uint64_t written; /* places of `finished` that are given away */
-    int32_t next;                                         /* place of `finished` that the owner takes next */
-    PufferSignal changed;                                 /* something was finished */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint64_t pushed;  /* written by the owner only */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint64_t written; /* number of assigned places of `finished` */
+    int32_t next;                                         /* next place of `finished` that the owner reads */
+    PufferSignal changed;                                 /* signalled when items finish */
 } PufferQueue;
 
 static inline void puffer_queue_destroy(PufferQueue *queue) {
@@ -32,7 +31,7 @@ static inline void puffer_queue_destroy(PufferQueue *queue) {
     memset(queue, 0, sizeof *queue);
 }
 
-/* The queue is zeroed. False when there is no memory. */
+/* The queue must be zeroed. Returns false if there is no memory. */
 static inline bool puffer_queue_create(PufferQueue *queue, int32_t size) {
     queue->size = size;
     queue->sent = calloc((size_t)size, sizeof *queue->sent);
@@ -42,13 +41,13 @@ static inline bool puffer_queue_create(PufferQueue *queue, int32_t size) {
     return false;
 }
 
-/* Sent and not claimed yet. */
+/* Number of items that were sent but not claimed. */
 static inline int32_t puffer_queue_waiting(PufferQueue *queue) {
     const uint64_t claimed = atomic_load_explicit(&queue->claimed, memory_order_acquire);
     return (int32_t)(atomic_load_explicit(&queue->pushed, memory_order_acquire) - claimed);
 }
 
-/* Send `count` things, which are with the owner; `things` NULL: the first ones. */
+/* Sends `count` items that the owner has. If `things` is NULL, sends the first ones. */
 static inline void puffer_queue_push(PufferQueue *queue, const int32_t *things, int32_t count) {
     const uint64_t first = atomic_load_explicit(&queue->pushed, memory_order_relaxed);
     uint64_t place = first % (uint64_t)queue->size;
@@ -59,7 +58,7 @@ static inline void puffer_queue_push(PufferQueue *queue, const int32_t *things, 
     atomic_store_explicit(&queue->pushed, first + (uint64_t)count, memory_order_release);
 }
 
-/* Claim up to `most` things, in the order in which they were sent. Returns how many. */
+/* Claims up to `most` items in the order in which they were sent. Returns their number. */
 static inline int32_t puffer_queue_claim(PufferQueue *queue, int32_t *things, int32_t most) {
     uint64_t claimed = atomic_load_explicit(&queue->claimed, memory_order_acquire);
     for (;;) {
@@ -75,7 +74,7 @@ static inline int32_t puffer_queue_claim(PufferQueue *queue, int32_t *things, in
     }
 }
 
-/* Give back things that were claimed. */
+/* Returns claimed items to the owner. */
 static inline void puffer_queue_finish(PufferQueue *queue, const int32_t *things, int32_t count) {
     uint64_t place = atomic_fetch_add(&queue->written, (uint64_t)count) % (uint64_t)queue->size;
     for (int32_t i = 0; i < count; i++) {
@@ -85,7 +84,7 @@ static inline void puffer_queue_finish(PufferQueue *queue, const int32_t *things
     puffer_signal_add(&queue->changed);
 }
 
-/* Take the next finished thing back; -1 if there is none. */
+/* Takes the next finished item, or returns -1 if there is none. */
 static inline int32_t puffer_queue_take(PufferQueue *queue) {
     _Atomic int32_t *place = &queue->finished[queue->next];
     const int32_t thing = atomic_load_explicit(place, memory_order_acquire) - 1;

@@ -1,9 +1,8 @@
-/* The element-wise arithmetic of recurrent networks, one pass over the rows of a step, forward and backward.
+/* Element-wise arithmetic of recurrent networks, in one pass over the rows of a step, forward and backward.
  *
- * The matrix products around it are torch's. Gates are floats, or bfloat16 where the products are: then all
- * arithmetic and the memory are floats still. Unlike what the environments compute, results may differ in
- * their last bits between machines, as those of torch's products do.
- */
+ * The matrix products are computed by torch. Gates are floats, or bfloat16 if the products are. Arithmetic
+ * and memory always use floats. Unlike in environments, the last bits of results may differ between machines,
+ * as with torch's products. */
 #ifndef PUFFER_RECURRENT_H
 #define PUFFER_RECURRENT_H
 
@@ -12,7 +11,7 @@
 
 #include "puffer_math.h"
 
-/* Before a loop over the elements of a row: none of them is another's. */
+/* Tells the compiler that the elements of a row do not depend on one another. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PUFFER_APART _Pragma("GCC ivdep")
 #else
@@ -24,13 +23,13 @@ static inline float puffer_from_bfloat16(uint16_t value) {
     return puffer_bits_to_float((uint32_t)value << 16);
 }
 
-/* The nearest one, of two equally near the even one. */
+/* Rounds to nearest, ties to even. */
 static inline uint16_t puffer_to_bfloat16(float value) {
     uint32_t bits = puffer_float_to_bits(value);
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* What goes into products and comes out of them, as both kinds of numbers. */
+/* Loads and stores of product inputs and outputs, as float or bfloat16. */
 static inline float puffer_load(int is_half, const void *array, ptrdiff_t i) {
     return is_half ? puffer_from_bfloat16(((const uint16_t *)array)[i]) : ((const float *)array)[i];
 }
@@ -42,43 +41,42 @@ static inline void puffer_store(int is_half, void *array, ptrdiff_t i, float val
         ((float *)array)[i] = value;
 }
 
-/* One step of an LSTM or a GRU, or some of a MinGRU. Arrays are (rows, size), gates (rows, gates of the cell
- * * size); those of void are floats or, if is_half, bfloat16. Names that begin with d are derivatives of the
- * loss. */
+/* One step of an LSTM or a GRU, or several of a MinGRU. Arrays are (rows, size). Gates are (rows, number of
+ * gates * size). void arrays hold floats, or bfloat16 if is_half. Names that begin with d are derivatives of
+ * the loss. */
 typedef struct PufferStep {
     ptrdiff_t rows, size;
-    ptrdiff_t batch; /* rows of one step, where there are several */
+    ptrdiff_t batch; /* rows per step, if there are several steps */
     int is_half;
-    /* Rows that begin an episode with this step, whose memory before it is 0, and those that do with the step
-     * after it; NULL: none. */
+    /* Rows whose episode starts with this step (their memory before it is 0), and rows whose episode starts
+     * with the next step. NULL: none. */
     const uint8_t *starts, *starts_next;
-    const float *bias; /* of the gates; of a GRU that of its input's part */
-    void *gates; /* forward: what the products give, and in its place what becomes of it; backward: the latter
-                  */
+    const float *bias;   /* bias of the gates; for a GRU only the part from the input */
+    void *gates;         /* forward: products, replaced by the activations; backward: activations */
     const float *memory; /* before the step */
-    float *memory_next;  /* after it; of a GRU that is its output */
+    float *memory_next;  /* after the step; for a GRU also its output */
     float *output;
-    void *next; /* the output as the product of the next step takes it, or NULL after the last */
+    void *next; /* the output as input of the next step's product, or NULL after the last step */
     const float *doutput;
-    const void *dnext; /* from the product of the next step; 0 after the last */
-    float *dmemory;    /* of the memory after the step; in its place, of that before it */
+    const void *dnext; /* from the product of the next step; 0 after the last step */
+    float *dmemory;    /* derivative of the memory after the step, replaced by the one before it */
     void *dgates;
-    float *dbias; /* is added to */
-    /* Of a GRU. */
+    float *dbias; /* accumulated */
+    /* For a GRU: */
     void *hidden;   /* products of the memory with the weights; backward: dhidden */
-    void *hidden_n; /* of which what goes into n, with its bias */
+    void *hidden_n; /* the part that goes into n, with its bias */
     const float *bias_hidden;
-    float *dbias_hidden; /* of n's part only, (size,), since the others are those of dbias; is added to */
-    /* Of a MinGRU. */
+    float *dbias_hidden; /* for n only, (size,), since the other parts equal dbias; accumulated */
+    /* For a MinGRU: */
     const void *input;
-    void *dinput; /* that passes by the gates */
+    void *dinput; /* the part that bypasses the gates */
 } PufferStep;
 
 static inline int puffer_begins(const uint8_t *starts, ptrdiff_t row) {
     return starts != NULL && starts[row];
 }
 
-/* Element ``at`` of an array of floats, or of bfloat16. */
+/* Returns the address of element `at` of an array of floats or bfloat16. */
 static inline void *puffer_at(int is_half, const void *array, ptrdiff_t at) {
     return (char *)(uintptr_t)array + at * (ptrdiff_t)(is_half ? sizeof(uint16_t) : sizeof(float));
 }
@@ -221,8 +219,8 @@ PUFFER_INLINE void puffer_gru_backward_rows(const PufferStep *step, int is_half)
     }
 }
 
-/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may
- * follow one another, `batch` rows each: then memory_next is where the next step has its memory. */
+/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. With several steps
+ * of `batch` rows each, memory_next holds the memory of the next step. */
 PUFFER_INLINE void puffer_mingru_forward_rows(const PufferStep *step, int is_half) {
     ptrdiff_t size = step->size;
     const float *bias = step->bias;
@@ -279,7 +277,7 @@ PUFFER_INLINE void puffer_mingru_backward_rows(const PufferStep *step, int is_ha
     }
 }
 
-/* One loop for each kind of numbers, and each for the vectors of several machines. */
+/* One loop for each number type, compiled for the vectors of several CPUs. */
 #define PUFFER_CELL(name)                                        \
     PUFFER_VECTORIZED static void name(const PufferStep *step) { \
         if (step->is_half)                                       \

@@ -1,9 +1,9 @@
-/* The last two screens of a console, in greys: what the newest frame of a game is shrunk from.
+/* The last two screens of a console in grayscale, from which the newest frame of a game is computed.
  *
- * A console has a palette, and from one frame to the next most of its rows stay as they were. So screens come
- * in the numbers of their colours, only rows that have changed are looked up, and only what shows them is
- * shrunk again: the same bytes as if all had been. The grey of a colour is learnt when it is first seen.
- */
+ * A console has a palette, and most rows do not change from one frame to the next. Screens are therefore
+ * given as palette indices. Only changed rows are converted to grayscale, and only the affected rows of the
+ * frame are shrunk again. The result is bit-identical to a full update. The gray level of a colour is learned
+ * when it first appears. */
 #ifndef PUFFER_SCREENS_H
 #define PUFFER_SCREENS_H
 
@@ -15,17 +15,17 @@ enum { PUFFER_NEWER, PUFFER_OLDER, PUFFER_SCREENS }; /* which screen */
 
 typedef struct PufferScreens {
     PufferShrink shrink;
-    uint8_t *colors[PUFFER_SCREENS]; /* as they were when they were taken last, height * width bytes each */
-    uint8_t *greys[PUFFER_SCREENS];  /* of the same */
+    uint8_t *colors[PUFFER_SCREENS]; /* palette indices of the last update, height * width bytes each */
+    uint8_t *greys[PUFFER_SCREENS];  /* gray levels of the same screens */
     bool is_taken[PUFFER_SCREENS];
-    uint16_t grey_of[UINT8_MAX + 1];   /* by color */
-    bool changed[PUFFER_SHRINK_LARGE]; /* rows, since a frame was made */
-    bool has_frame;                    /* of the screens as they were then */
+    uint16_t grey_of[UINT8_MAX + 1];   /* by palette index */
+    bool changed[PUFFER_SHRINK_LARGE]; /* rows that changed since the last frame */
+    bool has_frame;                    /* whether the last frame was made from these screens */
     bool showed_both;
 } PufferScreens;
 
-/* Prepare, with memory for `colors` and `greys` of each screen, which the caller keeps; false when the sizes
- * are not among those that it can do. */
+/* Initializes `screens`. `memory` holds colours and gray levels of each screen and stays owned by the caller.
+ * Returns false if the sizes are not supported. */
 static inline bool puffer_screens_init(PufferScreens *screens, int height, int width, int small_height,
                                        int small_width, uint8_t *memory) {
     memset(screens, 0, sizeof(*screens));
@@ -38,8 +38,8 @@ static inline bool puffer_screens_init(PufferScreens *screens, int height, int w
     return true;
 }
 
-/* Take in a screen. False if it has colors whose grey is unknown; then `puffer_screens_learn` must come next.
- */
+/* Reads a screen. Returns false if it has colours whose gray level is unknown. In this case,
+ * `puffer_screens_learn` must be called next. */
 static inline bool puffer_screens_take(PufferScreens *screens, int which, const uint8_t *colors) {
     int width = screens->shrink.width;
     bool is_first = !screens->is_taken[which];
@@ -60,16 +60,16 @@ static inline bool puffer_screens_take(PufferScreens *screens, int which, const 
     return seen < PUFFER_UNKNOWN_GREY;
 }
 
-/* Learn the greys of the colors of the screen that was just taken from the same screen in greys. */
+/* Learns the gray levels of the colours in the last read screen, given the same screen in grayscale. */
 static inline void puffer_screens_learn(PufferScreens *screens, int which, const uint8_t *greys) {
     int size = screens->shrink.height * screens->shrink.width;
     for (int i = 0; i < size; i++) screens->grey_of[screens->colors[which][i]] = greys[i];
     memcpy(screens->greys[which], greys, (size_t)size);
 }
 
-/* Make the frame of both screens, of each pixel the lighter one, or of the newer screen.
+/* Computes the frame: the pixel-wise maximum of both screens, or only the newer screen.
  *
- * small: where the last frame is, unless `has_frame` is false; it becomes this one. */
+ * small: contains the last frame, unless `has_frame` is false, and is overwritten with the new one. */
 static inline void puffer_screens_show(PufferScreens *screens, bool both, uint8_t *small) {
     const uint8_t *newer = screens->greys[PUFFER_NEWER];
     bool is_like_last = screens->has_frame && both == screens->showed_both;

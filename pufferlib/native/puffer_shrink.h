@@ -1,10 +1,10 @@
-/* Shrinks grey pictures by areas: a pixel of the small one is the mean of the area that it covers.
+/* Shrinks grayscale images by area averaging: a pixel of the small image is the mean of the area that it
+ * covers.
  *
- * The bytes are those of OpenCV's INTER_AREA, which everybody's preprocessing of Atari uses, at a third
- * of its time. All weights are whole numbers over one denominator, so sums are exact and four rows fit
- * in one word of 64 bits. OpenCV adds floats, which matters for exact halves only: those are added again
- * in its way.
- */
+ * The result is bit-identical to OpenCV's INTER_AREA, the standard in Atari preprocessing, and takes a third
+ * of the time. All weights are integers over a common denominator, so sums are exact, and four rows fit in
+ * one 64-bit word. OpenCV adds floats, which matters only for exact halves. These are recomputed in OpenCV's
+ * way. */
 #ifndef PUFFER_SHRINK_H
 #define PUFFER_SHRINK_H
 
@@ -14,17 +14,17 @@
 #include <string.h>
 
 enum {
-    PUFFER_SHRINK_TAPS = 4,    /* pixels of the large picture under one of the small one, along one side */
+    PUFFER_SHRINK_TAPS = 4,    /* pixels of the large image under one of the small image, along one side */
     PUFFER_SHRINK_SMALL = 128, /* longest sides */
     PUFFER_SHRINK_LARGE = 512,
     PUFFER_SHRINK_LANES = 4,
 };
 
-/* What one pixel of the small picture takes along one side. */
+/* The pixels that one pixel of the small image covers along one side, and their weights. */
 typedef struct PufferTaps {
     int first, count;
     uint16_t weights[PUFFER_SHRINK_TAPS]; /* 0 from count on */
-    float shares[PUFFER_SHRINK_TAPS];     /* the same as OpenCV rounds them */
+    float shares[PUFFER_SHRINK_TAPS];     /* the same weights, rounded like OpenCV does */
 } PufferTaps;
 
 typedef struct PufferShrink {
@@ -42,7 +42,7 @@ static inline int puffer_common_divisor(int a, int b) {
     return a;
 }
 
-/* The weights along one side; returns what they sum up to, or 0 when they do not fit. */
+/* Computes the weights along one side. Returns their sum, or 0 if they do not fit. */
 static inline int puffer_shrink_side(PufferTaps *taps, int large, int small) {
     if (small < 1 || small > PUFFER_SHRINK_SMALL || large < small || large > PUFFER_SHRINK_LARGE) return 0;
     int divisor = puffer_common_divisor(large, small);
@@ -65,12 +65,12 @@ static inline int puffer_shrink_side(PufferTaps *taps, int large, int small) {
     return area;
 }
 
-/* Prepare; false when these sizes are not among those that it can do. */
+/* Initializes `shrink`. Returns false if the sizes are not supported. */
 static inline bool puffer_shrink_init(PufferShrink *shrink, int height, int width, int small_height,
                                       int small_width) {
     int rows = puffer_shrink_side(shrink->rows, height, small_height);
     int columns = puffer_shrink_side(shrink->columns, width, small_width);
-    /* Sums must fit into 16 bits; whole multiples are another method of OpenCV's, with other halves. */
+    /* Sums must fit in 16 bits. OpenCV uses another method, with other halves, for integer ratios. */
     if (rows == 0 || columns == 0 || rows * columns > UINT16_MAX / UINT8_MAX) return false;
     if (height % small_height == 0 && width % small_width == 0) return false;
     shrink->height = height;
@@ -82,7 +82,7 @@ static inline bool puffer_shrink_init(PufferShrink *shrink, int height, int widt
     return true;
 }
 
-/* One row of sums down the columns of the lighter of two pictures. */
+/* Sums the columns of the pixel-wise maximum of two images for one row of the small image. */
 static inline void puffer_shrink_row(uint16_t *sums, const PufferTaps *tap, const uint8_t *newer,
                                      const uint8_t *older, int width) {
     memset(sums, 0, (size_t)width * sizeof(*sums));
@@ -93,7 +93,7 @@ static inline void puffer_shrink_row(uint16_t *sums, const PufferTaps *tap, cons
     }
 }
 
-/* A pixel whose mean is an exact half, added as OpenCV adds. */
+/* Computes a pixel whose mean is an exact half by adding like OpenCV does. */
 static inline uint8_t puffer_shrink_half(const PufferShrink *shrink, const uint8_t *newer,
                                          const uint8_t *older, int y, int x) {
     const PufferTaps *row = &shrink->rows[y], *column = &shrink->columns[x];
@@ -110,7 +110,7 @@ static inline uint8_t puffer_shrink_half(const PufferShrink *shrink, const uint8
     return (uint8_t)lrintf(sum);
 }
 
-/* Finish up to four rows of the small picture, from y on. */
+/* Computes up to four rows of the small image, starting at y. */
 static inline void puffer_shrink_rows(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older,
                                       const uint64_t *sums, int y, uint8_t *small) {
     uint32_t half = shrink->denominator / 2;
@@ -131,7 +131,7 @@ static inline void puffer_shrink_rows(const PufferShrink *shrink, const uint8_t 
     }
 }
 
-/* Whether any row of the large pictures has changed that the rows of the small one from y on are made of. */
+/* Returns whether a changed row of the large images contributes to the rows of the small image from y on. */
 static inline bool puffer_shrink_is_changed(const PufferShrink *shrink, const bool *changed, int y) {
     int last =
         (y + PUFFER_SHRINK_LANES < shrink->small_height ? y + PUFFER_SHRINK_LANES : shrink->small_height) - 1;
@@ -142,9 +142,9 @@ static inline bool puffer_shrink_is_changed(const PufferShrink *shrink, const bo
     return false;
 }
 
-/* Write the lighter of two pictures (pixel by pixel), shrunk. They may be one and the same.
+/* Shrinks the pixel-wise maximum of two images, which may be the same image.
  *
- * changed: which of their rows are not those of the pictures that `small` holds already; NULL for all. */
+ * changed: rows that differ from the images that `small` was computed from; NULL: all rows. */
 static inline void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older,
                                  const bool *changed, uint8_t *small) {
     uint16_t rows[PUFFER_SHRINK_LANES][PUFFER_SHRINK_LARGE];

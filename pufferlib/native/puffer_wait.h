@@ -1,14 +1,13 @@
-/* How threads and processes wait for one another: spin for a moment, then lend the core, then sleep.
+/* Waiting between threads and processes: spin for a moment, then yield the core, then sleep.
  *
- * One side changes a number, the other waits until it is no longer what it last saw. Steps are often
- * far shorter than a sleep and its wake-up (tens of microseconds across cores, for both sides), so
- * sleeping at once is slow. Spinning without lending the core is a thousand times slower as soon as
- * there are more waiters than cores: each burns the time slice that another needs. Sleeping is for
- * long gaps, and costs no processor time.
+ * One side changes a number, and the other waits until it differs from the last value that it saw. Steps are
+ * often far shorter than sleeping and waking up, which takes tens of microseconds across cores for both
+ * sides, so sleeping immediately is slow. Spinning without yielding is a thousand times slower as soon as
+ * there are more waiters than cores, because each wastes the time slice that another needs. Sleeping is for
+ * long waits and uses no processor time.
  *
- * A PufferSignal may lie in memory that several processes share; zeroed bytes are a ready signal. On
- * Linux the sleep is a futex; elsewhere it is a series of short naps, which is correct but slower.
- */
+ * A PufferSignal may lie in memory shared by several processes. Zeroed memory is a valid signal. On Linux the
+ * sleep is a futex. Elsewhere it is a series of short naps, which is correct but slower. */
 #ifndef PUFFER_WAIT_H
 #define PUFFER_WAIT_H
 
@@ -27,26 +26,26 @@
 
 enum { PUFFER_CACHE_LINE = 64 };
 
-#define PUFFER_FOREVER_NS (INT64_C(3600) * 1000000000) /* a wait without end, for those who wait again */
+#define PUFFER_FOREVER_NS (INT64_C(3600) * 1000000000) /* an endless wait, for callers that wait in a loop */
 
-/* A number to wait for, on a cache line of its own. */
+/* A number to wait for, on its own cache line. */
 typedef struct PufferSignal {
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t value;
     _Atomic uint32_t sleepers; /* waiters that need a system call to wake up */
 } PufferSignal;
 
-/* How one waiter waits; its own memory, never shared. */
+/* Settings and statistics of one waiter. Never shared. */
 typedef struct PufferWaitPolicy {
-    int64_t spin_ns;     /* 0 when there are more waiters than cores */
-    int64_t yield_ns;    /* lending the core, before the sleep */
-    int64_t long_ns;     /* a wait that is expected to take longer than this begins with the sleep */
-    int64_t expected_ns; /* a running mean of what waits have taken */
+    int64_t spin_ns;     /* 0 if there are more waiters than cores */
+    int64_t yield_ns;    /* yielding time before the sleep */
+    int64_t long_ns;     /* a wait that is expected to take longer starts with the sleep */
+    int64_t expected_ns; /* running mean of the waiting times */
 } PufferWaitPolicy;
 
 typedef enum PufferWait {
     PUFFER_TIMED_OUT,
     PUFFER_CHANGED,
-    PUFFER_INTERRUPTED, /* a Unix signal came: look at it, then wait on */
+    PUFFER_INTERRUPTED, /* a Unix signal arrived: handle it, then wait again */
 } PufferWait;
 
 enum {
@@ -62,7 +61,7 @@ static inline int64_t puffer_now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Tell the core that this is a loop that waits. */
+/* Hints to the CPU that this is a spin loop. */
 static inline void puffer_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -71,7 +70,7 @@ static inline void puffer_pause(void) {
 #endif
 }
 
-/* `fits`: whether all participants have a core of their own. */
+/* `fits`: whether every participant has its own core. */
 static inline PufferWaitPolicy puffer_wait_policy(bool fits) {
     return (PufferWaitPolicy){
         .spin_ns = fits ? PUFFER_SPIN_NS : 0,
@@ -80,17 +79,16 @@ static inline PufferWaitPolicy puffer_wait_policy(bool fits) {
     };
 }
 
-/* For a waiter that shares cores: whether others than those it waits for are at work too.
+/* For a waiter that shares cores: sets whether other processes than those it waits for are also busy.
  *
- * Then the core that it lends may go to one of those until a time slice ends, and what the waiter waits for
- * does not bring it back, as it would bring back a sleeper. So it pays to sleep much earlier.
- */
+ * In that case a yielded core may go to one of them for a whole time slice, and the event that the waiter
+ * waits for does not bring it back, as it would wake up a sleeper. Sleeping much earlier is then better. */
 static inline void puffer_expect_contention(PufferWaitPolicy *policy, bool are_there) {
     policy->long_ns = are_there && policy->spin_ns == 0 ? PUFFER_YIELD_NS : PUFFER_LONG_WAIT_NS;
 }
 
-/* A wait took so long. Those far longer than usual count as twice a long one, so that one alone decides
- * nothing. */
+/* Records the duration of a wait. Outliers count as at most twice a long wait, so that a single one does not
+ * decide. */
 static inline void puffer_record_wait(PufferWaitPolicy *policy, int64_t ns) {
     int64_t most = 2 * policy->long_ns;
     policy->expected_ns += ((ns < most ? ns : most) - policy->expected_ns) / PUFFER_MEAN_OF;
@@ -100,7 +98,7 @@ static inline uint32_t puffer_signal_read(PufferSignal *signal) {
     return atomic_load_explicit(&signal->value, memory_order_acquire);
 }
 
-/* Sleep while the value is `last`, `ns` at most. May return early. */
+/* Sleeps while the value is `last`, at most `ns`. May return early. */
 static inline PufferWait puffer_sleep(PufferSignal *signal, uint32_t last, int64_t ns) {
 #ifdef __linux__
     struct timespec timeout = {ns / 1000000000, ns % 1000000000};
@@ -121,35 +119,37 @@ static inline void puffer_wake(PufferSignal *signal) {
 #endif
 }
 
-/* Wake whoever sleeps until the number changes. */
+/* Wakes all sleepers on the signal. */
 static inline void puffer_signal_wake(PufferSignal *signal) {
     if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
 }
 
-/* Change the number, and wake nobody yet: waking up one waiter takes long, and others are to be told. */
+/* Changes the number without waking anyone. Waking up a waiter takes long, and other waiters must be
+ * signalled first. */
 static inline void puffer_signal_write(PufferSignal *signal, uint32_t value) {
     atomic_store(&signal->value, value);
 }
 
-/* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. Everything
- * written before is seen by them: with both sides sequentially consistent, either we see the sleeper, or it
- * sees the new value. */
+/* Adds one to the number and wakes all sleepers. Several threads may call this. Sleepers see everything that
+ * was written before: both sides are sequentially consistent, so either we see the sleeper, or it sees the
+ * new value. */
 static inline void puffer_signal_add(PufferSignal *signal) {
     atomic_fetch_add(&signal->value, 1);
     puffer_signal_wake(signal);
 }
 
-/* Take `amount` off the number, which several sides may do. Whoever sleeps is woken when it is 0. */
+/* Subtracts `amount` from the number and wakes sleepers when it reaches 0. Several threads may call this. */
 static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount) {
     if (atomic_fetch_sub(&signal->value, amount) == amount) puffer_signal_wake(signal);
 }
 
-/* Whether a number that only grows, and begins anew after 2^32, is at `target` or beyond. */
+/* Returns whether an increasing number, which wraps around after 2^32, has reached `target`. */
 static inline bool puffer_has_reached(uint32_t number, uint32_t target) {
     return (int32_t)(number - target) >= 0;
 }
 
-/* Whether a number is what somebody waits for: to be at `number` or beyond, or, not `grows`, another one. */
+/* Returns whether a wait is over: the value has reached `number` if `grows`, or differs from `number`
+ * otherwise. */
 static inline bool puffer_wait_is_over(uint32_t value, uint32_t number, bool grows) {
     return grows ? puffer_has_reached(value, number) : value != number;
 }
@@ -187,14 +187,14 @@ static inline PufferWait puffer_wait_until(PufferSignal *signal, uint32_t number
     return outcome == PUFFER_INTERRUPTED ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
 }
 
-/* Wait until the number is no longer `last`, `timeout_ns` at most. */
+/* Waits until the number differs from `last`, at most `timeout_ns`. */
 static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferWaitPolicy *policy,
                                             int64_t timeout_ns) {
     return puffer_wait_until(signal, last, false, policy, timeout_ns);
 }
 
-/* Wait until a number that only grows is at `target` or beyond, `timeout_ns` at most. Those who add to it
- * need wake nobody before. */
+/* Waits until an increasing number has reached `target`, at most `timeout_ns`. Other sides need not wake this
+ * waiter before that. */
 static inline PufferWait puffer_signal_wait_for(PufferSignal *signal, uint32_t target,
                                                 PufferWaitPolicy *policy, int64_t timeout_ns) {
     return puffer_wait_until(signal, target, true, policy, timeout_ns);
