@@ -1,7 +1,8 @@
 """Policies: networks that turn observations into action distributions and value estimates.
 
-``policies`` has the networks, ``recurrent`` the memory around them, ``factory`` makes them by name, ``encoders`` feeds
-observations of any structure into them, ``distributions`` turns their outputs into actions.
+``policies`` contains the networks, ``recurrent`` adds a memory to them, and ``factory`` makes them by name.
+``encoders`` converts observations of any structure to floats, and ``distributions`` converts network outputs to
+actions.
 """
 
 from pufferlib.models.factory import make_policy, materialize

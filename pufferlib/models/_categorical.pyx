@@ -1,7 +1,7 @@
-"""Categorical choices in C: drawn, weighed and differentiated, all parts of all rows in one call.
+"""Categorical distributions in C: sampling, log probabilities and derivatives for all rows in one call.
 
-Tensors are reached by their addresses: asking each for a numpy array would take longer than most calls. The lock of
-the interpreter is held, since the scratch of a kernel is for one caller at a time and no call takes a millisecond.
+Tensors are accessed by address, because converting each to a NumPy array would take longer than most calls. The GIL
+is held, since the scratch memory of a kernel serves one caller at a time and no call takes a millisecond.
 """
 
 from libc.stdint cimport int64_t, uintptr_t
@@ -30,13 +30,13 @@ cdef inline void *address(tensor):
 
 
 cdef class CategoricalKernel:
-    """The loops over rows of logits; the caller sees to devices, dtypes and shapes.
+    """Loops over rows of logits. The caller is responsible for devices, dtypes and shapes.
 
-    Every tensor is on the CPU and contiguous, but for ``logits``, whose rows may lie apart. They are float32, actions
-    int64; no action is out of its part's range.
+    Every tensor must be on the CPU and contiguous, except that rows of ``logits`` may be apart. Tensors are float32 and
+    actions are int64. Every action must be in the range of its component.
 
     Args:
-        sizes: Values of each part.
+        sizes: Number of values of each component.
     """
 
     cdef PufferCategorical choice
@@ -60,9 +60,9 @@ cdef class CategoricalKernel:
         return CategoricalKernel, (self.sizes,)
 
     def draw(self, logits, noise, actions, log_probs):
-        """Write an action for each part and the logarithm of their probability; False if a logit is no number.
+        """Write an action for each component and the log probability of each row. Return False if a logit is NaN.
 
-        ``noise`` is uniform in [0, 1), one number for each part.
+        ``noise`` is uniform in [0, 1), one number per component.
         """
         cdef const float *x = <const float *>address(logits)
         cdef const float *uniform = <const float *>address(noise)
@@ -72,7 +72,7 @@ cdef class CategoricalKernel:
         return puffer_draw(&self.choice, x, stride, rows, uniform, chosen, logs)
 
     def evaluate(self, logits, actions, log_probs, entropies):
-        """Write the logarithm of the probability of each row's actions, and the entropy of each row."""
+        """Write the log probability of each row's actions, and the entropy of each row."""
         cdef const float *x = <const float *>address(logits)
         cdef const int64_t *chosen = <const int64_t *>address(actions)
         cdef float *logs = <float *>address(log_probs)
@@ -81,7 +81,7 @@ cdef class CategoricalKernel:
         puffer_evaluate(&self.choice, x, stride, rows, chosen, logs, nats)
 
     def differentiate(self, logits, actions, d_log_probs, d_entropies, d_logits):
-        """Write the derivative by the logits, from those by what ``evaluate`` writes."""
+        """Write the derivative with respect to the logits, given the derivatives of both results of ``evaluate``."""
         cdef const float *x = <const float *>address(logits)
         cdef const int64_t *chosen = <const int64_t *>address(actions)
         cdef const float *d_logs = <const float *>address(d_log_probs)

@@ -1,4 +1,4 @@
-"""The engine: runs a policy in C on the arrays that the trainer has."""
+"""Inference engine: runs a policy in C, directly on the arrays of the trainer."""
 
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -87,7 +87,7 @@ cdef dict MEMORIES = {"lstm": PUFFER_LSTM, "gru": PUFFER_GRU, "mingru": PUFFER_M
 
 
 cdef class PackedMatrix:
-    """A matrix of the network, and the parameters that its weights come from."""
+    """A matrix of the network, and the parameters that provide its weights."""
 
     cdef PufferMatrix *matrix
     cdef object weight
@@ -95,7 +95,7 @@ cdef class PackedMatrix:
     cdef int32_t[::1] places
 
     def refresh(self):
-        """Copy the weights as they are now."""
+        """Copy the current weights."""
         cdef int i
         cdef const float *source
         cdef const float *biases[2]
@@ -114,20 +114,20 @@ cdef class PackedMatrix:
 
 
 cdef class Engine:
-    """A policy that acts in C, from ``compile_policy``.
-
-    It is for one thread at a time.
+    """A policy compiled to C by ``compile_policy``. Only one thread at a time may use it.
 
     Args:
-        spec: The parts of the network, ``pufferlib.models.engine.NetworkSpec``.
-        threads: That may work on the rows of one call, the caller included; few rows are left to it.
-        kernels: One of ``KERNELS``: what the processor can do, best first. None: the best.
+        spec: Description of the network, a ``pufferlib.models.engine.NetworkSpec``.
+        threads: Maximum number of threads that share the rows of one call, including the caller. The caller processes a
+            small number of rows alone.
+        kernels: One of ``KERNELS``, which lists the kernels that this CPU supports, fastest first. None selects the
+            fastest.
 
     Attributes:
-        num_params: Parameters of the action distribution, in a row of outputs.
+        num_params: Number of parameters of the action distribution in a row of outputs.
 
     Raises:
-        APIUsageError: This processor has no such kernels, or the threads are too few or too many.
+        APIUsageError: The CPU does not support these kernels, or the number of threads is out of range.
         PufferError: A thread could not be started.
     """
 
@@ -238,10 +238,10 @@ cdef class Engine:
             raise MemoryError
 
     def refresh(self):
-        """Copy the weights of the policy: call it after each update.
+        """Copy the current weights of the policy. Call this after each update.
 
         Raises:
-            APIUsageError: They are no longer float32 on the CPU.
+            APIUsageError: The weights are no longer float32 on the CPU.
         """
         self.claim("refresh")
         try:
@@ -257,21 +257,22 @@ cdef class Engine:
             self.is_busy = False
 
     def forward(self, observations, state, params, values):
-        """Run one step of the policy: ``Policy.forward_eval`` into arrays that are there.
+        """Run one step of the policy, like ``Policy.forward_eval``, and write the results into existing arrays.
 
-        All are C-contiguous arrays of numpy, or tensors on the CPU, which cost a little more.
+        All arrays are C-contiguous NumPy arrays, or CPU tensors, which are slightly slower.
 
         Args:
-            observations: ``(rows, *shape)`` in the dtype of the space.
-            state: The memory by name, float32 ``(rows, hidden_size)``; updated in place. None or empty without memory.
-            params: float32 ``(rows, num_params)``, is overwritten.
-            values: float32 ``(rows,)``, is overwritten.
+            observations: Observations ``(rows, *shape)`` in the dtype of the space.
+            state: Memory by name, float32 ``(rows, hidden_size)``, updated in place. None or empty for policies without
+                memory.
+            params: Output array for the distribution parameters, float32 ``(rows, num_params)``.
+            values: Output array for the values, float32 ``(rows,)``.
 
         Raises:
-            APIUsageError: An array of another shape, dtype or layout.
+            APIUsageError: An array has the wrong shape, dtype or layout.
         """
         cdef int i, error
-        cdef list held = []  # arrays of tensors, until the end
+        cdef list held = []  # keeps arrays that share memory with tensors alive
         self.claim("forward")
         try:
             read = as_array(observations)
@@ -295,7 +296,7 @@ cdef class Engine:
             self.is_busy = False
 
     cdef claim(self, where):
-        """The buffers in which a call works are one set: a second call would mix its numbers into the first's."""
+        """Mark the engine as busy. Calls share one set of buffers, so two of them must not run concurrently."""
         if self.is_busy:
             raise APIUsageError(f"Engine.{where}: another thread is in this engine; compile the policy once for each thread")
         self.is_busy = True
@@ -323,7 +324,7 @@ cdef inline as_array(array):
 
 
 cdef inline int check(array, dtype, tuple shape, Py_ssize_t rows, name) except -1:
-    """Raise APIUsageError unless it is a contiguous array ``(rows, *shape)``; -1 rows are any number."""
+    """Raise APIUsageError unless the array is contiguous with shape ``(rows, *shape)``. -1 rows match any number."""
     cdef ArrayHead *head = head_of(array)
     cdef bint fits = head.flags & ALIGNED_AND_CONTIGUOUS == ALIGNED_AND_CONTIGUOUS and head.ndim == len(shape) + 1
     cdef int axis

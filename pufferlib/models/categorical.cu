@@ -1,7 +1,8 @@
-// Draws of a categorical distribution on a GPU, one thread for each row; what native/puffer_categorical.h does on a CPU.
+// Sampling from a categorical distribution on a GPU, one thread per row, like
+// native/puffer_categorical.h on a CPU.
 
-// The first value whose cumulated probability exceeds the noise, for each component, and the logarithm of the
-// probability of all of them. Rows of `params` are `stride` numbers apart.
+// For each component, chooses the first value whose cumulative probability exceeds the noise, and computes the log
+// probability of the whole action. Rows of `params` are `stride` numbers apart.
 extern "C" __global__ void draw(const float *params, const float *noise, long long *actions, float *log_probs,
                                 const int *sizes, int components, int stride, int rows) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
-// The element-wise arithmetic of recurrent networks on a GPU, for the arrays of native/puffer_recurrent.h.
+// Element-wise arithmetic of recurrent networks on a GPU, for the arrays of native/puffer_recurrent.h.
 //
-// One thread computes one element of one row: of a step of an LSTM or a GRU, or of all steps of a MinGRU, whose memory
-// it keeps in a register. `flags` says which of the optional arrays are there, and whether gates are bfloat16.
+// One thread computes one element of one row: one step of an LSTM or a GRU, or all steps of a MinGRU, whose memory it keeps
+// in a register. `flags` indicates which optional arrays are present, and whether gates are bfloat16.
 
 enum { HALF = 1, STARTS = 2, STARTS_NEXT = 4, NEXT = 8 };
 
@@ -14,13 +14,13 @@ __device__ static void store(int flags, void *array, long long i, float value) {
     unsigned bits = __float_as_uint(value);
     if (!(flags & HALF))
         ((float *)array)[i] = value;
-    else  // the nearest bfloat16, of two equally near the even one
+    else  // round to nearest, ties to even
         ((unsigned short *)array)[i] = (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 __device__ static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// The factor of a memory that a row enters a step with: 0 where an episode begins.
+// Factor applied to the memory before a step: 0 where an episode starts, otherwise 1.
 __device__ static float kept(int flags, int which, const bool *starts, long long row) {
     return (flags & which) && starts[row] ? 0.0f : 1.0f;
 }

@@ -1,4 +1,4 @@
-"""Action distributions: how a row of network outputs becomes an action, its probability and its entropy."""
+"""Action distributions, which convert network outputs to actions, log probabilities and entropies."""
 
 import functools
 import math
@@ -19,15 +19,15 @@ from pufferlib.spaces import Space
 __all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution", "is_plain"]
 
 
-MAX_SIZE = 128  # of a component that a thread of a GPU draws from
-MAX_VALUES = 65_536  # of a Box of integers: each is an output of the network
+MAX_SIZE = 128  # largest component that the GPU kernel draws from
+MAX_VALUES = 65_536  # limit for a Box of integers, since each value is an output of the network
 
 
 class ActionDistribution(Protocol):
-    """The distribution over one agent's action space, given ``params (..., num_params)``.
+    """Distribution over one agent's action space, given parameters ``(..., num_params)``.
 
-    It holds no tensors: the parameters are the network's output and pass through every call.
-    Actions are ``(..., *shape)``: int64 starting at 0 for Categorical, float32 for Gaussian.
+    It holds no tensors. The parameters are the output of the network and are passed to every call.
+    Actions have shape ``(..., *shape)``. They are int64 and start at 0 for Categorical, and float32 for Gaussian.
     """
 
     num_params: int
@@ -36,52 +36,52 @@ class ActionDistribution(Protocol):
 
     @property
     def start(self) -> npt.NDArray[np.generic]:
-        """Actions of the environment that are 0 here, broadcastable to ``shape``."""
+        """Environment actions that correspond to 0, broadcastable to ``shape``."""
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Random numbers of which ``draw`` makes actions, ``(*rows, n)``, on the generator's device."""
+        """Return random numbers ``(*rows, n)`` for ``draw``, on the generator's device."""
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
-        """Write an action and the logarithm of its probability for each row.
+        """Write a sampled action and its log probability for each row.
 
         Args:
-            params: ``(rows, num_params)``.
-            noise: ``(rows, n)``, from ``noise``.
-            actions: ``(rows, *shape)``, contiguous, is written.
-            log_probs: float32 ``(rows,)``, contiguous, is written.
+            params: Distribution parameters ``(rows, num_params)``.
+            noise: Random numbers ``(rows, n)`` from ``noise``.
+            actions: Contiguous output tensor for the actions, ``(rows, *shape)``.
+            log_probs: Contiguous output tensor for the log probabilities, float32 ``(rows,)``.
 
         Returns:
-            True if ``params`` are numbers; otherwise what is written means nothing. A scalar tensor of the device,
-            unless it is known without waiting for one.
+            False if ``params`` contain NaN, in which case the outputs are meaningless, otherwise True. The result is a
+            scalar tensor on the device if reading it would require a synchronization.
         """
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
-        """One action per row."""
+        """Return a sampled action for each row."""
 
     def mode(self, params: Tensor) -> Tensor:
-        """The likeliest action of each row."""
+        """Return the most likely action of each row."""
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Logarithm of the probability (density) of each row's action, ``(...)``."""
+        """Return the log probability (density) of each row's action, ``(...)``."""
 
     def entropy(self, params: Tensor) -> Tensor:
-        """Entropy of each row, in nats, ``(...)``."""
+        """Return the entropy of each row in nats, ``(...)``."""
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """``log_prob`` and ``entropy`` in one go, without gradients."""
+        """Return ``log_prob`` and ``entropy`` together, without gradients."""
 
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
-        """Derivative by ``params``, like them, of what has those derivatives by the results of ``evaluate``."""
+        """Return the derivative with respect to ``params``, given the derivatives of both results of ``evaluate``."""
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
-        """The actions as the environment takes them: the dtype, start and bounds of its space."""
+        """Convert actions to the dtype, start and bounds of the environment's action space."""
 
 
 def action_distribution(space: Space) -> ActionDistribution:
-    """The distribution for an action space.
+    """Return the distribution for an action space.
 
     Raises:
-        APIUsageError: The space is none of Discrete, MultiDiscrete and Box, or a Box of integers of too many values.
+        APIUsageError: The space is not a Discrete, MultiDiscrete or Box, or is an integer Box with too many values.
     """
     if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating):
         return Gaussian(space)
@@ -102,12 +102,12 @@ def action_distribution(space: Space) -> ActionDistribution:
 
 
 class Categorical:
-    """Independent choices, one per component of the space; ``params`` are their logits, concatenated.
+    """Independent categorical distributions, one per component of the space.
 
-    The components of a Box are integers.
+    The parameters are the concatenated logits of all components. The space may also be a Box of integers.
 
     Attributes:
-        sizes: Values of each component.
+        sizes: Number of values of each component.
     """
 
     dtype = torch.int64
@@ -126,11 +126,14 @@ class Categorical:
         self._kernel = CategoricalKernel(self.sizes)
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Uniform in [0, 1), one number for each component."""
+        """Return uniform random numbers in [0, 1), one per component."""
         return torch.rand(*rows, len(self.sizes), generator=generator, device=generator.device)
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
-        """The first value whose cumulated probability exceeds the noise, so that the impossible is never drawn."""
+        """Draw, for each component, the first value whose cumulative probability exceeds the noise.
+
+        Values with probability 0 are never drawn.
+        """
         if is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
         if _is_drawn_on_gpu(params, self.sizes):
@@ -147,16 +150,16 @@ class Categorical:
         return torch.isfinite(log_probs.sum())
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
-        """One value for each component."""
+        """Return a sampled value for each component."""
         return _sample(self, params, generator)
 
     def mode(self, params: Tensor) -> Tensor:
-        """The likeliest value of each component."""
+        """Return the most likely value of each component."""
         best = [logits.argmax(-1) for logits in torch.split(params, self.sizes, -1)]
         return torch.stack(best, -1).view(*params.shape[:-1], *self.shape)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Sum over the components of log softmax(logits)[action]."""
+        """Return the sum over the components of log softmax(logits)[action]."""
         chosen = actions.reshape(*params.shape[:-1], len(self.sizes)).unbind(-1)
         parts = [
             logits.log_softmax(-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
@@ -165,12 +168,12 @@ class Categorical:
         return torch.stack(parts).sum(0)
 
     def entropy(self, params: Tensor) -> Tensor:
-        """Sum over the components of -sum p log p."""
+        """Return the sum over the components of -sum p log p."""
         logs = [logits.log_softmax(-1) for logits in torch.split(params, self.sizes, -1)]
         return torch.stack([-(log.exp() * log).sum(-1) for log in logs]).sum(0)
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``ActionDistribution``."""
+        """Return ``log_prob`` and ``entropy`` together, without gradients."""
         if not is_plain(params):
             return self.log_prob(params, actions), self.entropy(params)
         log_probs, entropies = params.new_empty(2, *params.shape[:-1]).unbind()
@@ -178,22 +181,22 @@ class Categorical:
         return log_probs, entropies
 
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
-        """See ``ActionDistribution``."""
+        """Return the derivative with respect to the logits, given the derivatives of both results of ``evaluate``."""
         d_params = torch.empty(params.shape, device=params.device)
         self._kernel.differentiate(params.flatten(0, -2), actions.contiguous(), d_log_probs, d_entropies, d_params)
         return d_params
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
-        """Counted from the start of the space; int32, or the dtype of a Box."""
+        """Add the start of the space, and convert to int32 or the dtype of the Box."""
         taken: npt.NDArray[Any] = actions.astype(self._env_dtype)
         return taken + self.start if self._starts_elsewhere else taken
 
 
 class Gaussian:
-    """Independent normals, one per component of a Box; ``params`` are means, then log standard deviations.
+    """Independent normal distributions, one per component of a Box.
 
-    The environment gets the actions clipped to its bounds; probabilities are those of the
-    unclipped ones.
+    The parameters are the means, followed by the log standard deviations. The environment gets actions clipped to its
+    bounds. Log probabilities refer to the unclipped actions.
     """
 
     dtype = torch.float32
@@ -206,41 +209,45 @@ class Gaussian:
         self.num_params = 2 * self._size
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
-        """Normal, one number for each component."""
+        """Return standard normal random numbers, one per component."""
         return torch.randn(*rows, self._size, generator=generator, device=generator.device)
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
-        """The mean plus std * n with n ~ N(0, 1)."""
+        """Compute mean + std * noise."""
         mean, log_std = params.chunk(2, -1)
         torch.addcmul(mean, log_std.exp(), noise, out=actions.view(noise.shape))
         log_probs.copy_(self.log_prob(params, actions))
         return torch.isfinite(params.sum())
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
-        """One number for each component."""
+        """Return a sampled number for each component."""
         return _sample(self, params, generator)
 
     def mode(self, params: Tensor) -> Tensor:
-        """The mean."""
+        """Return the mean."""
         return params[..., : self._size].reshape(*params.shape[:-1], *self.shape)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Sum over the components of -(x - mean)^2 / (2 std^2) - log std - log(2 pi) / 2."""
+        """Return the sum over the components of -(x - mean)^2 / (2 std^2) - log std - log(2 pi) / 2."""
         mean, log_std = params.chunk(2, -1)
         scaled = (actions.reshape(mean.shape) - mean) * (-log_std).exp()
         return (-0.5 * scaled.square() - log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
 
     def entropy(self, params: Tensor) -> Tensor:
-        """Sum over the components of log std + log(2 pi e) / 2."""
+        """Return the sum over the components of log std + log(2 pi e) / 2."""
         log_std = params[..., self._size :]
         return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``ActionDistribution``."""
+        """Return ``log_prob`` and ``entropy`` together, without gradients."""
         return self.log_prob(params, actions), self.entropy(params)
 
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
-        """With z = (x - mean) / std: z / std by the mean, and z^2 - 1 by log std, by which the entropy has 1."""
+        """Return the derivative with respect to ``params``.
+
+        With z = (x - mean) / std, the derivative of the log probability is z / std for the mean and z^2 - 1 for log
+        std. The derivative of the entropy is 0 for the mean and 1 for log std.
+        """
         mean, log_std = params.chunk(2, -1)
         inverse, d_log_prob = (-log_std).exp(), d_log_probs.unsqueeze(-1)
         scaled = (actions.reshape(mean.shape) - mean) * inverse
@@ -248,7 +255,7 @@ class Gaussian:
         return torch.cat([scaled * inverse * d_log_prob, d_log_std], -1)
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
-        """Clipped to the bounds of the space, in its dtype."""
+        """Clip to the bounds of the space and convert to its dtype."""
         taken: npt.NDArray[np.generic] = np.clip(actions, self._low, self._high).astype(self._env_dtype)
         return taken
 
@@ -265,7 +272,7 @@ def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.G
 
 
 def _is_drawn_on_gpu(params: Tensor, sizes: list[int]) -> bool:
-    """True where a kernel takes over, which reads a row in one thread."""
+    """Return True if the GPU kernel, which processes a row per thread, can draw from these parameters."""
     is_plain = params.is_cuda and params.dtype is torch.float32 and params.stride(-1) == 1
     return is_plain and max(sizes) <= MAX_SIZE and gpu_code.can_compile(params.device)
 
@@ -276,5 +283,5 @@ def _on_gpu(sizes: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def is_plain(params: Tensor) -> bool:
-    """True where the loops in C take over: rows of float32 in the memory of the CPU."""
+    """Return True if the C loops accept ``params``: rows of float32 in CPU memory."""
     return params.is_cpu and params.dtype is torch.float32 and params.stride(-1) == 1

@@ -1,4 +1,4 @@
-"""Observations as rows of floats, the form in which a multilayer perceptron takes them."""
+"""Conversion of observations to rows of floats, the input format of a multilayer perceptron."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,33 +12,33 @@ from pufferlib.pytorch import NativeDtype, NativeLeaf, nativize_dtype, nativize_
 
 __all__ = ["Features", "Labels", "Logarithms", "Scaled"]
 
-Bounds = tuple[float, float] | None  # lowest and highest value of an array; None where nobody knows them
+Bounds = tuple[float, float] | None  # lowest and highest value of an array, or None if unknown
 
-MAX_LABELS = 32  # values that each integer of an array may have
-MAX_LABEL_WIDTH = 2048  # floats that the labels of one array may take
-MAX_AMOUNT = 65_536  # largest integer that is merely scaled
+MAX_LABELS = 32  # largest number of values per integer for labels
+MAX_LABEL_WIDTH = 2048  # largest number of floats for the labels of one array
+MAX_AMOUNT = 65_536  # largest integer that is scaled linearly
 
 
 class Features(nn.Module):
-    r"""Any observation as one row of floats.
+    r"""Converts any observation to one row of floats.
 
-    * Real numbers and booleans stay as they are.
-    * Integers of few values (at most 32; a single one may have 2,048) are more often labels than
-      amounts, so each becomes one float per value but the lowest: 1 where it has that value. One
-      layer can then tell the contents of a cell, or the states of a machine, apart. An array that
-      would take more than 2,048 floats is scaled instead.
+    * Floats and booleans are unchanged.
+    * Integers with few values (at most 32, or 2,048 for a single integer) are more often labels than
+      amounts, so each is one-hot encoded, with one float per value except the lowest. One layer can
+      then distinguish the contents of a cell or the states of a machine. An array that would take
+      more than 2,048 floats is scaled instead.
     * Other integers are divided by the largest magnitude in their space.
-    * Those beyond 65,536, or of unknown bounds, become sign(x) log(1 + \|x\|): small numbers stay
-      apart, and large ones small.
+    * Integers beyond 65,536, or with unknown bounds, become sign(x) log(1 + \|x\|). This keeps small
+      numbers distinguishable and large ones small.
 
     Args:
-        env: The environment that describes one agent's observation, emulated or not.
-        leave_out: A field of a Dict observation that something else reads.
+        env: Environment that describes one agent's observation, emulated or not.
+        leave_out: Name of a field in a Dict observation to skip.
 
     Attributes:
-        size: Floats per row.
-        encoders: A module for each array, in the order in which they are read.
-        arrays: The places of these arrays in the observation.
+        size: Number of floats per row.
+        encoders: Module for each array, in reading order.
+        arrays: Location of each array in the observation.
     """
 
     def __init__(self, env: PufferEnv, leave_out: str | None = None) -> None:
@@ -59,7 +59,7 @@ class Features(nn.Module):
         self.size: int = self(row).shape[1]
 
     def forward(self, observations: Tensor) -> Tensor:
-        """``(rows, *shape)`` in the dtype of the space to float32 ``(rows, size)``."""
+        """Encode ``(rows, *shape)`` in the dtype of the space to float32 ``(rows, size)``."""
         leaves = _leaves(self._nativize(observations), None)
         rows = [
             encode(leaf.reshape(leaf.shape[0], leaf.shape[1:].numel()))
@@ -75,11 +75,11 @@ class Features(nn.Module):
 
 
 class Labels(nn.Module):
-    """One float for each value but the lowest: ``(rows, n)`` to ``(rows, values * n)``.
+    """One-hot encoding without the lowest value: ``(rows, n)`` to ``(rows, values * n)``.
 
     Attributes:
-        low: The lowest value, which has no float.
-        values: Values above it.
+        low: Lowest value, which has no float.
+        values: Number of values above it.
     """
 
     levels: Tensor
@@ -90,35 +90,35 @@ class Labels(nn.Module):
         self.register_buffer("levels", torch.arange(low + 1, high + 1).to(dtype)[:, None], persistent=False)
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """``(rows, n)`` integers to float32 ``(rows, values * n)``."""
-        # Comparing into floats spares a conversion that takes several times as long as the comparison.
+        """Encode integers ``(rows, n)`` to float32 ``(rows, values * n)``."""
+        # Comparing directly into floats avoids a conversion, which would take several times as long.
         labels = numbers.new_empty(numbers.shape[0], len(self.levels), numbers.shape[1], dtype=torch.float32)
         return torch.eq(numbers.unsqueeze(1), self.levels, out=labels).flatten(1)
 
 
 class Scaled(nn.Module):
-    """Numbers times ``scale``, as float32."""
+    """Multiplication by ``scale`` and conversion to float32."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
         self.scale = scale
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """``(rows, n)`` to float32 of that shape."""
+        """Encode ``(rows, n)`` to float32 of the same shape."""
         return numbers.float() if self.scale == 1 else numbers.float() * self.scale
 
 
 class Logarithms(nn.Module):
-    r"""Numbers as sign(x) log(1 + \|x\|), float32."""
+    r"""Conversion to sign(x) log(1 + \|x\|), float32."""
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """``(rows, n)`` to float32 of that shape."""
+        """Encode ``(rows, n)`` to float32 of the same shape."""
         real = numbers.float()
         return real.sign() * real.abs().log1p()
 
 
 def _encoder(leaf: Tensor, bounds: Bounds) -> nn.Module:
-    """Make the module that turns arrays like ``leaf``, ``(1, *shape)``, into floats."""
+    """Return the module that encodes arrays like ``leaf``, ``(1, *shape)``."""
     if leaf.dtype.is_floating_point or leaf.dtype == torch.bool:
         return Scaled(1.0)
     if bounds is None:
@@ -132,13 +132,13 @@ def _encoder(leaf: Tensor, bounds: Bounds) -> nn.Module:
 
 
 def _structure(env: PufferEnv) -> NativeDtype | None:
-    """The layout of an emulated Dict or Tuple observation; None where the array is the observation."""
+    """Return the layout of an emulated Dict or Tuple observation, or None if the observation is a single array."""
     dtype = nativize_dtype(env.emulated) if env.emulated else None
     return dtype if isinstance(dtype, dict) else None
 
 
 def _leaves(tree: Any, bounds: Any) -> Iterator[tuple[Any, Bounds]]:
-    """The tensors of a nested observation, or their places, each with its bounds."""
+    """Yield the tensors of a nested observation, or their locations, each with its bounds."""
     if isinstance(tree, dict):
         for field, value in tree.items():
             yield from _leaves(value, None if bounds is None else bounds[field])

@@ -1,7 +1,7 @@
-"""Acting in C: one of the standard policies as a table of its parts, for an engine without torch's price per call.
+"""Compilation of standard policies for the C inference engine, which avoids torch's overhead per call.
 
-With few rows nearly all of torch's time is the price of its calls. The engine computes the same numbers in one call of
-C (``native/puffer_network.h``), from weights that it packs anew after each update.
+With few rows, torch spends nearly all of its time on call overhead. The engine computes the same numbers in a single C
+call (``native/puffer_network.h``). It packs the weights again after each update.
 """
 
 from collections.abc import Callable
@@ -48,30 +48,31 @@ TYPES = {
     torch.float32: "f",
     torch.float64: "d",
 }
-LANES = 16  # channels of a convolution come in whole panels
+LANES = 16  # the number of output channels of a convolution must be a multiple of this panel size
 METHODS = {"remember", "encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
 
 
 class UnknownLayerError(Exception):
-    """The policy has a part that the engine does not know, which the message names."""
+    """A part of the policy that the engine does not support. The message names it."""
 
 
 def compile_policy(policy: Policy, threads: int = 1) -> Engine | None:
-    """Make an engine that computes ``policy.forward_eval``, or None where only torch can.
+    """Return an engine that computes ``policy.forward_eval``, or None if the policy is not supported.
 
-    It knows ``Default``, ``NatureCNN`` and ``MixedCNN``, alone or in one of ``MEMORIES``, in float32 on the CPU. One
-    of a subclass, with a layer exchanged, with hooks or with parameters of its own is left to torch.
+    Supported are ``Default``, ``NatureCNN`` and ``MixedCNN``, alone or inside a wrapper from ``MEMORIES``, in float32
+    on the CPU. Subclasses, and policies with replaced layers, hooks or additional parameters, are not supported and use
+    torch.
 
     Args:
-        policy: The policy, whose weights ``Engine.refresh`` reads.
-        threads: That may share the rows of a call; the numbers are the same with any number of them.
+        policy: The policy. ``Engine.refresh`` reads its weights.
+        threads: Maximum number of threads that share the rows of a call. It does not affect the results.
     """
     spec = describe(policy)
     return None if spec is None else Engine(spec, threads)
 
 
 def describe(policy: Policy) -> NetworkSpec | None:
-    """Write down the parts of a standard policy; None for any other, see ``compile_policy``."""
+    """Return the spec of a standard policy, or None for any other policy. See ``compile_policy``."""
     try:
         return network_spec(policy)
     except UnknownLayerError:
@@ -79,10 +80,10 @@ def describe(policy: Policy) -> NetworkSpec | None:
 
 
 def network_spec(policy: Policy) -> NetworkSpec:
-    """Write down the parts of a standard policy, see ``compile_policy``.
+    """Return the spec of a standard policy. See ``compile_policy``.
 
     Raises:
-        UnknownLayerError: It has others.
+        UnknownLayerError: The policy has an unsupported part.
     """
     _check_modules(policy)
     spec = _network(policy)
@@ -97,21 +98,21 @@ def network_spec(policy: Policy) -> NetworkSpec:
 
 
 def _check_modules(policy: Policy) -> None:
-    """Refuse hooks and methods that were put on an instance: the engine would not call them."""
+    """Raise UnknownLayerError for hooks and overridden methods of instances, which the engine would not call."""
     for name, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks or METHODS & vars(module).keys():
-            raise UnknownLayerError(f"{_called(name, module)} has hooks or methods of its own")
+            raise UnknownLayerError(f"{_described(name, module)} has hooks or methods of its own")
 
 
-def _called(name: str, module: nn.Module) -> str:
-    """A layer in words, by its class and its place in the policy."""
+def _described(name: str, module: nn.Module) -> str:
+    """Describe a layer by its class and its name in the policy."""
     return f"{type(module).__name__} ({name})" if name else type(module).__name__
 
 
 def _unknown(policy: nn.Module, module: nn.Module) -> UnknownLayerError:
-    """The error for a layer of ``policy``."""
+    """Return the error for an unsupported layer of ``policy``."""
     names = [name for name, each in policy.named_modules() if each is module]
-    return UnknownLayerError(_called(names[0] if names else "", module))
+    return UnknownLayerError(_described(names[0] if names else "", module))
 
 
 def _network(policy: Policy) -> NetworkSpec:
@@ -136,7 +137,7 @@ def _network(policy: Policy) -> NetworkSpec:
 
 
 def _memory(policy: Policy) -> MemorySpec | None:
-    """The recurrent network around a policy, if there is one."""
+    """Return the spec of the recurrent network around a policy, or None."""
     kinds = {LSTMWrapper: nn.LSTMCell, GRUWrapper: nn.GRUCell, MinGRUWrapper: MinGRUCell}
     if not isinstance(policy, MemoryWrapper):
         return None
@@ -149,10 +150,10 @@ def _memory(policy: Policy) -> MemorySpec | None:
 
 
 def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
-    """An LSTM or a GRU."""
+    """Return the spec of an LSTM or a GRU."""
     if not cell.bias:
-        raise UnknownLayerError(f"{_called('cell', cell)} has no bias")
-    is_lstm = type(cell) is nn.LSTMCell  # whose biases only ever meet as a sum
+        raise UnknownLayerError(f"{_described('cell', cell)} has no bias")
+    is_lstm = type(cell) is nn.LSTMCell  # its two biases only occur as a sum
     from_input, from_itself = ((cell.bias_ih, cell.bias_hh), ()) if is_lstm else ((cell.bias_ih,), (cell.bias_hh,))
     gates = MatrixSpec(cell.weight_ih, from_input, _places(cell.weight_ih))
     recurrent = MatrixSpec(cell.weight_hh, from_itself, _places(cell.weight_hh))
@@ -160,7 +161,7 @@ def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
 
 
 def _stacked(policy: MinGRUWrapper) -> MemorySpec:
-    """Minimal GRUs."""
+    """Return the spec of minimal GRUs."""
     cells: list[Any] = [policy.cell, *policy.upper]
     if len(cells) > MAX_MEMORIES:
         raise UnknownLayerError(f"MinGRU of {len(cells)} layers, more than {MAX_MEMORIES}")
@@ -177,16 +178,16 @@ def _perceptron(policy: Default) -> dict[str, Any]:
 
 def _nature_cnn(policy: NatureCNN) -> dict[str, Any]:
     shape = policy.observation_shape
-    return _picture(policy, (torch.uint8, shape, 0, int(np.prod(shape))), policy.encoder)
+    return _image_parts(policy, (torch.uint8, shape, 0, int(np.prod(shape))), policy.encoder)
 
 
 def _mixed_cnn(policy: MixedCNN) -> dict[str, Any]:
-    picture = _picture(policy, policy.image_place, policy.picture)
+    picture = _image_parts(policy, policy.image_place, policy.picture)
     return {**picture, **_joined(policy, policy.others, len(picture["image_layer"].weight))}
 
 
 def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -> dict[str, Any]:
-    """The linear layers after ``width`` floats and ``features``, whose labels choose columns of the first one."""
+    """Return the linear layers for ``width`` floats and ``features``. Labels select columns of the first layer."""
     layers = _linear_layers(policy, policy.encoder)
     if not layers:
         raise UnknownLayerError("an encoder without layers")
@@ -195,7 +196,7 @@ def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -
     is_label = np.repeat([False, *(each.encoding == "labels" for each in inputs)], [width, *(x.floats for x in inputs)])
     first = layers[0]
     if len(first.places) != len(is_label):
-        raise UnknownLayerError(f"{_called('encoder.0', policy.encoder[0])} of other inputs than the observation has")
+        raise UnknownLayerError(f"{_described('encoder.0', policy.encoder[0])} of other inputs than the observation has")
     layers[0] = first._replace(places=first.places[~is_label])
     labels = first._replace(places=first.places[is_label]) if is_label.any() else None
     return {"inputs": inputs, "layers": layers, "labels": labels}
@@ -214,7 +215,7 @@ def _input(policy: Policy, encoder: nn.Module, array: NativeLeaf) -> InputSpec:
 
 
 def _linear_layers(policy: Policy, encoder: nn.Sequential) -> list[MatrixSpec]:
-    """The matrices of linear layers that are each followed by a ReLU."""
+    """Return the matrices of linear layers that are each followed by a ReLU."""
     layers, activations = list(encoder)[::2], list(encoder)[1::2]
     if type(encoder) is not nn.Sequential or len(layers) > MAX_LAYERS:
         raise _unknown(policy, encoder)
@@ -232,8 +233,8 @@ def _linear(policy: Policy, layer: Any) -> MatrixSpec:
     return MatrixSpec(layer.weight, () if layer.bias is None else (layer.bias,), _places(layer.weight))
 
 
-def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequential) -> dict[str, Any]:
-    """The convolutions over an image, and the layer after them."""
+def _image_parts(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequential) -> dict[str, Any]:
+    """Return the convolutions over an image and the layer after them."""
     dtype, image, first, count = array
     shape, planes = channels_first(image), not has_channels_last(image)
     *layers, flatten = policy.convolutions
@@ -248,7 +249,7 @@ def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequen
         convolved.append(last)
         shape = (len(last.matrix.weight), last.out_height, last.out_width)
     (image_layer,) = _linear_layers(policy, encoder)
-    # torch flattens with the channels first; here they are last.
+    # torch flattens with channels first. The engine has channels last.
     places = image_layer.places.reshape(shape[0], -1).T.ravel()
     return {
         "image": InputSpec("scaled", TYPES[dtype], first * dtype.itemsize, count, scale=policy.image_scale),
@@ -258,7 +259,11 @@ def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequen
 
 
 def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], planes: bool) -> ConvolutionSpec:
-    """One over ``shape`` (channels, height, width); in memory come whole planes, or the channels of each pixel."""
+    """Return the spec of a convolution over ``shape`` (channels, height, width).
+
+    If ``planes``, memory holds whole channels one after another. Otherwise it holds the channels of each pixel
+    together.
+    """
     if type(layer) is not nn.Conv2d or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
         raise _unknown(policy, layer)
     if layer.stride[0] != layer.stride[1] or layer.out_channels % LANES:
@@ -286,7 +291,7 @@ def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], plane
 
 
 def _places(weight: Tensor) -> Places:
-    """Elements from the first weight of an output to each of its weights, in the shape of these."""
+    """Return the offset of each weight of an output from its first weight, in the shape of the weights."""
     places = np.zeros((), np.int32)
     for size, stride in zip(weight.shape[1:], weight.stride()[1:], strict=True):
         places = np.add.outer(places, np.arange(size, dtype=np.int32) * stride)
@@ -294,7 +299,7 @@ def _places(weight: Tensor) -> Places:
 
 
 def _mask(policy: Policy) -> InputSpec | None:
-    """The numbers that forbid actions, as ``Policy.action_mask`` reads them."""
+    """Return the location of the action mask in the observation, as ``Policy.action_mask`` reads it."""
     dtype, count = policy.observation_dtype, int(np.prod(policy.observation_shape))
     if policy.mask_elements is not None:
         elements = np.arange(count)[policy.mask_elements]

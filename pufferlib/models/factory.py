@@ -1,4 +1,4 @@
-"""Policies by name."""
+"""Creation of policies by name."""
 
 import functools
 import inspect
@@ -25,21 +25,21 @@ def make_policy(
     memory_layers: int = 1,
     more: ModuleType | None = None,
 ) -> Policy:
-    """Make the policy called ``name`` for the spaces of ``env``, with a ``memory`` or without.
+    """Make a policy for the spaces of ``env``, optionally with a recurrent memory.
 
     Args:
-        env: The environment that describes one agent's spaces.
-        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", one that ``more`` exports, or a class of your own,
-            which takes ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
+        env: Environment that describes one agent's spaces.
+        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", the name of a policy in ``more``, or your own class. A
+            class is called with ``env``, and with ``hidden_size`` and ``num_layers`` if its signature has them.
         hidden_size: Width of the hidden layers.
-        num_layers: Hidden layers of "Default".
-        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU", or "none".
-        memory_layers: Layers of "MinGRU".
-        more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
+        num_layers: Number of hidden layers of "Default".
+        memory: Recurrent network between encoder and decoder: "LSTM", "GRU", "MinGRU", or "none".
+        memory_layers: Number of layers of "MinGRU".
+        more: Module with the policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
 
     Raises:
-        UnknownNameError: There is no such policy or memory.
-        APIUsageError: The policy cannot read the environment's observations, or a class makes no ``Policy``.
+        UnknownNameError: The policy or memory does not exist.
+        APIUsageError: The policy does not support the observations, or the class does not make a ``Policy``.
     """
     if memory not in ("none", *MEMORIES):
         raise UnknownNameError.of("make_policy", "memory", memory, ["none", *MEMORIES])
@@ -59,13 +59,13 @@ def make_policy(
 
 
 def materialize(policy: Policy) -> Policy:
-    """Give lazy modules, as ``torch.nn.LazyLinear``, their parameters, by one observation of zeros; returns ``policy``.
+    """Initialize lazy modules like ``torch.nn.LazyLinear`` with an observation of zeros, and return ``policy``.
 
-    Networks without lazy modules stay as they are.
+    Networks without lazy modules are not changed.
     """
     if any(is_lazy(tensor) for tensor in (*policy.parameters(), *policy.buffers())):
         is_learning = policy.training
-        policy.eval()  # batch normalization cannot learn from one row
+        policy.eval()  # batch normalization cannot train on a single row
         device = policy.decoder.weight.device
         with torch.no_grad():
             zeros = torch.zeros(1, *policy.observation_shape, dtype=policy.observation_dtype, device=device)
@@ -88,7 +88,7 @@ def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: M
 
 
 def _own(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, int]) -> Policy:
-    """Make a policy of a class that this library does not know."""
+    """Make a policy from a user-defined class."""
     if inspect.isclass(make) and not issubclass(make, Policy):
         raise _no_policy(make)
     known = inspect.signature(make).parameters

@@ -1,4 +1,4 @@
-"""Kernels in CUDA C, compiled for the GPU at hand by NVRTC, which comes with torch and needs no other compiler."""
+"""CUDA C kernels, compiled for the current GPU by NVRTC, which comes with torch and needs no other compiler."""
 
 import functools
 import warnings
@@ -11,12 +11,12 @@ from torch import Tensor
 
 __all__ = ["can_compile", "launch"]
 
-THREADS = 256  # of a block
+THREADS = 256  # per block
 
 
 @functools.cache
 def can_compile(device: torch.device) -> bool:
-    """Return whether kernels can be compiled for ``device``. If not, warn once; torch's own operations take over."""
+    """Return whether kernels can be compiled for ``device``. If not, warn once, and use torch operations instead."""
     try:
         _kernel("cells.cu", "lstm_forward", device)
     except (AttributeError, OSError, RuntimeError) as error:
@@ -40,10 +40,10 @@ def launch(file: str, name: str, threads: int, args: list[Any]) -> None:
     """Run a kernel.
 
     Args:
-        file: File of its source in this folder.
+        file: Source file in this folder.
         name: Name of the kernel.
-        threads: Number of threads, at least. Those beyond must return at once.
-        args: Tensors, of which the first is on the GPU that runs it, and ints.
+        threads: Minimum number of threads. Additional threads must return immediately.
+        args: Tensors and ints. The first one is a tensor on the GPU that runs the kernel.
     """
     first: Tensor = args[0]
     with torch.cuda.device(first.device):

@@ -1,4 +1,4 @@
-"""A linear layer that learns faster on a CPU."""
+"""Linear layer with a faster backward pass on CPUs."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from torch.autograd.function import once_differentiable
 
 __all__ = ["Linear"]
 
-ROWS = 512  # fewer, and a derivative in Python costs more than its products spare
+ROWS = 512  # with fewer rows, a backward pass in Python costs more than it saves
 
 
 class Linear(nn.Linear):
-    """``torch.nn.Linear``, whose weights get their derivative from the product that a CPU is quicker at.
+    """``torch.nn.Linear`` that computes the gradient of its weights in the faster order of factors.
 
-    Autograd multiplies the gradient, transposed, with the inputs; of these two, with few inputs or outputs, the wide
-    one in front takes up to six times as long as behind.
+    Autograd multiplies the transposed gradient by the inputs. With few inputs or outputs, a CPU is up to six times
+    slower if the wider of the two matrices comes first.
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """``(..., in_features)`` to ``(..., out_features)``."""
+        """Compute ``(..., out_features)`` from ``(..., in_features)``."""
         is_plain = inputs.device.type == "cpu" and inputs.dtype == torch.float32 and self.bias is not None
         if not is_plain or inputs.shape[:-1].numel() < ROWS or torch.is_autocast_enabled("cpu"):
             return super().forward(inputs)
@@ -30,14 +30,14 @@ class Linear(nn.Linear):
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Inputs times weights, plus biases."""
+        """Multiply inputs by weights and add biases."""
         ctx.save_for_backward(inputs, weight)
         return nn.functional.linear(inputs, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Derivatives by inputs, weights and biases."""
+        """Return the gradients of inputs, weights and biases."""
         inputs, weight = ctx.saved_tensors
         needs_inputs, needs_weight, needs_bias = ctx.needs_input_grad
         d_rows, rows = d_outputs.flatten(0, -2), inputs.flatten(0, -2)

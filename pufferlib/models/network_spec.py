@@ -1,4 +1,4 @@
-"""Parts of a network, in the words that the engine in C and its exports have for them."""
+"""Description of a network for the C engine and for exports."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,16 +13,16 @@ Places = npt.NDArray[np.int32]
 
 
 class InputSpec(NamedTuple):
-    """One array of an observation, and how its numbers become floats.
+    """One array of an observation, and its conversion to floats.
 
     Attributes:
         encoding: "scaled", "logarithms" or "labels".
-        type: Of its numbers, a letter of Python's ``struct``.
-        offset: Bytes from the start of the observation.
-        size: Numbers.
-        scale: Factor of scaled numbers.
-        low: The value of labels that has no float.
-        values: Labels of each number.
+        type: Type of the numbers, a format character of Python's ``struct``.
+        offset: Offset from the start of the observation in bytes.
+        size: Number of elements.
+        scale: Factor of "scaled".
+        low: Lowest value of "labels", which has no float.
+        values: Number of labels per element.
     """
 
     encoding: str
@@ -35,17 +35,17 @@ class InputSpec(NamedTuple):
 
     @property
     def floats(self) -> int:
-        """Floats that it becomes."""
+        """Number of floats after conversion."""
         return self.size * (self.values if self.encoding == "labels" else 1)
 
 
 class MatrixSpec(NamedTuple):
-    """Weights of one product, found inside a parameter.
+    """Weights of one matrix product, located inside a parameter.
 
     Attributes:
-        weight: The parameter; its first dimension are the outputs.
-        biases: Vectors that are added up; none: 0.
-        places: Elements between the first weight of an output and that for each input.
+        weight: Parameter whose first dimension is the outputs.
+        biases: Bias vectors, which are added up. Empty for no bias.
+        places: Offset of the weight for each input from the first weight of an output, in elements.
     """
 
     weight: Tensor
@@ -54,16 +54,16 @@ class MatrixSpec(NamedTuple):
 
 
 class ConvolutionSpec(NamedTuple):
-    """A convolution with ReLU: a product with patches, each made of runs of consecutive floats.
+    """A convolution with ReLU, described as a product with patches that consist of runs of consecutive floats.
 
     Attributes:
-        matrix: The weights, for the floats of a patch.
-        offsets: Of the runs, in floats from the start of the patch.
-        length: Floats of a run.
-        step: Floats from a patch to the next one in its line.
-        line_step: Floats from a patch to the one below.
-        out_height: Lines of patches.
-        out_width: Patches of a line.
+        matrix: Weights for the floats of a patch.
+        offsets: Offset of each run from the start of the patch, in floats.
+        length: Number of floats per run.
+        step: Distance between neighboring patches of a line, in floats.
+        line_step: Distance between a patch and the one below, in floats.
+        out_height: Number of lines of patches.
+        out_width: Number of patches per line.
     """
 
     matrix: MatrixSpec
@@ -80,10 +80,10 @@ class MemorySpec(NamedTuple):
 
     Attributes:
         kind: "lstm", "gru" or "mingru".
-        gates: What it takes from its input.
-        recurrent: What it takes from its memory; nothing for a minimal GRU.
-        names: Of its arrays in the state, each ``(rows, hidden_size)``.
-        upper: ``gates`` of further layers, each of which reads the outputs of the one before.
+        gates: Weights from the input.
+        recurrent: Weights from the memory, or None for a minimal GRU.
+        names: Names of its arrays in the state, each ``(rows, hidden_size)``.
+        upper: ``gates`` of further layers, each of which reads the outputs of the previous one.
     """
 
     kind: str
@@ -94,22 +94,22 @@ class MemorySpec(NamedTuple):
 
 
 class NetworkSpec(NamedTuple):
-    """A policy as the engine takes it.
+    """Description of a policy for the engine.
 
     Attributes:
-        observation_shape: Of one observation.
-        observation_dtype: Of its elements.
-        num_params: Outputs of the action distribution.
-        decoder: Its last output is the value.
+        observation_shape: Shape of one observation.
+        observation_dtype: Dtype of observations.
+        num_params: Number of parameters of the action distribution.
+        decoder: Decoder, whose last output is the value.
         inputs: Arrays of the observation that become floats or labels.
         layers: Linear layers with ReLU.
-        labels: Weights of the first layer for the labels; its other weights are in ``layers``.
-        image: The array that the convolutions read.
-        convolutions: Their outputs go through ``image_layer``, and then before the other inputs.
+        labels: Weights of the first layer for labels. Its other weights are in ``layers``.
+        image: Array that the convolutions read.
+        convolutions: Convolutions, whose outputs pass through ``image_layer`` and then precede the other inputs.
         image_layer: Linear layer with ReLU after the convolutions.
-        memory: Between the last layer and the decoder.
-        log_std: Of continuous actions.
-        mask: Numbers of the observation that are 0 where a logit is forbidden.
+        memory: Recurrent layer between the last layer and the decoder.
+        log_std: Log standard deviations of continuous actions.
+        mask: Elements of the observation that are 0 where an action is illegal.
     """
 
     observation_shape: tuple[int, ...]
@@ -128,7 +128,7 @@ class NetworkSpec(NamedTuple):
 
     @property
     def matrices(self) -> list[MatrixSpec]:
-        """All products."""
+        """All matrix products of the network."""
         single = [self.labels, self.image_layer, self.decoder]
         if self.memory is not None:
             single += [self.memory.gates, self.memory.recurrent, *self.memory.upper]

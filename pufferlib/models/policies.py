@@ -37,26 +37,26 @@ __all__ = [
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
-NATURE_PX = 36  # the least that three convolutions with these strides leave a number of
-FORBIDDEN = -1e9  # a logit: probability 0, and where everything is forbidden all are alike
+NATURE_PX = 36  # smallest image for which the three convolutions have an output
+FORBIDDEN = -1e9  # logit with probability 0; if all actions are illegal, all are equally likely
 
 
 class Policy(nn.Module):
-    """Base of all networks that the trainer takes. Subclasses define ``encode_observations``.
+    """Base class of all networks for the trainer. Subclasses define ``encode_observations``.
 
     Args:
-        env: The environment that describes one agent's spaces.
-        hidden_size: Width of what ``encode_observations`` returns.
+        env: Environment that describes one agent's spaces.
+        hidden_size: Width of the output of ``encode_observations``.
 
     Attributes:
-        distribution: How ``params`` become actions (``pufferlib.models.distributions``).
-        is_continuous: Whether the actions are real numbers.
-        observation_dtype: Of the observations that it reads.
-        observation_shape: Of one of them.
-        mask_elements: Elements of an observation that say which actions may be chosen.
-        mask_structure: The layout of observations that say so in their field ``action_mask``.
-        takes_memory: Whether a recurrent network may stand between its encoder and its decoder: one with a memory of
-            its own, or whose encoder hands more than features to the decoder, says no.
+        distribution: Action distribution (see ``pufferlib.models.distributions``).
+        is_continuous: Whether actions are continuous.
+        observation_dtype: Dtype of the observations.
+        observation_shape: Shape of one observation.
+        mask_elements: Slice of an observation that contains the action mask, or None.
+        mask_structure: Layout of emulated observations with a field ``action_mask``, or None.
+        takes_memory: Whether a recurrent network can be inserted between encoder and decoder. False for policies with
+            their own memory, and for encoders that pass more than features to the decoder.
 
     Raises:
         APIUsageError: torch's default dtype is not float32.
@@ -79,7 +79,7 @@ class Policy(nn.Module):
         self.mask_structure = _mask_structure(env, self.distribution.num_params)
         self.mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
-        # One matrix for both heads: the network is small, and every call has a price.
+        # Both heads share one matrix, because in a small network call overhead matters.
         self.decoder = layer_init(Linear(hidden_size, outputs + 1), std=1.0)
         with torch.no_grad():
             self.decoder.weight[:-1] *= 0.01  # the first policy is close to uniform
@@ -87,11 +87,11 @@ class Policy(nn.Module):
             self.log_std = nn.Parameter(torch.zeros(outputs))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size)``."""
+        """Encode ``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size)``."""
         raise NotImplementedError(f"{type(self).__name__}: define encode_observations(observations)")
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """``(..., hidden_size)`` to distribution params ``(..., num_params)`` and values ``(...)``."""
+        """Decode ``(..., hidden_size)`` to distribution params ``(..., num_params)`` and values ``(...)``."""
         outputs = self.decoder(hidden)
         params, values = outputs[..., :-1], outputs[..., -1]
         if self.is_continuous:
@@ -99,10 +99,10 @@ class Policy(nn.Module):
         return params, values
 
     def action_mask(self, observations: Tensor) -> Tensor | None:
-        """Values of each action part that may be chosen: ``(rows, num_params)``; None where all may.
+        """Return the legal values of each action component, ``(rows, num_params)``, or None if all are legal.
 
-        By default what the elements ``env.action_mask`` of the observation say; in an emulated one the field
-        ``action_mask``, if it has one of that size.
+        By default the mask is read from the elements ``env.action_mask`` of the observation. Emulated observations have
+        it in their field ``action_mask``, if there is one of this size.
         """
         if self.mask_elements is not None:
             return observations.flatten(1)[:, self.mask_elements]
@@ -112,7 +112,7 @@ class Policy(nn.Module):
         return mask.flatten(1)
 
     def _allowed(self, params: Tensor, observations: Tensor) -> Tensor:
-        """``params`` with the logits of what may not be chosen so low that it never is.
+        """Return ``params`` with the logits of illegal actions set so low that they are never chosen.
 
         Source: Huang and Ontanon, "A Closer Look at Invalid Action Masking" (2022).
         """
@@ -120,26 +120,26 @@ class Policy(nn.Module):
         return params if mask is None else params.masked_fill(mask.view(params.shape) == 0, FORBIDDEN)
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
-        """The memory of agents at the start of an episode, one row each; empty without memory."""
+        """Return the memory at the start of an episode, one row per agent. Empty for policies without memory."""
         return {}
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """One step: params and values of ``(rows, ...)`` observations; ``state`` is updated in place."""
+        """Compute params and values of ``(rows, ...)`` observations for one step, and update ``state`` in place."""
         params, values = self.decode_actions(self.encode_observations(observations))
         return self._allowed(params, observations), values
 
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Whole segments, with gradients.
+        """Compute params and values of whole segments, with gradients.
 
         Args:
-            observations: ``(steps, rows, *shape)``.
-            state: The memory before the first step, ``(rows, ...)`` each.
-            episode_starts: ``(steps, rows)`` bool; where it is True the memory starts anew.
+            observations: Observations ``(steps, rows, *shape)``.
+            state: Memory before the first step, ``(rows, ...)`` each.
+            episode_starts: True where the memory is reset before the step, bool ``(steps, rows)``.
 
         Returns:
-            params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
+            Params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
         """
         rows = observations.flatten(0, 1)
         params, values = self.decode_actions(self.encode_observations(rows).view(*observations.shape[:2], -1))
@@ -147,7 +147,7 @@ class Policy(nn.Module):
 
 
 def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
-    """The layout of an observation that has a field ``action_mask`` for ``num_params`` logits."""
+    """Return the layout of an observation with a field ``action_mask`` for ``num_params`` logits, or None."""
     structure = nativize_dtype(env.emulated) if env.emulated else None
     if not isinstance(structure, dict) or "action_mask" not in structure:
         return None
@@ -155,10 +155,10 @@ def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
 
 
 class Default(Policy):
-    """A multilayer perceptron for any observation: arrays, and the structures of emulated environments.
+    """A multilayer perceptron for any observation: arrays, and the structured observations of emulated environments.
 
     Args:
-        env: The environment that describes one agent's spaces.
+        env: Environment that describes one agent's spaces.
         hidden_size: Width of every layer.
         num_layers: Number of hidden layers.
     """
@@ -173,7 +173,7 @@ class Default(Policy):
         self.encoder = nn.Sequential(*layers)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
         hidden: Tensor = self.encoder(self.features(observations))
         return hidden
 
@@ -182,8 +182,8 @@ class NatureCNN(Policy):
     """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
 
     Args:
-        env: Its observations are images of uint8, ``(channels, height, width)`` or ``(height, width, channels)``,
-            36 px or more.
+        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
+            at least 36 px wide and high.
         hidden_size: Width of the layer after the convolutions.
     """
 
@@ -194,7 +194,7 @@ class NatureCNN(Policy):
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode images to ``(rows, hidden_size)``."""
         hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
         return hidden
 
@@ -202,13 +202,13 @@ class NatureCNN(Policy):
 class ResNet(Policy):
     """The deep network of "IMPALA: Scalable Distributed Deep-RL" (Espeholt et al., 2018), without its LSTM.
 
-    Each of three stages convolves, halves the picture, and adds two residual blocks.
+    Each of three stages has a convolution, halves the image, and adds two residual blocks.
 
     Args:
-        env: Its observations are images of uint8, ``(channels, height, width)`` or ``(height, width, channels)``,
+        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
             of any size.
         hidden_size: Width of the layer after the convolutions.
-        width: Channels of the first stage; the others have twice as many.
+        width: Channels of the first stage. The other stages have twice as many.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 256, width: int = 16) -> None:
@@ -223,29 +223,29 @@ class ResNet(Policy):
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode images to ``(rows, hidden_size)``."""
         hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
         return hidden
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions of what comes in, added to it.
+    """Two convolutions, whose result is added to their input.
 
     Args:
-        channels: In and out.
+        channels: Number of input and output channels.
     """
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.branch = nn.Sequential(
-            nn.ReLU(),  # not in place: the sum needs what came in
+            nn.ReLU(),  # not in place, because the sum needs the input
             layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
             nn.ReLU(inplace=True),
             layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """``(rows, channels, height, width)`` to the same shape."""
+        """Compute ``(rows, channels, height, width)`` from an input of the same shape."""
         summed: Tensor = images + self.branch(images)
         return summed
 
@@ -260,14 +260,14 @@ def _residual_stage(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class MixedCNN(Policy):
-    """``NatureCNN`` for a picture among other things: these join it after the convolutions.
+    """``NatureCNN`` for observations with one image and other fields, which are joined after the convolutions.
 
     Args:
-        env: Its observations are a Dict or Tuple; exactly one field is a uint8 image, as ``NatureCNN`` takes it.
-        hidden_size: Width of what the picture becomes, and of the layer that joins all.
+        env: Environment with Dict or Tuple observations. Exactly one field must be a uint8 image, as for ``NatureCNN``.
+        hidden_size: Width of the image features, and of the layer that joins all features.
 
     Attributes:
-        image_place: Of the picture in the observation.
+        image_place: Location of the image in the observation.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
@@ -283,7 +283,7 @@ class MixedCNN(Policy):
         self._structure = structure
         ((self._image, shape),) = images.items()
         self.image_place: NativeLeaf = fields[self._image]
-        bounds = env.emulated["observation_bounds"]  # None where the environment declares none
+        bounds = env.emulated["observation_bounds"]  # None if the environment declares none
         self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
         self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
@@ -292,7 +292,7 @@ class MixedCNN(Policy):
         self.encoder = nn.Sequential(layer_init(Linear(width, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
         images = nativize_tensor(observations, self._structure)[self._image]
         parts = [self.picture(self.convolutions(_scaled_images(images, self.image_scale)))]
         if self.others is not None:
@@ -302,10 +302,10 @@ class MixedCNN(Policy):
 
 
 def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
-    """Channels, height and width of the images that ``env`` shows.
+    """Return channels, height and width of the image observations of ``env``.
 
     Raises:
-        APIUsageError: It shows something else.
+        APIUsageError: Observations are not images.
     """
     space = env.single_observation_space
     if len(space.shape) != 3 or space.dtype != np.uint8:
@@ -317,16 +317,17 @@ def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
 
 
 def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """True for ``(height, width, channels)``: what begins with a square, or has fewer channels than lines.
+    """Return True if an image shape is ``(height, width, channels)``.
 
-    What ends on a square is ``(channels, height, width)``. Squares come first, since a small board may have more planes
-    than lines.
+    This is the case if the shape starts with a square, or has fewer channels than lines. A shape that ends with a
+    square is ``(channels, height, width)``. Squares take precedence, since a small board may have more planes than
+    lines.
     """
     return shape[1] != shape[2] and (shape[0] == shape[1] or shape[2] < shape[0])
 
 
 def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Channels, height and width of images of ``shape``."""
+    """Return channels, height and width of images with ``shape``."""
     return (shape[2], *shape[:2]) if has_channels_last(shape) else shape
 
 
@@ -335,10 +336,10 @@ def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
 
 
 def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
-    """The convolutions of Mnih et al. (2015) for images of ``shape``, and how many floats they make of one.
+    """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
 
     Raises:
-        APIUsageError: The images are too small for them.
+        APIUsageError: The images are too small.
     """
     if min(shape[1:]) < NATURE_PX:
         raise APIUsageError(
@@ -354,13 +355,13 @@ def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequent
         nn.ReLU(inplace=True),
         nn.Flatten(),
     )
-    # Channels last is the layout that the convolutions work in: a fifth faster on a CPU, more on a GPU.
-    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch forgot it
+    # The channels-last layout makes convolutions a fifth faster on a CPU, and even more on a GPU.
+    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
     return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
 
 
 def _image_scale(high: Any) -> float:
-    """Return the factor that brings images with values up to ``high`` into the range from 0 to 1."""
+    """Return the factor that scales images with values up to ``high`` to the range 0 to 1."""
     return 1 / max(1, int(np.max(high)))
 
 
@@ -371,7 +372,7 @@ def _scaled_images(images: Tensor, scale: float) -> Tensor:
 
 
 def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:
-    """Give ``layer`` orthogonal weights with gain ``std`` and constant biases; returns it.
+    """Initialize ``layer`` with orthogonal weights of gain ``std`` and constant biases, and return it.
 
     Source: Andrychowicz et al., "What Matters In On-Policy Reinforcement Learning?" (2021).
     """

@@ -67,7 +67,8 @@ static int puffer_draw(const PufferCategorical *choice, const float *logits, int
                 float sum = 0, reached = 0;
                 for (int j = 0; j < size; j++) sum += weights[j];
                 const float target = sum * *noise++;
-                int chosen = 0; /* counts instead of searching: a branch would often be mispredicted */
+                int chosen =
+                    0; /* counts instead of searching: a branch would be mispredicted half of the time */
                 for (int j = 0; j < size; j++) {
                     reached += weights[j];
                     chosen += reached <= target;

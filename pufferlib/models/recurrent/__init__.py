@@ -1,7 +1,8 @@
-"""Recurrent networks over segments in which any row may start anew at any step.
+"""Recurrent networks over segments in which an episode may start in any row at any step.
 
-``wrappers`` puts them between encoder and decoder; ``lstm``, ``gru`` and ``mingru`` compute the cells, on a CPU by the
-kernels of ``_kernels``, which ``segments`` prepares, and elsewhere by torch's own operations.
+``wrappers`` inserts them between encoder and decoder. ``lstm``, ``gru`` and ``mingru`` compute the cells, with compiled
+kernels for the CPU (``_kernels``) and the GPU (``gpu_kernels``), or else with torch operations. ``segments`` has their
+helper functions.
 """
 
 from pufferlib.models.recurrent.mingru import MinGRUCell

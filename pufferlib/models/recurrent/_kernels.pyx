@@ -1,12 +1,11 @@
-"""The element-wise arithmetic of recurrent networks on a CPU: one pass over the rows of a step, or of several.
+"""Element-wise arithmetic of recurrent networks on a CPU: one pass over the rows of one or several steps.
 
-Tensors are contiguous: ``(rows, size)``, and gates ``(rows, gates of the cell * size)``. Gates, and what goes into
-products or comes out of them, are all float32 or all bfloat16; everything else is float32. ``starts`` are bool
-``(rows,)``: where True an episode begins with the step, so that the memory before it is 0; None for nowhere.
-``starts_next`` are those of the step after.
+Tensors are contiguous with shape ``(rows, size)``, or ``(rows, number of gates * size)`` for gates. Gates, and inputs
+and outputs of matrix products, are all float32 or all bfloat16. Everything else is float32. ``starts`` is bool
+``(rows,)``, True where an episode starts with the step, so that the memory before it is 0, or None if none starts.
+``starts_next`` is the same for the next step.
 
-Raises:
-    ValueError: A tensor of another size, number format or device.
+All functions raise ValueError if a tensor has the wrong size, dtype or device.
 """
 
 import torch
@@ -48,7 +47,7 @@ cdef object FLOAT = torch.float32, HALF = torch.bfloat16, BOOL = torch.bool
 
 
 cdef void *address(object tensor, object dtype, Py_ssize_t size) except? NULL:
-    """The first number of ``tensor``; NULL for None."""
+    """Return the address of the data of ``tensor``, or NULL for None."""
     if tensor is None:
         return NULL
     if tensor.dtype is not dtype or tensor.numel() != size or not tensor.is_contiguous() or not tensor.is_cpu:
@@ -60,14 +59,14 @@ cdef void *address(object tensor, object dtype, Py_ssize_t size) except? NULL:
 
 
 cdef class _Arrays:
-    """The arrays of a step, which are checked as they are taken in."""
+    """The arrays of a step. Each one is checked when it is added."""
 
     cdef PufferStep step
     cdef object dtype
     cdef Py_ssize_t count
 
     def __cinit__(self, shown, gates, starts, starts_next):
-        """``shown``, outputs or their derivatives, ends in ``(..., rows, size)``."""
+        """Take the sizes from ``shown``, the outputs or their derivatives, with shape ``(..., rows, size)``."""
         memset(&self.step, 0, sizeof(self.step))
         *_, rows, size = shown.shape
         self.step.batch, self.step.size = rows, size
@@ -89,7 +88,10 @@ cdef class _Arrays:
 
 
 def lstm_forward(gates, bias, c, c_next, output, next, starts, starts_next):
-    """Make gates of products (in place), the memory ``c_next`` and ``output``, and ``next``: it as a product takes it."""
+    """Compute gates from products (in place), the memory ``c_next`` and ``output``.
+
+    ``next`` receives the output in the dtype of the next step's product.
+    """
     cdef _Arrays arrays = _Arrays(output, gates, starts, starts_next)
     cdef PufferStep *step = &arrays.step
     step.gates, step.bias = arrays.products(gates, 4), arrays.per_channel(bias, 4)
@@ -100,7 +102,7 @@ def lstm_forward(gates, bias, c, c_next, output, next, starts, starts_next):
 
 
 def lstm_backward(gates, c, c_next, doutput, dnext, dc, dgates, dbias, starts, starts_next):
-    """Make ``dgates``, and in place ``dc`` of the memory before the step; ``dbias`` is added to."""
+    """Compute ``dgates``, update ``dc`` in place to the memory before the step, and add to ``dbias``."""
     cdef _Arrays arrays = _Arrays(doutput, gates, starts, starts_next)
     cdef PufferStep *step = &arrays.step
     step.gates, step.dgates = arrays.products(gates, 4), arrays.products(dgates, 4)
@@ -112,7 +114,7 @@ def lstm_backward(gates, c, c_next, doutput, dnext, dc, dgates, dbias, starts, s
 
 
 def gru_forward(gates, hidden, bias, bias_hidden, h, output, hidden_n, next, starts, starts_next):
-    """Make gates of the products with the input (in place) and the memory (``hidden``), and from them ``output``."""
+    """Compute gates from the products with the input (in place) and the memory (``hidden``), and then ``output``."""
     cdef _Arrays arrays = _Arrays(output, gates, starts, starts_next)
     cdef PufferStep *step = &arrays.step
     step.gates, step.hidden, step.hidden_n = arrays.products(gates, 3), arrays.products(hidden, 3), arrays.products(hidden_n, 1)
@@ -123,7 +125,10 @@ def gru_forward(gates, hidden, bias, bias_hidden, h, output, hidden_n, next, sta
 
 
 def gru_backward(gates, hidden_n, h, doutput, dnext, dh, dgates, dhidden, dbias, dbias_n, starts, starts_next):
-    """Make ``dgates`` and ``dhidden``, and in place the part of ``dh`` that passes by them; biases' are added to."""
+    """Compute ``dgates`` and ``dhidden``, and update ``dh`` in place with the part that bypasses the gates.
+
+    Gradients of biases are added to ``dbias`` and ``dbias_n``.
+    """
     cdef _Arrays arrays = _Arrays(doutput, gates, starts, starts_next)
     cdef PufferStep *step = &arrays.step
     step.gates, step.hidden_n = arrays.products(gates, 3), arrays.products(hidden_n, 1)
@@ -136,9 +141,9 @@ def gru_backward(gates, hidden_n, h, doutput, dnext, dh, dgates, dhidden, dbias,
 
 
 def mingru_forward(gates, bias, inputs, h, h_next, outputs, starts):
-    """Make gates of products (in place), memories ``h_next`` and ``outputs`` of steps ``(steps, rows, size)``.
+    """Compute gates from products (in place), memories ``h_next``, and ``outputs`` of steps ``(steps, rows, size)``.
 
-    ``h`` has the memory before each step, so ``h_next`` begins one step further on in the same tensor.
+    ``h`` is the memory before each step, so ``h_next`` is a view of the same tensor that starts one step later.
     """
     cdef _Arrays arrays = _Arrays(outputs, gates, starts, None)
     cdef PufferStep *step = &arrays.step
@@ -149,7 +154,10 @@ def mingru_forward(gates, bias, inputs, h, h_next, outputs, starts):
 
 
 def mingru_backward(gates, inputs, h, h_next, doutputs, dh, dgates, dinputs, dbias, starts):
-    """Make ``dgates``, the part of ``dinputs`` that passes by them, and in place ``dh``; ``dbias`` is added to."""
+    """Compute ``dgates`` and the part of ``dinputs`` that bypasses the gates.
+
+    ``dh`` is updated in place, and gradients of biases are added to ``dbias``.
+    """
     cdef _Arrays arrays = _Arrays(doutputs, gates, starts, None)
     cdef PufferStep *step = &arrays.step
     step.gates, step.dgates = arrays.products(gates, 3), arrays.products(dgates, 3)

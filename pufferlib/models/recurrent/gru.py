@@ -1,7 +1,7 @@
-"""A GRU over segments in which any row may start anew at any step.
+"""GRU over segments in which an episode may start in any row at any step.
 
 Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine Translation"
-(2014), in torch's form: the reset gate acts on the product of the memory with its weights.
+(2014), in torch's variant: the reset gate is applied to the product of the memory and its weights.
 """
 
 from typing import Any
@@ -29,13 +29,13 @@ def gru(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> T
     """Run ``cell`` over whole segments.
 
     Args:
-        cell: Holds the weights.
-        inputs: float32 ``(steps, rows, input_size)``.
+        cell: Module that holds the weights.
+        inputs: Inputs, float32 ``(steps, rows, input_size)``.
         h: Output before the first step, ``(rows, hidden_size)``.
-        starts: bool ``(steps, rows)``; where it is True, ``h`` is 0 before the step. None: nowhere.
+        starts: True where ``h`` is set to 0 before the step, bool ``(steps, rows)``, or None for nowhere.
 
     Returns:
-        The outputs ``(steps, rows, hidden_size)``, of which the last are the memory.
+        Outputs ``(steps, rows, hidden_size)``. The last one is the memory.
     """
     dtype = kernel_dtype(inputs, h, *cell.parameters())
     if dtype is None or not cell.bias:
@@ -47,9 +47,9 @@ def gru(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> T
 
 
 def gru_by_torch(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> Tensor:
-    """``gru`` in torch's own operations, for other devices and number formats."""
+    """Compute ``gru`` with torch operations, for other devices and dtypes."""
     outputs = []
-    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
+    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # for all steps at once
     for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
         h = without_memory(h, begins)
         r, z, n = given.to(h.dtype).chunk(3, 1)
@@ -61,7 +61,7 @@ def gru_by_torch(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | N
 
 
 class _GRU(torch.autograd.Function):
-    r"""The equations and their derivatives.
+    r"""GRU equations and their derivatives.
 
     .. math::
         r, z &= \sigma(W_{r,z} x + b_{r,z} + U_{r,z} h + d_{r,z}), \quad
@@ -80,7 +80,7 @@ class _GRU(torch.autograd.Function):
         h: Tensor,
         starts: Tensor | None,
     ) -> Tensor:
-        """See ``gru``; products have the number format of the inputs, and the order of the gates is r, z, n."""
+        """Compute ``gru``. Products have the dtype of the inputs. The order of the gates is r, z, n."""
         weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
         inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
         hs, inners, hidden_ns = h.new_empty(len(inputs) + 1, *h.shape), inputs.new_empty(shape), inputs.new_empty(shape)
@@ -101,13 +101,13 @@ class _GRU(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        """Compute gradients from the last step to the first. Names that start with ``d`` are gradients of the loss."""
         inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved = ctx.saved_tensors
         kernels = kernels_of(inputs)
         begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
         dinputs, dbias, dbias_n = torch.empty_like(inputs), hs.new_zeros(len(weight_hh)), hs.new_zeros(hs.shape[2])
         dweight_ih, dweight_hh = (hs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
-        dh, dnext = torch.zeros_like(hs[0]), torch.zeros_like(inners[0])  # past the gates, and through them
+        dh, dnext = torch.zeros_like(hs[0]), torch.zeros_like(inners[0])  # past and through the gates
         for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
             dgates, dhiddens = torch.empty_like(gates), torch.empty_like(gates)
             for step in reversed(range(part.start, part.stop)):

@@ -1,4 +1,4 @@
-"""An LSTM over segments in which any row may start anew at any step.
+"""LSTM over segments in which an episode may start in any row at any step.
 
 Source: Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997), with the forget gate of Gers et al., "Learning to
 Forget" (2000).
@@ -29,14 +29,14 @@ def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor
     """Run ``cell`` over whole segments.
 
     Args:
-        cell: Holds the weights.
-        inputs: float32 ``(steps, rows, input_size)``.
+        cell: Module that holds the weights.
+        inputs: Inputs, float32 ``(steps, rows, input_size)``.
         h: Output before the first step, ``(rows, hidden_size)``.
         c: Memory before the first step, ``(rows, hidden_size)``.
-        starts: bool ``(steps, rows)``; where it is True, ``h`` and ``c`` are 0 before the step. None: nowhere.
+        starts: True where ``h`` and ``c`` are set to 0 before the step, bool ``(steps, rows)``, or None for nowhere.
 
     Returns:
-        The outputs ``(steps, rows, hidden_size)``, and the memory after the last step ``(rows, hidden_size)``.
+        Outputs ``(steps, rows, hidden_size)``, and the memory after the last step, ``(rows, hidden_size)``.
     """
     dtype = kernel_dtype(inputs, h, c, *cell.parameters())
     if dtype is None or not cell.bias:
@@ -51,10 +51,10 @@ def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor
 def lstm_by_torch(
     cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """``lstm`` in torch's own operations, for other devices and number formats."""
+    """Compute ``lstm`` with torch operations, for other devices and dtypes."""
     outputs = []
-    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
-    # Each index would cost an array of all steps.
+    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # for all steps at once
+    # In the backward pass, indexing a step would allocate an array of all steps. unbind() does not.
     for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
         h, c = without_memory(h, begins), without_memory(c, begins)
         gates = given + functional.linear(h, cell.weight_hh, cell.bias_hh)
@@ -66,14 +66,14 @@ def lstm_by_torch(
 
 
 class _LSTM(torch.autograd.Function):
-    r"""The equations and their derivatives.
+    r"""LSTM equations and their derivatives.
 
     .. math::
         i, f, o &= \sigma(W_{i,f,o} [x, h] + b_{i,f,o}), \quad g = \tanh(W_g [x, h] + b_g) \\
         c' &= f c + i g, \quad h' = o \tanh c'
 
-    What a step works on stays in the cache of a core, and the gradients of the weights are summed where they lie;
-    autograd makes new arrays for each step.
+    The data of a step stays in the cache of a core, and gradients of weights are accumulated in place. Autograd would
+    allocate new arrays for each step.
     """
 
     @staticmethod
@@ -87,7 +87,7 @@ class _LSTM(torch.autograd.Function):
         c: Tensor,
         starts: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """See ``lstm``; products have the number format of the inputs, and the order of the gates is i, f, g, o."""
+        """Compute ``lstm``. Products have the dtype of the inputs. The order of the gates is i, f, g, o."""
         weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
         inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
         outputs, cs, inners = h.new_empty(shape), c.new_empty(len(inputs) + 1, *c.shape), inputs.new_empty(shape)
@@ -107,7 +107,7 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
-        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        """Compute gradients from the last step to the first. Names that start with ``d`` are gradients of the loss."""
         inputs, weight_ih, weight_hh, starts, inners, cs, *saved = ctx.saved_tensors
         kernels = kernels_of(inputs)
         begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()

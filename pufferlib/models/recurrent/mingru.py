@@ -1,7 +1,7 @@
-"""A minimal GRU: its gates follow from the input alone, so that its memory is a sum that a scan computes.
+"""Minimal GRU, whose gates depend only on the input, so that a scan can compute its memory for all steps.
 
-Source: Feng et al., "Were RNNs All We Needed?" (2024); the output passes the input by as in Srivastava et al., "Highway
-Networks" (2015).
+Source: Feng et al., "Were RNNs All We Needed?" (2024). Outputs have a skip connection from the inputs as in Srivastava
+et al., "Highway Networks" (2015).
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ class MinGRUCell(nn.Module):
         hidden_size: Width of inputs, memory and outputs.
 
     Attributes:
-        weight: ``(3 * hidden_size, hidden_size)``: rows of z (how much of the memory is new), n (what is), r (how
-            much of the memory is shown, in place of the input).
-        bias: ``(3 * hidden_size,)``.
+        weight: Weights ``(3 * hidden_size, hidden_size)``, with rows for the gates z (update of the memory), n (new
+            content) and r (share of the memory in the output, instead of the input).
+        bias: Biases ``(3 * hidden_size,)``.
     """
 
     def __init__(self, hidden_size: int) -> None:
@@ -35,7 +35,7 @@ class MinGRUCell(nn.Module):
         nn.init.orthogonal_(self.weight)
 
     def forward(self, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See ``mingru``."""
+        """Run the cell over whole segments. See ``mingru``."""
         return mingru(self, inputs, h, starts)
 
 
@@ -43,13 +43,13 @@ def mingru(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -
     """Run ``cell`` over whole segments.
 
     Args:
-        cell: Holds the weights.
-        inputs: float32 ``(steps, rows, hidden_size)``.
+        cell: Module that holds the weights.
+        inputs: Inputs, float32 ``(steps, rows, hidden_size)``.
         h: Memory before the first step, ``(rows, hidden_size)``.
-        starts: bool ``(steps, rows)``; where it is True, ``h`` is 0 before the step. None: nowhere.
+        starts: True where ``h`` is set to 0 before the step, bool ``(steps, rows)``, or None for nowhere.
 
     Returns:
-        The outputs ``(steps, rows, hidden_size)``, and the memory after the last step ``(rows, hidden_size)``.
+        Outputs ``(steps, rows, hidden_size)``, and the memory after the last step, ``(rows, hidden_size)``.
     """
     dtype = kernel_dtype(inputs, h, *cell.parameters())
     if dtype is None:
@@ -59,7 +59,7 @@ def mingru(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -
 
 
 def mingru_by_torch(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-    """``mingru`` in torch's own operations, for other devices and number formats; all steps in parallel."""
+    """Compute ``mingru`` with torch operations, all steps in parallel, for other devices and dtypes."""
     z, n, r = functional.linear(inputs, cell.weight, cell.bias).to(h.dtype).chunk(3, -1)
     z = z.sigmoid()
     kept = 1 - z if starts is None else (1 - z).masked_fill(starts.unsqueeze(-1), 0)
@@ -70,24 +70,24 @@ def mingru_by_torch(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor 
 def linear_scan(factors: Tensor, terms: Tensor, first: Tensor) -> Tensor:
     r"""Compute :math:`h_t = a_t h_{t-1} + b_t` for all steps at once.
 
-    Steps are joined in pairs, then in fours, and so on (Hillis and Steele, "Data Parallel Algorithms", 1986), which
-    takes logarithmically many operations. Nothing is divided by products of factors, so those may be 0, and any number
-    of steps stays as exact as one after the other.
+    Steps are joined in pairs, then in groups of four, and so on, which takes a logarithmic number of operations (Hillis
+    and Steele, "Data Parallel Algorithms", 1986). There is no division by products of factors. Factors may therefore be
+    0, and the result is as exact as a sequential computation for any number of steps.
 
     Args:
-        factors: a, ``(steps, ...)``.
-        terms: b, of the same shape.
-        first: h before the first step.
+        factors: Factors a, ``(steps, ...)``.
+        terms: Terms b, of the same shape.
+        first: Value of h before the first step.
 
     Returns:
-        h, of the same shape.
+        Values of h, of the same shape.
     """
     scanned: Tensor = _LinearScan.apply(factors, terms, first)  # type: ignore[no-untyped-call]
     return scanned
 
 
 def _scan(factors: Tensor, terms: Tensor) -> Tensor:
-    """``linear_scan`` from 0 on."""
+    """Compute ``linear_scan`` with an initial value of 0."""
     distance = 1
     while distance < len(terms):
         earlier, later = terms[:-distance], factors[distance:]
@@ -98,11 +98,11 @@ def _scan(factors: Tensor, terms: Tensor) -> Tensor:
 
 
 class _LinearScan(torch.autograd.Function):
-    """Its derivative is a scan too, from the last step to the first."""
+    """Linear scan with gradients. Its derivative is also a scan, from the last step to the first."""
 
     @staticmethod
     def forward(ctx: Any, factors: Tensor, terms: Tensor, first: Tensor) -> Tensor:
-        """See ``linear_scan``."""
+        """Compute ``linear_scan``."""
         terms = torch.cat([torch.addcmul(terms[:1], factors[:1], first.unsqueeze(0)), terms[1:]])
         scanned = _scan(factors, terms)
         ctx.save_for_backward(factors, first, scanned)
@@ -111,7 +111,7 @@ class _LinearScan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the factors, the terms and the first one."""
+        """Return the gradients of the factors, the terms and the initial value."""
         factors, first, scanned = ctx.saved_tensors
         after = torch.cat([factors[1:], torch.zeros_like(factors[:1])])
         dterms = _scan(after.flip(0), grad.flip(0)).flip(0)
@@ -120,7 +120,7 @@ class _LinearScan(torch.autograd.Function):
 
 
 class _MinGRU(torch.autograd.Function):
-    r"""The equations and their derivatives, on a CPU.
+    r"""Minimal GRU equations and their derivatives.
 
     .. math::
         z, r &= \sigma(W_{z,r} x + b_{z,r}), \quad n = W_n x + b_n \\
@@ -131,7 +131,7 @@ class _MinGRU(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, h: Tensor, starts: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """See ``mingru``; products have the number format of the inputs, and the order of the gates is z, n, r."""
+        """Compute ``mingru``. Products have the dtype of the inputs. The order of the gates is z, n, r."""
         inputs, weight = inputs.contiguous(), weight.to(inputs.dtype)
         memory = h.new_empty(len(inputs) + 1, *h.shape)
         memory[0] = h
@@ -151,7 +151,7 @@ class _MinGRU(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor, grad_h: Tensor) -> tuple[Tensor | None, ...]:
-        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        """Compute gradients from the last step to the first. Names that start with ``d`` are gradients of the loss."""
         inputs, weight, starts, memory, *saved = ctx.saved_tensors
         kernels = kernels_of(inputs)
         grad_outputs = grad_outputs.contiguous()

@@ -1,4 +1,4 @@
-"""Segments as the kernels take them, and the sums of products that their derivatives are made of."""
+"""Preparation of segments for the kernels, and sums of products for their gradients."""
 
 from types import ModuleType
 
@@ -19,17 +19,18 @@ __all__ = [
     "without_memory",
 ]
 
-# Least rows of a product, of one step or of several: fewer cost more each, and what more work on leaves the cache.
+# Minimum number of rows in a product, from one or several steps. Smaller products are less efficient per row, and the
+# data of larger ones does not stay in the cache.
 ROWS = {torch.float32: 256, torch.bfloat16: 2048}
 
 
 def kernel_dtype(inputs: Tensor, *others: Tensor) -> torch.dtype | None:
-    """Return the number format of products if our kernels can compute a cell, or None if torch must.
+    """Return the dtype of products if the compiled kernels can compute a cell, or None if torch must.
 
-    float32, or bfloat16 inside ``torch.autocast`` with that dtype.
+    The dtype is float32, or bfloat16 inside ``torch.autocast`` with this dtype.
 
     Args:
-        inputs: Inputs of the cell. They may be in the format of the products.
+        inputs: Inputs of the cell, in float32 or the dtype of the products.
         others: Weights and memory of the cell.
     """
     device = inputs.device
@@ -49,17 +50,17 @@ def kernels_of(tensor: Tensor) -> ModuleType:
 
 
 def starts_of_steps(starts: Tensor | None, steps: int) -> list[Tensor | None]:
-    """``starts``, bool ``(steps, rows)`` or None, step by step, and None for the step after the last."""
+    """Split ``starts``, bool ``(steps, rows)`` or None, into steps, followed by None for the step after the last."""
     return [*([None] * steps if starts is None else starts.contiguous().unbind(0)), None]
 
 
 def without_memory(memory: Tensor, starts: Tensor | None) -> Tensor:
-    """``memory`` ``(rows, size)`` with 0 in the rows that begin an episode, bool ``(rows,)``."""
+    """Return ``memory`` ``(rows, size)`` with zeros where ``starts``, bool ``(rows,)``, is True."""
     return memory if starts is None else memory.masked_fill(starts.unsqueeze(1), 0)
 
 
 def parts(inputs: Tensor) -> list[slice]:
-    """Steps whose inputs ``(steps, rows, size)`` are multiplied together."""
+    """Return the groups of steps of ``(steps, rows, size)`` inputs that share one matrix product."""
     steps, rows = inputs.shape[:2]
     if not inputs.is_cpu:
         return [slice(0, steps)]
@@ -68,14 +69,14 @@ def parts(inputs: Tensor) -> list[slice]:
 
 
 def product(inputs: Tensor, weight: Tensor) -> Tensor:
-    """``inputs`` ``(steps, rows, size)`` times the transposed ``weight``, ``(steps, rows, len(weight))``."""
+    """Multiply ``inputs`` ``(steps, rows, size)`` by the transposed ``weight``. The result is ``(steps, rows, outputs)``."""
     return torch.mm(inputs.flatten(0, 1), weight.t()).view(*inputs.shape[:2], -1)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add to ``total`` what ``left`` and ``right``, ``(steps, rows, ...)``, are as a product over all rows.
+    """Add the product of the transposed ``left`` and ``right``, both ``(steps, rows, ...)``, to ``total``.
 
-    They may be in a shorter number format than ``total``.
+    The two may have a shorter dtype than ``total``.
     """
     left, right = left.flatten(0, 1).t(), right.flatten(0, 1)
     if left.dtype == total.dtype:
@@ -85,6 +86,6 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def add_to_bias(dbias: Tensor, dgates: Tensor) -> None:
-    """Add the derivatives of gates, ``(steps, rows, ...)``, to that of their bias, as kernels of a CPU have done."""
+    """Add gradients of gates, ``(steps, rows, ...)``, to their bias's gradient, which the CPU kernels already do."""
     if not dgates.is_cpu:
         dbias.add_(dgates.flatten(0, 1).sum(0, dtype=dbias.dtype))

@@ -19,11 +19,11 @@ Cell = TypeVar("Cell", nn.LSTMCell, nn.GRUCell)
 
 
 class MemoryWrapper(Policy):
-    """A policy with a recurrent network between its encoder and its decoder. Subclasses define ``remember``.
+    """A policy with a recurrent network between its encoder and decoder. Subclasses define ``remember``.
 
     Args:
-        env: The environment that describes one agent's spaces.
-        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
+        env: Environment that describes one agent's spaces.
+        policy: Policy that encodes observations to ``input_size`` and decodes actions from ``hidden_size``.
         input_size: Width of the network's input.
         hidden_size: Width of its memory and output.
     """
@@ -48,19 +48,19 @@ class MemoryWrapper(Policy):
         self.policy = policy
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode observations with the wrapped policy."""
         return self.policy.encode_observations(observations)
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Policy``."""
+        """Decode actions and values with the wrapped policy."""
         return self.policy.decode_actions(hidden)
 
     def action_mask(self, observations: Tensor) -> Tensor | None:
-        """See ``Policy``."""
+        """Return the action mask of the wrapped policy."""
         return self.policy.action_mask(observations)
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
-        """Zeros: float32 ``(num_agents, hidden_size)`` under each of ``state_names``."""
+        """Return zeros, float32 ``(num_agents, hidden_size)``, for each of ``state_names``."""
         return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in self.state_names}
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
@@ -68,16 +68,16 @@ class MemoryWrapper(Policy):
 
         Args:
             hidden: Encoded observations, ``(steps, rows, hidden_size)``.
-            state: The memory before the first step, ``(rows, hidden_size)`` each.
-            episode_starts: bool ``(steps, rows)``: where True the memory starts anew; None for nowhere.
+            state: Memory before the first step, ``(rows, hidden_size)`` each.
+            episode_starts: True where the memory is reset before the step, bool ``(steps, rows)``, or None for nowhere.
 
         Returns:
-            The outputs ``(steps, rows, hidden_size)``, and the memory after the last step.
+            Outputs ``(steps, rows, hidden_size)``, and the memory after the last step.
         """
         raise NotImplementedError(f"{type(self).__name__}: define remember(hidden, state, episode_starts)")
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """See ``Policy``; without ``state`` every row is at the start of an episode."""
+        """Compute params and values for one step. Without ``state``, every row is at the start of an episode."""
         if state is None:
             state = self.initial_state(len(observations), observations.device)
         outputs, after = self.remember(self.encode_observations(observations).unsqueeze(0), state, None)
@@ -88,7 +88,7 @@ class MemoryWrapper(Policy):
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
+        """Compute params and values of whole segments. The memory is reset at episode starts."""
         steps, rows = observations.shape[:2]
         state = self.initial_state(rows, observations.device) if state is None else state
         hidden = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
@@ -98,7 +98,7 @@ class MemoryWrapper(Policy):
 
 
 class LSTMWrapper(MemoryWrapper):
-    """A policy with an LSTM; its memory is ``lstm_h`` and ``lstm_c``. Arguments as those of ``MemoryWrapper``."""
+    """A policy with an LSTM. Its memory is ``lstm_h`` and ``lstm_c``. See ``MemoryWrapper`` for the arguments."""
 
     state_names = ("lstm_h", "lstm_c")
 
@@ -107,13 +107,13 @@ class LSTMWrapper(MemoryWrapper):
         self.cell = _initialized(nn.LSTMCell(input_size, hidden_size))
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """See ``MemoryWrapper``."""
+        """Run the LSTM over segments."""
         outputs, c = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], episode_starts)
         return outputs, {"lstm_h": outputs[-1], "lstm_c": c}
 
 
 class GRUWrapper(MemoryWrapper):
-    """A policy with a GRU; its memory is ``gru_h``. Arguments as those of ``MemoryWrapper``."""
+    """A policy with a GRU. Its memory is ``gru_h``. See ``MemoryWrapper`` for the arguments."""
 
     state_names = ("gru_h",)
 
@@ -122,22 +122,23 @@ class GRUWrapper(MemoryWrapper):
         self.cell = _initialized(nn.GRUCell(input_size, hidden_size))
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """See ``MemoryWrapper``."""
+        """Run the GRU over segments."""
         outputs = gru(self.cell, hidden, state["gru_h"], episode_starts)
         return outputs, {"gru_h": outputs[-1]}
 
 
 class MinGRUWrapper(MemoryWrapper):
-    """A policy with one minimal GRU or several; its memory is ``mingru_h``, of further ones ``mingru_h1`` and so on.
+    """A policy with one or several minimal GRUs. Their memories are ``mingru_h``, ``mingru_h1``, and so on.
 
-    What a layer remembers depends on its inputs only, not on its memory; so counting, for one, takes two.
+    The update of a layer depends only on its inputs, not on its memory. Some tasks, for example counting, therefore
+    need two layers.
 
     Args:
-        env: See ``MemoryWrapper``, like the following three.
-        policy: Encodes and decodes.
+        env: Environment that describes one agent's spaces.
+        policy: Policy that encodes observations and decodes actions.
         input_size: Width of the input.
         hidden_size: Width of the memory and the output.
-        num_layers: Cells, each of which reads the outputs of the one before.
+        num_layers: Number of cells, each of which reads the outputs of the previous one.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class MinGRUWrapper(MemoryWrapper):
         self.state_names = ("mingru_h", *(f"mingru_h{layer}" for layer in range(1, num_layers)))
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """See ``MemoryWrapper``."""
+        """Run the cells over segments."""
         after = {}
         for name, cell in zip(self.state_names, (self.cell, *self.upper), strict=True):
             hidden, after[name] = cell(hidden, state[name], episode_starts)
@@ -160,7 +161,7 @@ MEMORIES: dict[str, type[MemoryWrapper]] = {"LSTM": LSTMWrapper, "GRU": GRUWrapp
 
 
 def _initialized(cell: Cell) -> Cell:
-    """Give ``cell`` orthogonal weights and biases of 0; returns it."""
+    """Initialize ``cell`` with orthogonal weights and zero biases, and return it."""
     for weight in (cell.weight_ih, cell.weight_hh):
         nn.init.orthogonal_(weight)
     for bias in (cell.bias_ih, cell.bias_hh):
