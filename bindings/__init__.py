@@ -1,8 +1,7 @@
-"""Third-party environments: one package each, found by name and loaded on first use.
+"""Bindings to third-party environments: one package each, found by name and loaded on first use.
 
-A binding defines ``names()``, the environments it offers, without importing what it wraps, and
-``env_creator(name)``, which returns a picklable function ``(buf=None, seed=0, **options)``
-that makes one, as a PufferEnv or as a wrapper of ``pufferlib.emulation``. Its ``binding.toml``
-holds the facts (packages, versions, licence); ``docs/add-a-binding.md`` tells the rest.
-What bindings share is in ``_shared``.
+A binding defines two functions. ``names()`` returns the environments that it offers, without importing the
+wrapped package. ``env_creator(name)`` returns a picklable function ``(buf=None, seed=0, **options)`` that makes
+one, as a PufferEnv or as a wrapper of ``pufferlib.emulation``. The file ``binding.toml`` holds its facts:
+packages, versions, licence. For more, see ``docs/add-a-binding.md``. Shared code is in ``_shared``.
 """

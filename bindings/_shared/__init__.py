@@ -1,1 +1,1 @@
-"""Shared by the bindings: creators, checks of options, adapters of older interfaces."""
+"""Code shared by the bindings: creators, checks of options, adapters of older interfaces."""

@@ -1,4 +1,4 @@
-"""Part of ``env_creator`` that all bindings share: names, options, what is missing, emulation."""
+"""The part of ``env_creator`` that all bindings share: names, options, missing packages, emulation."""
 
 import functools
 import importlib
@@ -20,26 +20,25 @@ __all__ = ["creator", "facts_of"]
 def creator(
     package: str, name: str, known: Iterable[str], adaptor: str = "env:make_env", options_of: tuple[str, ...] = ()
 ) -> Callable[..., Any]:
-    """Return what ``env_creator(name)`` of a binding returns: a picklable ``(buf=None, seed=0, **options)``.
+    """Return the picklable creator ``(buf=None, seed=0, **options)`` for ``env_creator(name)`` of a binding.
 
-    It imports the adaptor and calls its function as ``function(name, **options)``. What comes back, a
-    Gymnasium or PettingZoo environment, is put into ``EpisodeStats`` (unless it has that inside) and
-    emulated. A function that has the parameter ``buf`` gets ``buf`` and ``seed`` and returns the
-    finished environment.
+    The creator imports the adaptor and calls its function as ``function(name, **options)``. The result, a Gymnasium
+    or PettingZoo environment, is wrapped in ``EpisodeStats`` (unless it already contains that wrapper) and emulated.
+    A function with a parameter ``buf`` is called with ``buf`` and ``seed`` and returns the finished environment.
 
-    Options are the keyword-only parameters of the function, and those with a default; any other raises
-    UnknownNameError. The function checks the values, and, if it has ``**options`` that no ``options_of``
-    explains, those names.
+    Options are the function's keyword-only parameters and its parameters with a default. Any other option raises
+    UnknownNameError. The function checks the values. If it has ``**options`` that ``options_of`` does not describe,
+    it also checks their names.
 
     Args:
         package: ``__name__`` of the binding.
-        name: The environment.
+        name: Name of the environment.
         known: All names that the binding accepts.
-        adaptor: ``module:function`` in the binding; the module imports what is wrapped.
-        options_of: More functions or classes of that module, to which ``**options`` are passed on.
+        adaptor: ``module:function`` in the binding. The module imports the wrapped package.
+        options_of: Names of further functions or classes in that module that receive ``**options``.
 
     Raises:
-        UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
+        UnknownNameError: ``name`` is not in ``known``. The error suggests similar names.
     """
     known = tuple(known)
     if name not in known:

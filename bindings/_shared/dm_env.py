@@ -1,4 +1,4 @@
-"""Environments of the interface dm_env that show one array of float32. Imports no dm_env."""
+"""Conversion of dm_env environments to float32 observations. Does not import dm_env."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,11 +16,13 @@ Info = dict[str, Any]
 
 
 class FromDmEnv(DMEnvToGymnasium):
-    """``env`` of the interface dm_env, whose observation becomes one array of float32, and its action too if it is one.
+    """A dm_env environment as a Gymnasium environment with one float32 array as observation.
+
+    Continuous actions become one float32 array too.
 
     Args:
-        env: Its action is one array or one integer.
-        reseed: Makes its chance follow from a seed, ``reseed(env, seed)``; None leaves that to its task.
+        env: Environment whose action is one array or one integer.
+        reseed: Function ``reseed(env, seed)`` that seeds the environment. None if the task does not need it.
     """
 
     def __init__(self, env: Any, reseed: Callable[[Any, int], object] | None = None) -> None:
@@ -35,13 +37,13 @@ class FromDmEnv(DMEnvToGymnasium):
         return self._read(observation), info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Act once."""
+        """Run one step."""
         observation, reward, terminated, truncated, info = super().step(action)
         return self._read(observation), reward, terminated, truncated, info
 
 
 def row_of(parts: Any) -> Observation:
-    """The arrays of a dict, one after the other."""
+    """Concatenate the arrays of a dict."""
     return np.concatenate([np.ravel(part) for part in parts.values()], dtype=np.float32, casting="same_kind")
 
 

@@ -1,4 +1,4 @@
-"""Old packages import ``gym``, which nobody maintains; here they get ``gymnasium`` under that name."""
+"""Import of old packages that use ``gym``, which is unmaintained, with ``gymnasium`` under that name."""
 
 import contextlib
 import importlib
@@ -14,10 +14,10 @@ __all__ = ["gym_is_gymnasium"]
 
 @contextlib.contextmanager
 def gym_is_gymnasium() -> Iterator[None]:
-    """In the block, ``import gym`` and ``import gym.anything`` give the modules of ``gymnasium``.
+    """Redirect ``import gym`` and ``import gym.anything`` to ``gymnasium`` inside the block.
 
-    Put it around the import of the old package alone. Afterwards the name ``gym`` is what it was: a
-    gym that was imported before is there again, and one that is installed can be imported.
+    Use it only around the import of the old package. Afterwards the name ``gym`` is restored: a previously imported
+    gym is available again, and an installed one can be imported.
     """
     finder = _Finder()
     before = _forget_gym()
@@ -31,13 +31,13 @@ def gym_is_gymnasium() -> Iterator[None]:
 
 
 def _forget_gym() -> dict[str, ModuleType]:
-    """Take gym and its modules out of ``sys.modules``; returns them."""
+    """Remove gym and its modules from ``sys.modules``, and return them."""
     names = [name for name in sys.modules if name.partition(".")[0] == "gym"]
     return {name: sys.modules.pop(name) for name in names}
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds ``gym`` and its modules, and nothing else."""
+    """Finder for ``gym`` and its modules only."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -49,8 +49,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads gymnasium's module of the same name, once for both names."""
+    """Loader that returns gymnasium's module of the same name."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put gymnasium's module where the import system will look for ``module``."""
+        """Store gymnasium's module where the import system looks up ``module``."""
         sys.modules[module.__name__] = importlib.import_module(f"gymnasium{module.__name__.removeprefix('gym')}")

@@ -1,4 +1,4 @@
-"""Shared parts of bindings to environments registered with Gymnasium: ids, options, quiet imports."""
+"""Code shared by bindings to environments registered with Gymnasium: ids, options, silent imports."""
 
 import contextlib
 import copy
@@ -27,9 +27,9 @@ _HANDLED = frozenset({"self", "render_mode"})
 
 
 def full_id(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """The id that ``name`` is short for: the version may be left out, which means the newest, and so may ``prefix``.
+    """Return the full id for ``name``, which may omit the version (meaning the newest) and ``prefix``.
 
-    A name that is short for none is returned as it is.
+    Other names are returned unchanged.
     """
     versions: dict[str, int] = {}
     for env_id in known:
@@ -46,18 +46,18 @@ def full_id(name: str, known: Iterable[str], prefix: str = "") -> str:
 def registered(
     where: str, env_id: str, options: Mapping[str, Any], render_mode: str | None, max_episode_steps: int | None = None
 ) -> Env:
-    """The environment that Gymnasium knows as ``env_id``, without the checks that are the emulation's task.
+    """Make the environment registered with Gymnasium as ``env_id``, without the checks that emulation does itself.
 
     Args:
-        where: Its name, for messages: "classic/CartPole-v1".
-        env_id: Its id.
-        options: Keywords of its class.
+        where: Name for error messages, for example "classic/CartPole-v1".
+        env_id: Id of the environment.
+        options: Keyword arguments of its class.
         render_mode: None or "rgb_array".
-        max_episode_steps: The length at which an episode is cut off; None is the environment's own.
+        max_episode_steps: Episode length for truncation. None is the environment's own.
 
     Raises:
-        UnknownNameError: An option that the class does not take; the nearest are suggested.
-        APIUsageError: The class refuses a value.
+        UnknownNameError: The class has no such option. The error suggests similar names.
+        APIUsageError: The class rejects a value.
     """
     check_render_mode(where, render_mode)
     if max_episode_steps is not None:
@@ -72,7 +72,7 @@ def registered(
     except (AssertionError, TypeError, ValueError) as error:
         raise APIUsageError(f"{where}: cannot be made with {dict(options)}: {error}") from error
     metadata = env.unwrapped.metadata
-    kept = [mode for mode in metadata["render_modes"] if mode in ("rgb_array", "state_pixels")]  # CarRacing's own
+    kept = [mode for mode in metadata["render_modes"] if mode in ("rgb_array", "state_pixels")]  # or CarRacing's
     env.unwrapped.metadata = {**metadata, "render_modes": kept}
     return env
 
@@ -87,11 +87,11 @@ def control_task(
     render_mode: str | None = None,
     **options: Any,
 ) -> Env:
-    """Make an environment with ``registered``; with ``clip_action`` it clips any real action to the Box.
+    """Make an environment with ``registered``. With ``clip_action``, it clips any real action to the Box.
 
     Raises:
-        UnknownNameError: An option that neither this function nor the class takes.
-        APIUsageError: A value is of the wrong type or out of its range.
+        UnknownNameError: Neither this function nor the class has such an option.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     check_switches(where, clip_action=clip_action)
     env = registered(where, env_id, options, render_mode, max_episode_steps)
@@ -99,7 +99,7 @@ def control_task(
 
 
 class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """Shows pictures ``(height, width, channels)`` as ``(channels, height, width)``, as NatureCNN takes them."""
+    """Transposes images from ``(height, width, channels)`` to ``(channels, height, width)``, as NatureCNN expects."""
 
     def __init__(self, env: Env) -> None:
         RecordConstructorArgs.__init__(self)
@@ -110,18 +110,18 @@ class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstruct
         self.observation_space = Box(low, high, low.shape, np.uint8)
 
     def observation(self, observation: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """A view of the picture."""
+        """Return a view of the image."""
         return observation.transpose(2, 0, 1)
 
 
 def quiet_pygame() -> contextlib.AbstractContextManager[None]:
-    """In the block, importing pygame prints no greeting."""
+    """Suppress pygame's greeting on import inside the block."""
     return environment(PYGAME_HIDE_SUPPORT_PROMPT="1")
 
 
 @contextlib.contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """In the block, the environment variables have these values."""
+    """Set environment variables inside the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""The part of ``env_creator`` that bindings share whose packages live in a stack of their own."""
+"""The part of ``env_creator`` shared by bindings whose packages need an isolated Python environment."""
 
 import functools
 import inspect
@@ -25,19 +25,19 @@ def isolated_creator(
     adaptor: str = "env:make",
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., IsolatedEnv]:
-    """Picklable creator ``(buf=None, seed=0, timeout_s=..., **options)`` of an isolated environment.
+    """Return a picklable creator ``(buf=None, seed=0, timeout_s=..., **options)`` of an isolated environment.
 
     Args:
         package: ``__name__`` of the binding.
-        name: The environment.
+        name: Name of the environment.
         known: All names that the binding accepts.
-        arguments: A function of the binding, ``(where, **options)``, whose keyword-only parameters are the
-            options. It checks their values and returns what the adaptor gets beside ``name`` and ``seed``.
-        adaptor: ``module:function`` in the binding, called in the stack; returns a ``PufferEnv``.
-        variables: Of the environment of the stack's process, where this one has none of the name.
+        arguments: Function of the binding, ``(where, **options)``, whose keyword-only parameters are the options. It
+            checks their values and returns the adaptor's arguments other than ``name`` and ``seed``.
+        adaptor: ``module:function`` in the binding, called in the isolated process. Returns a ``PufferEnv``.
+        variables: Environment variables for the isolated process, unless they are already set.
 
     Raises:
-        UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
+        UnknownNameError: ``name`` is not in ``known``. The error suggests similar names.
     """
     known = tuple(known)
     if name not in known:

@@ -1,4 +1,4 @@
-"""Error for a package or library that a binding needs and that is not here: it names the command which brings it."""
+"""Error for a missing package or library of a binding, with the command that installs it."""
 
 import contextlib
 import re
@@ -15,15 +15,15 @@ _LIBRARY = re.compile(r"(lib[\w.+-]*?\.so[.\d]*): cannot open shared object file
 
 @contextlib.contextmanager
 def explain_missing(facts: Facts, where: str) -> Iterator[None]:
-    """Turn what a missing module or system library raises into ``BindingMissing``.
+    """Convert the error for a missing module or system library to ``BindingMissing``.
 
     Args:
-        facts: Of the binding.
-        where: The environment that was asked for, for the message: "atari/pong".
+        facts: Facts of the binding.
+        where: Requested environment for the message, for example "atari/pong".
 
     Raises:
-        BindingMissing: In the block, a module of another package was not found, or the system lacks a
-            library that a module needs.
+        BindingMissing: A module of another package was not found in the block, or the system lacks a library that
+            a module needs.
     """
     try:
         yield
@@ -46,12 +46,12 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
 
 
 def way_to_install(facts: Facts, where: str) -> str:
-    """Return the end of a message about the environment ``where``: the command that brings what is missing."""
+    """Return the end of an error message about the environment ``where``: the command that installs what is missing."""
     if facts.unavailable:
         return facts.unavailable
     return commands.way_to_install(facts.name, facts.image, f"train {where}")
 
 
 def _providers(facts: Facts, library: str) -> list[str]:
-    """Return the Debian packages whose reason names the library; all that the binding needs where none does."""
+    """Return the Debian packages whose description names the library, or all packages of the binding if none does."""
     return [name for name, why in facts.apt.items() if library in why] or list(facts.apt)

@@ -1,4 +1,4 @@
-"""Error for an OpenGL that MuJoCo cannot draw with, shared by several bindings."""
+"""Error for missing or broken OpenGL, shared by bindings that render with MuJoCo."""
 
 from pufferlib.errors import BindingMissing
 
@@ -12,12 +12,12 @@ _ADVICE = {
 
 
 def cannot_draw(where: str, backend: str, error: Exception) -> BindingMissing:
-    """The error that says so.
+    """Return the error for a failed attempt to render.
 
     Args:
-        where: The environment that was asked for: "mujoco/Ant-v5".
-        backend: The value of MUJOCO_GL that was used.
-        error: What drawing raised.
+        where: Requested environment, for example "mujoco/Ant-v5".
+        backend: Value of MUJOCO_GL that was used.
+        error: Error that rendering raised.
     """
     return BindingMissing(
         f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; {_ADVICE.get(backend, 'unset it')}, "

@@ -1,4 +1,4 @@
-"""Checks of the options that many bindings take."""
+"""Checks of options that many bindings share."""
 
 import numpy as np
 

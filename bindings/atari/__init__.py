@@ -1,19 +1,19 @@
 """Atari 2600 games of the Arcade Learning Environment, as ``atari/<game>``.
 
-Needs ale-py (GPL-2.0, games included), which ``puffer install atari`` brings.
+Install ale-py (GPL-2.0, games included) with ``puffer install atari``.
 
-* Observation: uint8 ``(stack, size, size)``, by default ``(4, 84, 84)``; grey, oldest frame first.
-* Action: Discrete, the buttons that the game reads (3 to 18); ``full_action_space`` offers all 18.
-* Reward: points scored during the step. Nothing is clipped unless ``reward_clip`` asks for it.
+* Observation: uint8 ``(stack, size, size)``, by default ``(4, 84, 84)``, grayscale, oldest frame first.
+* Action: Discrete, the buttons that the game uses (3 to 18). ``full_action_space`` offers all 18.
+* Reward: points scored during the step, not clipped unless ``reward_clip`` is set.
 * Terminal: the game is over (or a life is lost, with ``episodic_life``). Truncation: ``max_frames``.
 
-The options and their defaults are those of ``AtariGame``; more are added here:
+The options are those of ``AtariGame``, and:
 
-* ``episodic_life``: a lost life ends the episode; the game goes on in the next one.
-* ``reward_clip``: rewards become their sign; the score in the infos stays in points.
-* ``rules``: "gymnasium", or "envpool" for starts, lives and infos as EnvPool has them (``PooledGame``).
+* ``episodic_life``: a lost life ends the episode. The next episode continues the same game.
+* ``reward_clip``: rewards become their sign. The score in the infos stays in points.
+* ``rules``: "gymnasium", or "envpool" for starts, lives and infos as in EnvPool (``PooledGame``).
 
-Sources: Mnih et al. 2015, https://doi.org/10.1038/nature14236 (preprocessing); Machado et al. 2018,
+Sources: Mnih et al. 2015, https://doi.org/10.1038/nature14236 (preprocessing). Machado et al. 2018,
 https://doi.org/10.1613/jair.5699 (sticky actions, whole games).
 """
 
@@ -24,8 +24,8 @@ from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
-# Written down so that listing the games imports nothing. Four games of ale-py are left out: they
-# need a second player.
+# Listed here so that names() imports nothing. Four games of ale-py are left out because they need a
+# second player.
 _GAMES = """
 adventure air_raid alien amidar assault asterix asteroids atlantis atlantis2 backgammon bank_heist basic_math
 battle_zone beam_rider berzerk blackjack bowling boxing breakout carnival casino centipede chopper_command
@@ -41,14 +41,14 @@ wizard_of_wor word_zapper yars_revenge zaxxon
 
 
 def names() -> tuple[str, ...]:
-    """The games, in snake_case, sorted."""
+    """Return the names of the games in snake_case, sorted."""
     return tuple(_GAMES.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that starts the game ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
 
     Raises:
-        UnknownNameError: No game has this name; the nearest ones are suggested.
+        UnknownNameError: No game has this name. The error suggests similar names.
     """
     return creator(__name__, name, names(), options_of=("AtariGame", "PooledGame"))

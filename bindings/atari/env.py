@@ -1,4 +1,4 @@
-"""Atari games as they are made by name: ``AtariGame`` in the wrappers asked for, or by EnvPool's rules."""
+"""Creation of Atari games: ``AtariGame`` with optional wrappers, or ``PooledGame`` with EnvPool's rules."""
 
 from typing import Any, SupportsFloat
 
@@ -25,13 +25,13 @@ Info = dict[str, Any]
 def make_env(
     game: str, *, rules: str = "gymnasium", episodic_life: bool = False, reward_clip: bool = False, **options: Any
 ) -> Env:
-    """``AtariGame(game, **options)`` in the wrappers asked for; infos tell the score of each whole game.
+    """Make ``AtariGame(game, **options)`` with the requested wrappers. Infos have the score of each whole game.
 
-    With the rules "envpool" it is ``PooledGame``, with the same options and its own.
+    With ``rules="envpool"``, make a ``PooledGame``, which has additional options.
 
     Raises:
-        UnknownNameError: There are no such rules.
-        APIUsageError: An option is of the wrong type, out of its range, or not of these rules.
+        UnknownNameError: ``rules`` does not exist.
+        APIUsageError: An option has the wrong type, is out of range, or does not belong to these rules.
     """
     where = f"atari/{game}"
     check_switches(where, episodic_life=episodic_life, reward_clip=reward_clip)
@@ -43,7 +43,7 @@ def make_env(
         raise APIUsageError(
             f"{where}: expected options of the rules {rules!r}, got {others[0]}; ask for rules='envpool'"
         )
-    env: Env = EpisodeStats(AtariGame(game, **options))  # innermost: it sees whole games and unclipped points
+    env: Env = EpisodeStats(AtariGame(game, **options))  # innermost, to record whole games and unclipped points
     if episodic_life:
         env = EpisodicLife(env)
     if reward_clip:
@@ -52,7 +52,7 @@ def make_env(
 
 
 class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64], RecordConstructorArgs):
-    """Ends the episode when a life is lost; the next one goes on with the same game."""
+    """Ends the episode when a life is lost. The next episode continues the same game."""
 
     def __init__(self, env: Env) -> None:
         RecordConstructorArgs.__init__(self)
@@ -63,7 +63,7 @@ class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64], Record
         self._lives = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
-        """Go on with the next life; start a new game when there is none, or when a seed is given."""
+        """Continue with the next life. Start a new game if no life is left, or if a seed is given."""
         info: Info = {}
         if seed is None and not self._game_over:
             observation, _, terminated, truncated, info = self.env.step(self._game.start_action)
@@ -75,7 +75,7 @@ class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64], Record
         return observation, info
 
     def step(self, action: np.int64) -> tuple[Pixels, SupportsFloat, bool, bool, Info]:
-        """Play one step; terminated when it cost a life."""
+        """Run one step. It is terminal if it cost a life."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._game_over = terminated or truncated
         lives, self._lives = self._lives, self._game.lives

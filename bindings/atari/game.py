@@ -1,4 +1,4 @@
-"""One Atari game as a Gymnasium environment, with the preprocessing that the literature agrees on."""
+"""One Atari game as a Gymnasium environment, with the standard preprocessing."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -23,28 +23,28 @@ Info = dict[str, Any]
 
 
 class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
-    """An Atari 2600 game, seen as its last few frames, small and grey.
+    """An Atari 2600 game whose observation is a stack of small grayscale frames.
 
     Args:
-        game: A name of ``pufferlib.bindings.atari.names()``.
-        frame_skip: Frames per step, 60 of which make a second; the last two are merged pixel by
-            pixel (maximum), because the console draws some sprites only every other frame.
-        stack: Frames in an observation.
-        size: Height and width of the observation, in pixels; two numbers where they differ.
-        repeat_action_probability: In each frame, the chance that the console ignores the action
-            and goes on with the last one ("sticky actions").
-        noop_max: A game starts with 0 to this many frames without an action.
-        max_frames: The length at which a game is cut off (truncation); 108,000 is half an hour.
-        full_action_space: Offer all 18 actions, not only those that the game reads.
-        fire_reset: Press FIRE once at the start, for games that wait for it.
-        mode: A variant of the game; None: the one that it begins with.
-        difficulty: Position of the switches for it; None: that which the game begins with.
-        grey: Show greys; else red, green and blue, ``(3 * stack, height, width)``.
-        area_resize: Pixels are means of areas; else of the four nearest pixels of the screen.
+        game: Name of the game, see ``pufferlib.bindings.atari.names()``.
+        frame_skip: Frames per step, at 60 frames per second. The last two are merged by a pixel-wise maximum, because
+            the console draws some sprites only every other frame.
+        stack: Number of frames in an observation.
+        size: Height and width of the observation in pixels, or a pair of both.
+        repeat_action_probability: Probability, per frame, that the console ignores the action and repeats the last one
+            ("sticky actions").
+        noop_max: Maximum number of frames without an action at the start of a game, chosen at random from 0.
+        max_frames: Length at which a game is truncated. 108,000 frames are half an hour.
+        full_action_space: Whether to offer all 18 actions, and not only those that the game uses.
+        fire_reset: Whether to press FIRE once at the start, for games that wait for it.
+        mode: Variant of the game, or None for its default.
+        difficulty: Position of the difficulty switches, or None for the game's default.
+        grey: Whether observations are grayscale. Otherwise they are RGB, ``(3 * stack, height, width)``.
+        area_resize: Whether to resize by area averaging. Otherwise each pixel averages its four nearest screen pixels.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
         self._ale = _load(game, max_frames)
         _choose(where, "mode", mode, self._ale.getAvailableModes, self._ale.setMode)
         _choose(where, "difficulty", difficulty, self._ale.getAvailableDifficulties, self._ale.setDifficulty)
-        # Loading a game takes 0.2 s and going back to this state 0.2 ms. It decides nothing at
-        # random: all chance is drawn from np_random, so that a seed needs no loading either.
+        # Loading a game takes 0.2 s, restoring this state 0.2 ms. The emulator draws no random numbers
+        # itself: all come from np_random, so setting a seed does not need to reload the game either.
         self._power_on = self._ale.cloneState(include_rng=True)
         self._actions = self._ale.getLegalActionSet() if full_action_space else self._ale.getMinimalActionSet()
         self._last_action = ale_py.Action.NOOP
         self._fire_reset = fire_reset and ale_py.Action.FIRE in self._actions
-        #: The action that starts a life: FIRE if ``fire_reset`` asks for it, else the one that does nothing.
+        #: Action that starts a life: FIRE with ``fire_reset``, otherwise NOOP.
         self.start_action = np.int64(self._actions.index(ale_py.Action.FIRE) if self._fire_reset else 0)
         self._pictures = make_pictures(self._ale, stack, (int(height), int(width)), bool(grey), bool(area_resize))
         self._frames = self._pictures.frames
@@ -102,15 +102,15 @@ class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
 
     @property
     def lives(self) -> int:
-        """Lives left; 0 in games that have none."""
+        """Number of lives left, or 0 in games without lives."""
         return int(self._ale.lives())
 
     def get_action_meanings(self) -> list[str]:
-        """The buttons of each action: "NOOP", "FIRE", "UPRIGHTFIRE"."""
+        """Return the buttons of each action, for example "NOOP", "FIRE", "UPRIGHTFIRE"."""
         return [action.name for action in self._actions]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
-        """Start a game. The observation is overwritten by the next step."""
+        """Start a game. The next step overwrites the observation."""
         super().reset(seed=seed)
         if seed is not None:
             self._ale.restoreState(self._power_on)
@@ -124,28 +124,28 @@ class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
         return self._observation, {}
 
     def _show_start(self) -> None:
-        """Show the screen as it is in all frames."""
+        """Fill all frames with the current screen."""
         self._show_next()
         self._frames[:-1] = self._frames[-1]
 
     def _show_next(self) -> None:
-        """Show the screen as it is in the newest frame."""
+        """Append the current screen as the newest frame."""
         self._pictures.look(NEWER)
         self._pictures.push(False)
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, Info]:
-        """Play ``frame_skip`` frames. The observation is overwritten by the next step."""
+        """Run ``frame_skip`` frames. The next step overwrites the observation."""
         sticks = (self.np_random.random(self._frame_skip) < self._repeat_action_probability).tolist()
         points = self._play(self._actions[action], sticks)
         terminated, truncated = self._ale.game_over(with_truncation=False), self._ale.game_truncated()
         return self._observation, float(points), terminated, truncated, {}
 
     def _play(self, action: ale_py.Action, sticks: Iterable[bool]) -> int:
-        """Play frames to the last one or the end of the game, and show them. Returns the points.
+        """Run frames up to the last one or the end of the game, and update the observation. Return the points.
 
         Args:
-            action: Of the player.
-            sticks: For each frame, whether the console goes on with the action before.
+            action: Action of the player.
+            sticks: Whether the console repeats the previous action, for each frame.
         """
         points, act, game_over = 0, self._ale.act, self._ale.game_over
         for frame, stick in enumerate(sticks, start=1):
@@ -161,7 +161,7 @@ class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
         return points
 
     def save_state(self) -> dict[str, Any]:
-        """State of the game but for ``np_random``, as plain data; ``load_state`` goes on from it."""
+        """Return the state of the game as plain data, without ``np_random``. Restore it with ``load_state``."""
         return {
             "emulator": bytes(self._ale.cloneState(include_rng=True).serialize()),
             "last_action": self._last_action.value,
@@ -169,21 +169,21 @@ class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from where ``save_state`` was called, in this game or another one with the same options."""
+        """Restore a state from ``save_state``, of this game or another one with the same options."""
         emulator = ale_py.ALEState.__new__(ale_py.ALEState)
         emulator.__setstate__(state["emulator"])
         self._ale.restoreState(emulator)
         self._last_action = ale_py.Action(state["last_action"])
-        self._frames[...] = state["frames"]  # in place: the resizing in C has its address
+        self._frames[...] = state["frames"]  # in place, because the C code holds its address
         self._pictures.forget()
 
     def render(self) -> Pixels | None:
-        """The screen in colour, uint8 ``(210, 160, 3)`` for most games; None without a ``render_mode``."""
+        """Return the color screen, uint8 ``(210, 160, 3)`` for most games, or None without a ``render_mode``."""
         return self._ale.getScreenRGB() if self.render_mode == "rgb_array" else None
 
 
 def _load(game: str, max_frames: int) -> ale_py.ALEInterface:
-    """The emulator with ``game`` in it, and without a random choice of its own."""
+    """Return an emulator with ``game`` loaded, and without its own randomness."""
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
@@ -198,10 +198,10 @@ def _load(game: str, max_frames: int) -> ale_py.ALEInterface:
 def _choose(
     where: str, name: str, value: int | None, available: Callable[[], list[int]], choose: Callable[[int], None]
 ) -> None:
-    """Set ``mode`` or ``difficulty`` to a value that the game has.
+    """Set ``mode`` or ``difficulty``.
 
     Raises:
-        APIUsageError: It does not have it.
+        APIUsageError: The game does not have this value.
     """
     if value is None:
         return

@@ -1,4 +1,4 @@
-"""Frames of an Atari game, small, grey or in color: the last ones are what an agent sees."""
+"""Frames of an Atari game: small images, grayscale or color, of which the last few form an observation."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ __all__ = ["NEWER", "OLDER", "Pictures", "make_pictures"]
 Pixels = npt.NDArray[np.uint8]
 Ale = ale_py.ALEInterface
 
-# The two screens that a frame is made of.
+# Indices of the two screens that are merged into a frame.
 NEWER = 0
 OLDER = 1
 
@@ -23,30 +23,30 @@ class Pictures(Protocol):
     """The last frames of a game.
 
     Attributes:
-        frames: uint8 ``(stack, height, width)``, oldest first; in color ``(stack, 3, height, width)``.
+        frames: Frames, uint8 ``(stack, height, width)``, oldest first. In color, ``(stack, 3, height, width)``.
     """
 
     frames: Pixels
 
     def look(self, which: int) -> None:
-        """Take the screen as it is now, as ``NEWER`` or ``OLDER``."""
+        """Read the current screen as ``NEWER`` or ``OLDER``."""
 
     def push(self, both: bool) -> None:
-        """Drop the oldest frame and add a new one: of both screens, of each pixel the lighter, or of the newer."""
+        """Drop the oldest frame and append a new one: the pixel-wise maximum of both screens, or the newer screen."""
 
     def forget(self) -> None:
-        """Forget what was made last, because somebody wrote into ``frames``."""
+        """Discard the cached newest frame, because ``frames`` was written from outside."""
 
 
 def make_pictures(ale: Ale, stack: int, size: tuple[int, int], grey: bool, area_resize: bool) -> Pictures:
     """Make the frames of a game.
 
     Args:
-        ale: The emulator, with the game.
-        stack: How many.
-        size: Their height and width, px.
-        grey: Grey rather than in color.
-        area_resize: A pixel is the mean of the area that it covers, else of the four that are nearest to its middle.
+        ale: Emulator with the game loaded.
+        stack: Number of frames.
+        size: Height and width of the frames in px.
+        grey: Whether frames are grayscale.
+        area_resize: Whether to resize by area averaging. Otherwise each pixel averages its four nearest screen pixels.
     """
     if grey and area_resize:
         try:
@@ -57,7 +57,7 @@ def make_pictures(ale: Ale, stack: int, size: tuple[int, int], grey: bool, area_
 
 
 class _FastPictures:
-    """Grey frames of the usual sizes, made of what has changed since the last one: the bytes of cv2 in less time."""
+    """Grayscale frames of common sizes, updated incrementally. The result is identical to cv2's, in less time."""
 
     def __init__(self, ale: Ale, stack: int, size: tuple[int, int]) -> None:
         self.frames = np.zeros((stack, *size), np.uint8)
@@ -69,7 +69,7 @@ class _FastPictures:
         self.push, self.forget = self._compiled.push, self._compiled.forget
 
     def look(self, which: int) -> None:
-        # Colors come by their numbers, which is a copy; greys would be looked up pixel by pixel.
+        # Reading palette indices is a plain copy. ALE would convert gray levels pixel by pixel.
         self._ale.getScreen(self._screens[which])
         if not self._compiled.take(which):
             self._ale.getScreenGrayscale(self._greys)
@@ -77,7 +77,7 @@ class _FastPictures:
 
 
 class _CvPictures:
-    """Frames of any size, by OpenCV."""
+    """Frames of any size, resized by OpenCV."""
 
     def __init__(self, ale: Ale, stack: int, size: tuple[int, int], grey: bool, interpolation: int) -> None:
         self.frames = np.zeros((stack, *size) if grey else (stack, 3, *size), np.uint8)

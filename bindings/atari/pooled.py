@@ -1,4 +1,4 @@
-"""One Atari game by the rules of EnvPool, for ``pufferlib.envpool``."""
+"""One Atari game with EnvPool's rules, for ``pufferlib.envpool``."""
 
 from typing import Any
 
@@ -19,23 +19,24 @@ OPTIONS = frozenset({"max_steps", "zero_discount_on_life_loss"})
 
 
 class PooledGame(AtariGame):
-    """An Atari game that begins, ends and pays as in EnvPool.
+    """An Atari game whose starts, ends and rewards follow EnvPool.
 
-    A start is 1 to ``noop_max`` frames without an action, the last of which presses FIRE where ``fire_reset`` asks for
-    it; so is the start of a life. Infos of every step and reset are ``lives``; ``reward``, in points; ``terminated``,
-    1 where the game itself is over; and ``ram``, the 128 bytes of the console, the same array every time. Where
-    ``zero_discount_on_life_loss`` asks for it, ``discount`` is another.
+    A game starts with 1 to ``noop_max`` frames without an action, the last of which presses FIRE with ``fire_reset``. A
+    new life starts the same way. The infos of every step and reset are ``lives``, ``reward`` (in points),
+    ``terminated`` (1 if the game itself is over) and ``ram`` (the console's 128 bytes, in the same array every time).
+    With ``zero_discount_on_life_loss`` there is also ``discount``.
 
     Args:
-        game: As of ``AtariGame``.
-        max_steps: Steps of a game, over all of its lives, after which it is cut off (truncation); 0 for no limit.
-        episodic_life: A lost life ends the episode. The next one goes on with the game, unless it was the last life.
-        reward_clip: Rewards are their sign.
-        zero_discount_on_life_loss: The discount is 0 where a life was lost or an episode ends, else 1.
-        **options: Of ``AtariGame``, but for ``max_frames``.
+        game: Name of the game, as for ``AtariGame``.
+        max_steps: Length of a game, over all of its lives, at which it is truncated, or 0 for no limit.
+        episodic_life: Whether a lost life ends the episode. The next episode continues the game, unless no life is
+            left.
+        reward_clip: Whether rewards are replaced by their sign.
+        zero_discount_on_life_loss: Whether the discount is 0 when a life is lost or an episode ends, and otherwise 1.
+        **options: Options of ``AtariGame``, except ``max_frames``.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class PooledGame(AtariGame):
         self._only_life_lost = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
-        """Start a game, or go on with the next life of one if the last step has cost one and ended the episode."""
+        """Start a game, or the next life if the last step ended the episode by losing a life."""
         gymnasium.Env.reset(self, seed=seed)
         is_new = seed is not None or not self._only_life_lost
         if seed is not None:
@@ -84,7 +85,7 @@ class PooledGame(AtariGame):
         return self._observation, self._infos(0.0, False, 1.0)
 
     def _actions_of_start(self) -> tuple[int, bool]:
-        """Frames without an action, at random, and whether FIRE comes after them."""
+        """Return a random number of frames without an action, and whether FIRE follows them."""
         frames = 1 + int(self.np_random.integers(self._noop_max)) if self._noop_max else int(self._fire_reset)
         return frames - int(self._fire_reset), self._fire_reset
 
@@ -94,7 +95,7 @@ class PooledGame(AtariGame):
         self._steps = 0
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, Info]:
-        """Play ``frame_skip`` frames. The observation is overwritten by the next step."""
+        """Run ``frame_skip`` frames. The next step overwrites the observation."""
         sticks: Any = self._never_sticks
         if self._repeat_action_probability:
             sticks = (self.np_random.random(self._frame_skip) < self._repeat_action_probability).tolist()
@@ -115,10 +116,10 @@ class PooledGame(AtariGame):
         return {**infos, "discount": discount} if self._gives_discount else infos
 
     def save_state(self) -> dict[str, Any]:
-        """State of the game but for ``np_random``, as plain data; ``load_state`` goes on from it."""
+        """Return the state of the game as plain data, without ``np_random``. Restore it with ``load_state``."""
         return {**super().save_state(), "episode": [self._steps, self._lives, self._only_life_lost]}
 
     def load_state(self, state: Any) -> None:
-        """Go on from where ``save_state`` was called, in this game or another one with the same options."""
+        """Restore a state from ``save_state``, of this game or another one with the same options."""
         super().load_state(state)
         self._steps, self._lives, self._only_life_lost = state["episode"]

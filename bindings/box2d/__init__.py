@@ -1,6 +1,6 @@
-"""Gymnasium's Box2D games, as ``box2d/LunarLander-v3``; the version may be left out: ``box2d/LunarLander``.
+"""Gymnasium's Box2D environments, as ``box2d/LunarLander-v3``, or ``box2d/LunarLander`` without the version.
 
-Needs Box2D (zlib licence) and pygame-ce (LGPL-2.1), which ``puffer install box2d`` brings.
+Install Box2D (zlib licence) and pygame-ce (LGPL-2.1) with ``puffer install box2d``.
 
 ============================== ====================== ================== ==========================================
 Name                           Observation            Action             Reward
@@ -12,22 +12,22 @@ Name                           Observation            Action             Reward
 ``LunarLanderContinuous-v3``   the same               Box(-1, 1, (2,))   the same
 ============================== ====================== ================== ==========================================
 
-Terminal: a fall or a crash, the end of the way, or rest. Truncation: after 1,000 steps (BipedalWalker
-1,600, Hardcore 2,000). Seeds decide everything.
+Terminal: a fall or crash, the end of the track, or rest. Truncation: after 1,000 steps (BipedalWalker
+1,600, Hardcore 2,000). The same seed always gives the same episodes.
 
-Options: those of Gymnasium's class (``gravity``, ``enable_wind``, ``wind_power``, ``turbulence_power``;
-``lap_complete_percent``, ``domain_randomize``, ``continuous``), and
+The options are those of Gymnasium's class (LunarLander: ``gravity``, ``enable_wind``, ``wind_power``,
+``turbulence_power``. CarRacing: ``lap_complete_percent``, ``domain_randomize``, ``continuous``), and:
 
-* ``max_episode_steps``: the length at which an episode is cut off.
-* ``clip_action``: take any real action and clip it to the Box, for policies without bounds.
-* ``channels_first``: show CarRacing's pictures as ``(3, 96, 96)``, as NatureCNN takes them.
+* ``max_episode_steps``: length at which an episode is truncated.
+* ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
+* ``channels_first``: return CarRacing's images as ``(3, 96, 96)``, as NatureCNN expects them.
 * ``render_mode``: None or "rgb_array".
 
 Differences from the package:
 
-* Each episode gets a new Box2D world: in a used one, BipedalWalker depends on what was played before.
-* The numbers that LunarLander and BipedalWalker show leave the bounds that Gymnasium states, so here
-  they have none.
+* Each episode gets a new Box2D world. In a used one, BipedalWalker depends on earlier episodes.
+* Observations of LunarLander and BipedalWalker are unbounded, because they can exceed Gymnasium's
+  bounds.
 
 Source: Brockman et al. 2016, https://arxiv.org/abs/1606.01540.
 """
@@ -42,7 +42,7 @@ __all__ = ["env_creator", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """The games, by their ids."""
+    """Return the ids of the environments."""
     return (
         "BipedalWalker-v3",
         "BipedalWalkerHardcore-v3",
@@ -53,9 +53,9 @@ def names() -> tuple[str, ...]:
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the environment ``name``.
 
     Raises:
-        UnknownNameError: No game has this name; the nearest ones are suggested.
+        UnknownNameError: No environment has this name. The error suggests similar names.
     """
     return creator(__name__, full_id(name, names()), names())

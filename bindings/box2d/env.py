@@ -1,4 +1,4 @@
-"""Box2D games as Gymnasium makes them, with bounds that hold."""
+"""Gymnasium's Box2D environments with correct bounds."""
 
 import warnings
 from typing import Any
@@ -11,8 +11,8 @@ from gymnasium.utils import RecordConstructorArgs
 from .._shared.gymnasium import ChannelsFirst, control_task, quiet_pygame
 from .._shared.options import check_switches
 
-# The classes that SWIG made for Box2D have no __module__, of which Python warns as it loads them.
-# (As an error, that warning would crash the interpreter.)
+# Box2D's SWIG classes have no __module__, so Python warns on import. If warnings are errors, this one would
+# crash the interpreter.
 with warnings.catch_warnings(), quiet_pygame():
     warnings.filterwarnings("ignore", "builtin type .* has no __module__ attribute", DeprecationWarning)
     import Box2D
@@ -24,11 +24,11 @@ Env = gymnasium.Env[Any, Any]
 
 
 def make_env(name: str, *, channels_first: bool = False, **options: Any) -> Env:
-    """The game ``name``; ``options`` are those of ``control_task`` and of its class in Gymnasium.
+    """Make the environment ``name``. ``options`` are those of ``control_task`` and of its class in Gymnasium.
 
     Raises:
-        UnknownNameError: It has no such option.
-        APIUsageError: A value is of the wrong type or out of its range.
+        UnknownNameError: The environment has no such option.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"box2d/{name}"
     check_switches(where, channels_first=channels_first)
@@ -43,10 +43,10 @@ MEANINGS = {
 
 
 class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Gives each episode a Box2D world of its own, and numbers bounds that hold: none.
+    """Gives each episode a new Box2D world, and removes the bounds of float observations.
 
-    A world keeps the order of its contacts and the numbers that its solver begins with, so that bodies
-    which are put into a used one move a little differently, and a seed would not decide everything.
+    A used world keeps the order of its contacts and its solver's starting values. Bodies would then move slightly
+    differently, and the same seed would not always give the same episode.
     """
 
     def __init__(self, env: Env) -> None:
@@ -57,7 +57,7 @@ class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             self.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
 
     def get_action_meanings(self) -> list[str]:
-        """The name of each discrete action."""
+        """Return the name of each discrete action."""
         return MEANINGS.get(type(self.unwrapped).__name__, [])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -1,20 +1,20 @@
-"""The Behaviour Suite (bsuite, Apache-2.0): small experiments that each ask one question of an agent.
+"""The Behaviour Suite (bsuite, Apache-2.0): small experiments that each test one capability of an agent.
 
-Names are those of bsuite, experiment and setting: ``bsuite/catch/0``, ``bsuite/deep_sea/20``. Without
-a number it is setting 0: ``bsuite/catch``.
+Names are bsuite's experiment and setting: ``bsuite/catch/0``, ``bsuite/deep_sea/20``. Without a number,
+``bsuite/catch``, it is setting 0.
 
-* Observation: float32, the small array that the experiment shows.
+* Observation: the small float32 array of the experiment.
 * Action: Discrete, 2 to 11.
-* Reward: that of the experiment.
-* Terminal: what the experiment ends with discount 0. Truncation: any other end.
+* Reward: the experiment's reward.
+* Terminal: an end with discount 0. Truncation: any other end.
 
-The only option is ``render_mode``, None or "rgb_array": the array as a picture, black to white.
+The only option is ``render_mode``, None or "rgb_array", which shows the array as an image, black to white.
 
-Fixed here: bsuite prints a line for each experiment that it loads. It fixes a seed for each setting;
-what the setting *is* (which arm pays, which action goes right) stays as it fixes it, and chance
-within that follows the seed of the batch. The experiments ``mnist``, ``mnist_noise`` and
-``mnist_scale`` download their data: here they need the four files of MNIST in ``/tmp/mnist``, where
-bsuite looks for them, and nothing is downloaded.
+Differences from the package: bsuite prints a line for each experiment that it loads. Here it does not.
+bsuite fixes a seed for each setting. What defines the setting (which arm pays, which action goes right)
+still uses it. All other randomness follows the seed of the batch. The experiments ``mnist``,
+``mnist_noise`` and ``mnist_scale`` would download their data. Here they need the four MNIST files in
+``/tmp/mnist``, where bsuite looks for them, and nothing is downloaded.
 
 Source: Osband et al. 2020, https://arxiv.org/abs/1908.03568.
 """
@@ -26,7 +26,7 @@ from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
-# Experiment: how many settings it has.
+# Number of settings of each experiment.
 _SETTINGS = {
     "bandit": 20,
     "bandit_noise": 20,
@@ -55,14 +55,14 @@ _SETTINGS = {
 
 
 def names() -> tuple[str, ...]:
-    """The experiments with their settings, sorted."""
+    """Return the experiments with their settings, sorted."""
     return tuple(sorted(f"{name}/{setting}" for name, count in _SETTINGS.items() for setting in range(count)))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0)`` that starts the experiment ``name``.
+    """Return a picklable function ``(buf=None, seed=0)`` that makes the experiment ``name``.
 
     Raises:
-        UnknownNameError: No experiment has this name; the nearest ones are suggested.
+        UnknownNameError: No experiment has this name. The error suggests similar names.
     """
     return creator(__name__, f"{name}/0" if name in _SETTINGS else name, names())

@@ -18,18 +18,18 @@ __all__ = ["Experiment", "make_env"]
 Observation = npt.NDArray[np.float32]
 Info = dict[str, Any]
 
-_CELL_PX = 16  # an element of the array in a picture
-MNIST = Path("/tmp/mnist")  # written in bsuite
+_CELL_PX = 16  # size of an array element in the image
+MNIST = Path("/tmp/mnist")  # hard-coded in bsuite
 _MNIST_FILES = tuple(
     f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 )
 
 
 def make_env(name: str, *, render_mode: str | None = None) -> "Experiment":
-    """The experiment ``name`` ("catch/0").
+    """Make the experiment ``name``, for example "catch/0".
 
     Raises:
-        APIUsageError: It needs data that are not here, or ``render_mode`` is none that it has.
+        APIUsageError: The experiment needs missing data, or ``render_mode`` does not exist.
     """
     check_render_mode(f"bsuite/{name}", render_mode)
     experiment = name.partition("/")[0]
@@ -44,7 +44,7 @@ def make_env(name: str, *, render_mode: str | None = None) -> "Experiment":
 
 
 class Experiment(FromDmEnv):
-    """An experiment that shows its array as a picture."""
+    """An experiment that renders its array as an image."""
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
         super().__init__(env, _reseed)
@@ -57,12 +57,15 @@ class Experiment(FromDmEnv):
         return self._seen, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Act once."""
+        """Run one step."""
         self._seen, reward, terminated, truncated, info = super().step(action)
         return self._seen, reward, terminated, truncated, info
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The array, from -1 or less (black) to 1 or more (white), uint8; None without a ``render_mode``."""
+        """Return the array as a uint8 image, or None without a ``render_mode``.
+
+        Values from -1 or less (black) to 1 or more (white) become gray levels.
+        """
         if self.render_mode is None:
             return None
         shades = (127.5 * (np.atleast_2d(self._seen).clip(-1, 1) + 1)).astype(np.uint8)
@@ -71,7 +74,7 @@ class Experiment(FromDmEnv):
 
 
 def _reseed(env: Any, seed: int) -> None:
-    """Give every layer (the experiment, and noise around it) its own stream of ``seed``."""
+    """Give every layer (the experiment, and noise around it) its own random stream derived from ``seed``."""
     for index, layer in enumerate(_layers(env)):
         if hasattr(layer, "_rng"):
             layer._rng = np.random.RandomState(np.random.MT19937([seed, index]))

@@ -1,4 +1,4 @@
-"""PettingZoo's Butterfly games in parallel form, with small pictures and without windows."""
+"""PettingZoo's Butterfly games as parallel environments, with small images and without windows."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ __all__ = [
 
 PerAgent = dict[Any, Any]
 
-# What takes the options of each game.
+# Classes that define the options of each game.
 cooperative_pong = _pong.CooperativePong
 knights_archers_zombies = _zombies.raw_env
 pistonball = _pistonball.raw_env
@@ -43,25 +43,25 @@ _GAMES: dict[str, type[AECEnv[Any, Any, Any]]] = {
 def make_env(
     name: str, *, size: int | None = 84, stack: int = 4, render_mode: str | None = None, **options: Any
 ) -> BaseParallelWrapper[Any, Any, Any]:
-    """The game ``name``; ``options`` are its own.
+    """Make the game ``name``. ``options`` are the game's own.
 
     Raises:
-        APIUsageError: ``size``, ``stack`` or ``render_mode`` is of the wrong type or out of its range.
+        APIUsageError: ``size``, ``stack`` or ``render_mode`` has the wrong type or is out of range.
     """
     where = f"butterfly/{name}"
     check_counts(where, stack=stack, size=1 if size is None else size)
     check_render_mode(where, render_mode)
-    # Always in this mode: in others cooperative_pong does not draw what its agents see.
+    # Always use this mode, because otherwise cooperative_pong does not draw its agents' observations.
     env: Any = RenderOnRequest(aec_to_parallel(_GAMES[name](render_mode="rgb_array", **options)), render_mode)
     is_picture = len(env.observation_space(env.possible_agents[0]).shape) == 3
     return SmallPictures(env, size, stack) if is_picture and size is not None else env
 
 
 class RenderOnRequest(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
-    """Renders only if that was asked for, and leaves pygame alone when it is closed.
+    """Renders only with a ``render_mode``, and keeps pygame running when it is closed.
 
     Args:
-        env: Of pettingzoo.
+        env: PettingZoo environment.
         render_mode: None or "rgb_array".
     """
 
@@ -69,31 +69,31 @@ class RenderOnRequest(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo 
         super().__init__(env)
         self.metadata = {**env.metadata, "render_modes": ["rgb_array"]}
         self.render_mode = render_mode
-        #: After how many steps the next zombie comes, which the game does not set back.
+        #: Timer for the next zombie, which the game does not reset.
         self._clock = getattr(env.unwrapped, "zombie_spawn_interval", None)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start a game that does not depend on those before."""
+        """Start a game that does not depend on previous ones."""
         if self._clock is not None:
             self._clock.reset()
         return self.env.reset(seed=seed, options=options)  # type: ignore[no-any-return]
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        """Return an image, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         picture: npt.NDArray[np.uint8] | None = self.env.render() if self.render_mode == "rgb_array" else None
         return picture
 
     def close(self) -> None:
-        """Nothing: the game has no window, and ``pygame.quit`` would end those of others too."""
+        """Do nothing. The game has no window, and ``pygame.quit`` would close the windows of others."""
 
 
 class SmallPictures(BaseParallelWrapper):  # type: ignore[misc]
-    """The last few pictures that each agent saw, small and grey.
+    """Stacks the last images of each agent, small and in grayscale.
 
     Args:
-        env: Its observations are uint8 pictures ``(height, width, 3)``.
-        size: Height and width of the small ones, in pixels.
-        stack: How many of them an observation has, oldest first.
+        env: Environment whose observations are uint8 images ``(height, width, 3)``.
+        size: Height and width of the small images in pixels.
+        stack: Number of images in an observation, oldest first.
     """
 
     def __init__(self, env: Any, size: int, stack: int) -> None:
@@ -102,18 +102,18 @@ class SmallPictures(BaseParallelWrapper):  # type: ignore[misc]
         self._frames = {agent: np.zeros(self._space.shape, np.uint8) for agent in self.possible_agents}
 
     def observation_space(self, agent: Any) -> Space:
-        """Observation space of every agent."""
+        """Return the observation space of every agent."""
         return self._space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start a game. The observations are overwritten by the next step."""
+        """Start a game. The next step overwrites the observations."""
         observations, infos = self.env.reset(seed=seed, options=options)
         for agent, picture in observations.items():
             self._frames[agent][:] = self._small(picture)
         return {agent: self._frames[agent] for agent in observations}, infos
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act with every agent. The observations are overwritten by the next step."""
+        """Step with every agent. The next step overwrites the observations."""
         observations, *rest = self.env.step(actions)
         rewards, terminations, truncations, infos = rest
         for agent, picture in observations.items():

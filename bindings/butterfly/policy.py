@@ -1,4 +1,4 @@
-"""The network that fits: convolutions for pictures, a multilayer perceptron for numbers."""
+"""Choice of a network: convolutions for images, a multilayer perceptron for numbers."""
 
 from pufferlib.env import PufferEnv
 from pufferlib.models import Default, NatureCNN, Policy
@@ -7,6 +7,6 @@ __all__ = ["Butterfly"]
 
 
 def Butterfly(env: PufferEnv, hidden_size: int) -> Policy:  # noqa: N802 - named like the policies it chooses from
-    """``NatureCNN`` where agents see pictures, ``Default`` where they see numbers."""
+    """Return ``NatureCNN`` for image observations, and ``Default`` for numbers."""
     is_picture = len(env.single_observation_space.shape) == 3
     return NatureCNN(env, hidden_size) if is_picture else Default(env, hidden_size)

@@ -1,6 +1,6 @@
-"""Gymnasium's classic control problems, as ``classic/CartPole-v1``; the version may be left out: ``classic/CartPole``.
+"""Gymnasium's classic control problems, as ``classic/CartPole-v1``, or ``classic/CartPole`` without the version.
 
-Needs nothing but Gymnasium; pictures need pygame-ce (LGPL-2.1), which ``puffer install classic`` brings.
+They need only Gymnasium. For images, install pygame-ce (LGPL-2.1) with ``puffer install classic``.
 
 =========================== =============== ================== ======================================== =========
 Name                        Observation     Action             Reward                                   Cut off
@@ -12,17 +12,18 @@ Name                        Observation     Action             Reward           
 ``Pendulum-v1``             float32 ``(3,)`` Box(-2, 2, (1,))  minus squared angle, speed and torque    200
 =========================== =============== ================== ======================================== =========
 
-Terminal: the goal is reached or the pole has fallen; Pendulum has none. Truncation: after that many steps.
+Terminal: the goal is reached or the pole has fallen. Pendulum has no terminal states. Truncation: after the
+number of steps in the last column.
 
-Options: those of Gymnasium's class, such as ``sutton_barto_reward`` (CartPole), ``goal_velocity``
-(MountainCar) and ``g`` (Pendulum), and
+The options are those of Gymnasium's class, such as ``sutton_barto_reward`` (CartPole), ``goal_velocity``
+(MountainCar) and ``g`` (Pendulum), and:
 
-* ``max_episode_steps``: the length at which an episode is cut off; 200 makes CartPole-v0 of CartPole-v1.
-* ``clip_action``: take any real action and clip it to the Box, for policies without bounds.
+* ``max_episode_steps``: length at which an episode is truncated. With 200, CartPole-v1 equals CartPole-v0.
+* ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
 * ``render_mode``: None or "rgb_array".
 
-Seeds decide everything. Sources: Barto, Sutton, Anderson 1983, https://doi.org/10.1109/TSMC.1983.6313077
-(CartPole); Sutton 1996 (Acrobot); Moore 1990 (MountainCar).
+The same seed always gives the same episodes. Sources: Barto, Sutton, Anderson 1983,
+https://doi.org/10.1109/TSMC.1983.6313077 (CartPole), Sutton 1996 (Acrobot), Moore 1990 (MountainCar).
 """
 
 from collections.abc import Callable
@@ -35,14 +36,14 @@ __all__ = ["env_creator", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """The problems, by their ids."""
+    """Return the ids of the problems."""
     return ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the problem ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the problem ``name``.
 
     Raises:
-        UnknownNameError: No problem has this name; the nearest ones are suggested.
+        UnknownNameError: No problem has this name. The error suggests similar names.
     """
     return creator(__name__, full_id(name, names()), names())

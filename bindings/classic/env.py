@@ -1,4 +1,4 @@
-"""Classic control as Gymnasium makes it, with the options of each problem checked."""
+"""Gymnasium's classic control problems, with checked options."""
 
 from typing import Any
 
@@ -13,21 +13,21 @@ Env = gymnasium.Env[Any, Any]
 
 
 def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
-    """The problem ``name``; ``options`` are those of ``control_task`` and of its class in Gymnasium.
+    """Make the problem ``name``. ``options`` are those of ``control_task`` and of its class in Gymnasium.
 
     Raises:
-        UnknownNameError: It has no such option.
-        APIUsageError: A value is of the wrong type or out of its range.
+        UnknownNameError: The problem has no such option.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     env = control_task(f"classic/{name}", name, render_mode=render_mode, **options)
     return env if render_mode is None else HeadlessRender(env)
 
 
 class HeadlessRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Draws without looking for a screen, and leaves pygame to others who use it.
+    """Renders without a display, and does not interfere with other users of pygame.
 
-    Gymnasium starts all of pygame for a first picture, which looks for a screen and complains where
-    there is none, and stops all of it, with everybody's windows, in ``close``.
+    Gymnasium initializes all of pygame for its first image, which looks for a display and complains if there is none.
+    In ``close`` it shuts down all of pygame, including windows of others.
     """
 
     def __init__(self, env: Env) -> None:
@@ -38,7 +38,7 @@ class HeadlessRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArg
         self._display = pygame.display
 
     def render(self) -> Any:
-        """A picture, uint8 ``(height, width, 3)``."""
+        """Return an image, uint8 ``(height, width, 3)``."""
         if self._display.get_init():
             return self.env.render()
         with environment(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy"):
@@ -48,5 +48,5 @@ class HeadlessRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArg
 
     def close(self) -> None:
         """Close the environment."""
-        self.env.unwrapped.screen = None  # type: ignore[attr-defined]  # or it would stop pygame
+        self.env.unwrapped.screen = None  # type: ignore[attr-defined]  # otherwise it would shut down pygame
         super().close()

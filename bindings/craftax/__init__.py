@@ -1,28 +1,31 @@
-"""Craftax, an open world of survival and crafting on JAX, as ``craftax/<id>``: the whole one and "Classic".
+"""Craftax, an open-world survival and crafting game on JAX, as ``craftax/<id>``, in its full and "Classic" versions.
 
-Needs JAX, in a Python environment of its own: ``puffer install craftax``, or the image ``tank-full``.
-The games run there, ``num_envs`` of them in one batch on the CPU or GPU that JAX finds, and look like
-any native environment here. Compiling takes from ten seconds to a minute, once per machine; the result
-is kept in the user's cache.
+It needs JAX in an isolated Python environment: run ``puffer install craftax``, or use the image ``tank-full``.
+``num_envs`` environments run there in one batch, on the CPU or GPU that JAX finds. They behave like any native
+environment. Compiling takes ten seconds to a minute, once per machine. The result is cached in the user's cache
+folder.
 
-* Observation: "Symbolic": float32 ``(8268,)``, classic ``(1345,)``: the map in view, one of each kind
-  per cell, then the inventory. "Pixels": uint8 ``(130, 110, 3)``, classic ``(63, 63, 3)``.
-* Action: Discrete, 43, classic 17.
-* Reward: for achievements met for the first time, more for deeper ones; 0.1 per point of health won or lost.
-* Terminal: death, lava (classic), or the last boss beaten (whole). Truncation: ``max_timesteps``
-  (100,000, classic 10,000).
-* Infos: ``achievements/<name>``, 1.0 for those met in the episode.
+* Observation: "Symbolic": float32 ``(8268,)``, Classic ``(1345,)``: the map in view, one-hot encoded per cell, then
+  the inventory. "Pixels": uint8 ``(130, 110, 3)``, Classic ``(63, 63, 3)``.
+* Action: Discrete(43), Classic Discrete(17).
+* Reward: for achievements unlocked for the first time, more for deeper ones, and 0.1 per point of health gained or
+  lost.
+* Terminal: death, lava (Classic), or victory over the last boss (full version). Truncation: ``max_timesteps``
+  (100,000, Classic 10,000).
+* Infos: ``achievements/<name>``, 1.0 if unlocked in the episode.
 
 Options:
 
-* ``num_envs``: games in the batch, 16.
-* ``max_timesteps``: length at which an episode is cut off; None is the game's own.
-* ``timeout_s``: longest that the construction, a reset or a step may take, compilation included; 600.
-* ``render_mode``: None, or "rgb_array", which shows the first game.
+* ``num_envs``: number of environments in the batch, default 16.
+* ``max_timesteps``: length at which an episode is truncated. None is the game's own limit.
+* ``timeout_s``: timeout for construction, a reset or a step, including compilation, default 600.
+* ``render_mode``: None, or "rgb_array", which shows the first environment.
 
-Differences from the package: only games that ended are reset, where Craftax makes a new world for every game
-in every step; time limits are truncations, not terminals; each game has its own stream of random numbers, so
-that its course depends on neither the others nor their number.
+Differences from the package:
+
+* Only environments that ended are reset. Craftax generates a new world for every environment in every step.
+* Time limits are truncations, not terminals.
+* Each environment has its own random stream and does not depend on the others or their number.
 
 Source: Matthews et al. 2024, https://arxiv.org/abs/2402.16801
 """
@@ -40,12 +43,12 @@ TAKES_NUM_ENVS = True  # one environment is a batch
 
 
 def names() -> tuple[str, ...]:
-    """The worlds, by their official ids."""
+    """Return the official ids of the worlds."""
     return ("Craftax-Classic-Pixels-v1", "Craftax-Classic-Symbolic-v1", "Craftax-Pixels-v1", "Craftax-Symbolic-v1")
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the world ``name``."""
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the world ``name``."""
     return isolated_creator(__name__, name, names(), _arguments, variables=VARIABLES)
 
 

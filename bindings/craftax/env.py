@@ -1,4 +1,4 @@
-"""Craftax as a batch on JAX. Imported by the host of the stack only."""
+"""Craftax as a batch on JAX. Imported only in the isolated process."""
 
 import importlib
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = ["make"]
 def make(
     name: str, num_envs: int, seed: int, render_mode: str | None, max_timesteps: int | None, buf: BufferSource
 ) -> JaxBatch:
-    """The batch that ``pufferlib.bindings.craftax`` describes."""
+    """Make the batch that ``pufferlib.bindings.craftax`` describes."""
     env = make_craftax_env_from_name(name, auto_reset=False)
     params = env.default_params
     if max_timesteps is not None:

@@ -1,4 +1,4 @@
-"""Crafter as a Gymnasium environment: seeds that decide everything, worlds made in 50 ms, infos that mean something."""
+"""Crafter as a Gymnasium environment with reproducible seeds, fast world generation and useful infos."""
 
 import collections
 import fcntl
@@ -23,11 +23,11 @@ Info = dict[str, Any]
 
 
 def _compile_noise() -> None:
-    """Load OpenSimplex, whose noise numba compiles once for all processes of this machine.
+    """Import OpenSimplex and compile its noise function with numba, once for all processes of this machine.
 
-    Numba keeps what it compiled beside the package, or in the user's cache folder where that cannot be
-    written. Where neither can, the package would not even load; then each process compiles for itself.
-    The lock lets workers that start together wait 2 s for the first, instead of all compiling the same.
+    Numba caches compiled code beside the package, or in the user's cache folder if that is read-only. If neither is
+    writable, the import would fail, so each process compiles without a cache. With the lock, workers that start
+    together wait 2 s for the first one, instead of all compiling the same code.
     """
     compiled: Any = dispatcher.Dispatcher
     enable_caching, is_kept = compiled.enable_caching, True
@@ -41,7 +41,7 @@ def _compile_noise() -> None:
     with Path(str(opensimplex.__file__)).open() as file:
         if is_kept:
             fcntl.flock(file, fcntl.LOCK_EX)
-        opensimplex.OpenSimplex(seed=0).noise3(0.0, 0.0, 0)  # the types that Crafter asks for
+        opensimplex.OpenSimplex(seed=0).noise3(0.0, 0.0, 0)  # compiles for the argument types that Crafter uses
 
 
 _compile_noise()
@@ -63,20 +63,20 @@ def make_env(
     render_size: int = 576,
     render_mode: str | None = None,
 ) -> gymnasium.Env[Pixels, np.int64]:
-    """The game, with or without rewards.
+    """Make the game, with or without rewards.
 
     Args:
-        name: An id of ``pufferlib.bindings.crafter.names()``.
-        size: Height and width of the observation, in pixels.
-        view: Cells that it shows in either direction, the inventory included.
-        area: Height and width of the world, in cells.
-        length: Steps after which a game is cut off.
-        channels_first: Show ``(3, size, size)``, as NatureCNN takes it.
-        render_size: Height and width of what ``render`` draws, in pixels.
+        name: Id of the game, see ``pufferlib.bindings.crafter.names()``.
+        size: Height and width of the observation in pixels.
+        view: Number of cells that it shows in each direction, including the inventory.
+        area: Height and width of the world in cells.
+        length: Number of steps after which a game is truncated.
+        channels_first: Whether images are ``(3, size, size)``, as NatureCNN expects them.
+        render_size: Height and width of rendered images in pixels.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: A value is of the wrong type or out of its range.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"crafter/{name}"
     check_counts(where, 5, view=view)
@@ -91,11 +91,11 @@ def make_env(
 
 
 class CrafterEnv(gymnasium.Env[Pixels, np.int64]):
-    """Crafter with the seeding and the rendering of a Gymnasium environment.
+    """Crafter with the seeding and rendering of a Gymnasium environment.
 
     Args:
-        env: The package's own environment, of which this one takes possession.
-        render_size: Height and width of what ``render`` draws, in pixels.
+        env: The package's own environment, which this one takes over.
+        render_size: Height and width of rendered images in pixels.
         render_mode: None or "rgb_array".
     """
 
@@ -106,16 +106,16 @@ class CrafterEnv(gymnasium.Env[Pixels, np.int64]):
         self._render_size = (render_size, render_size)
         self._is_seeded = False
         env._world.__class__ = _OrderedWorld
-        env._sem_view = lambda: None  # a map for the info of every step, which nobody would see
+        env._sem_view = lambda: None  # a map in the info of every step, which is not used here
         self.observation_space = Box(0, 255, env.observation_space.shape, np.uint8)
         self.action_space = Discrete(len(constants.actions))
 
     def get_action_meanings(self) -> list[str]:
-        """The name of each action: "noop", "move_left", "place_stone"."""
+        """Return the name of each action, for example "noop", "move_left", "place_stone"."""
         return list(constants.actions)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Pixels, Info]:
-        """Start a game: with a seed, the first one that ``crafter.Env(seed=seed)`` plays."""
+        """Start a game. With a seed, it is the first game of ``crafter.Env(seed=seed)``."""
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
             self._env._seed = int(self.np_random.integers(2**31 - 1)) if seed is None else seed
@@ -124,7 +124,7 @@ class CrafterEnv(gymnasium.Env[Pixels, np.int64]):
         return _in_order(self._env.reset()), {}
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, Info]:
-        """Act once. The info is empty but for the last step of a game."""
+        """Run one step. The info is empty except in the last step of a game."""
         observation, reward, done, info = self._env.step(action)
         observation = _in_order(observation)
         if not done:
@@ -136,27 +136,27 @@ class CrafterEnv(gymnasium.Env[Pixels, np.int64]):
         return observation, reward, is_dead, not is_dead, summary
 
     def render(self) -> Pixels | None:
-        """A larger picture of the observation; None without a ``render_mode``."""
+        """Return a larger image of the observation, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
         chance = self._env._world.random
-        state = chance.get_state()  # the noise of the night is drawn from what drives the game
+        state = chance.get_state()  # drawing the night uses the game's random numbers
         picture: Pixels = self._env.render(self._render_size)
         chance.set_state(state)
         return picture
 
 
 def _in_order(picture: Pixels) -> Pixels:
-    """A copy whose rows lie one after the other, made pixel by pixel: the package draws columns."""
+    """Return a C-contiguous copy, made pixel by pixel, because the package draws columns."""
     pixels = picture.transpose(1, 0, 2).view("V3")[..., 0].T
     return np.ascontiguousarray(pixels).view(np.uint8).reshape(picture.shape)
 
 
 class _OrderedWorld(engine.World):  # type: ignore[misc]  # crafter has no types
-    """A world that counts the creatures of a chunk in the order in which they came.
+    """A world that keeps the creatures of a chunk in the order in which they were added.
 
-    In the package that is the order of a set, which follows from addresses in memory, and which of them
-    disappears is drawn from it: the same seed would not play the same game.
+    In the package, they are in a set, whose order depends on memory addresses. The choice of which creature disappears
+    depends on that order, so the same seed would not always give the same game.
     """
 
     def reset(self, seed: int | None = None) -> None:

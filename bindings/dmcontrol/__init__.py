@@ -1,28 +1,28 @@
 """The DeepMind Control Suite (dm_control, Apache-2.0) on MuJoCo, as ``dmcontrol/<domain>-<task>``.
 
-* Observation: float32 ``(n,)``, all that the task shows, one after the other, unbounded. With
-  ``pixels``: uint8 ``(3, size, size)``.
-* Action: Box in [-1, 1] for nearly all: the strength of each motor.
-* Reward: 0 to 1 in each step, so that a whole episode is worth at most 1,000. (``lqr`` differs.)
-* Terminal: never, but for ``lqr``. Truncation: after 1,000 steps.
+* Observation: float32 ``(n,)``, all observations of the task concatenated, unbounded. With ``pixels``: uint8
+  ``(3, size, size)``.
+* Action: Box in [-1, 1] for nearly all tasks: the strength of each motor.
+* Reward: 0 to 1 in each step, so at most 1,000 per episode. (``lqr`` differs.)
+* Terminal: never, except in ``lqr``. Truncation: after 1,000 steps.
 
 Options:
 
-* ``flat``: False shows the arrays of the task by their names, float64 as dm_control has them.
-* ``time_limit``: False leaves episodes without an end in time.
-* ``pixels``: Show the picture of the first camera instead of numbers.
-* ``size``: Height and width of that picture.
+* ``flat``: if False, observations are the arrays of the task by name, in float64 as in dm_control.
+* ``time_limit``: if False, episodes have no time limit.
+* ``pixels``: whether observations are images of the first camera instead of numbers.
+* ``size``: height and width of these images.
 * ``render_mode``: None or "rgb_array".
 
-``lqr`` has no end of its own in time and actions without bounds; ``quadruped-escape`` draws its
-terrain, so it needs OpenGL even without pictures.
+``lqr`` has no time limit of its own and unbounded actions. ``quadruped-escape`` draws its terrain, so it needs
+OpenGL even without images.
 
-Pictures are drawn without a screen by EGL (Debian package libegl1) or OSMesa (libosmesa6). Where
-neither is, simulation works and pictures raise a sentence that says so. ``MUJOCO_GL`` chooses.
+Images are drawn off-screen by EGL (Debian package libegl1) or OSMesa (libosmesa6). If neither is installed,
+simulation works, and images raise an error that explains this. Set ``MUJOCO_GL`` to choose one.
 
-Fixed here: dm_control tries to open a window when it is imported, and warns where there is none; it
-draws its chance from a seed that is given when a task is loaded, and here every ``reset(seed=...)``
-decides anew. MuJoCo must be older than 4, with which dm_control 1.0.50 fails.
+Differences from the package: dm_control tries to open a window on import, and warns if there is no display.
+Here it does not. dm_control takes a seed only when a task is loaded. Here every ``reset(seed=...)`` reseeds it.
+MuJoCo must be older than version 4, which dm_control 1.0.50 does not support.
 
 Source: Tassa et al. 2018, https://arxiv.org/abs/1801.00690.
 """
@@ -47,14 +47,14 @@ swimmer-swimmer6 walker-run walker-stand walker-walk
 
 
 def names() -> tuple[str, ...]:
-    """The tasks, sorted."""
+    """Return the names of the tasks, sorted."""
     return tuple(_TASKS.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that loads the task ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the task ``name``.
 
     Raises:
-        UnknownNameError: No task has this name; the nearest ones are suggested.
+        UnknownNameError: No task has this name. The error suggests similar names.
     """
     return creator(__name__, name, names())

@@ -28,7 +28,7 @@ _RENDER_PX = (240, 320)
 
 
 def _drawing() -> str:
-    """Backend that draws: the user's choice, else EGL or OSMesa if its library is there, else none."""
+    """Return the rendering backend: the user's choice, else EGL or OSMesa if installed, else "disabled"."""
     for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
         if ctypes.util.find_library(library):
             return os.environ.get(_VARIABLE, backend)
@@ -37,7 +37,7 @@ def _drawing() -> str:
 
 @contextmanager
 def drawing_without_a_window() -> Iterator[str]:
-    """dm_control looks at the variable once, when it is imported; unset, it tries to open a window."""
+    """Set MUJOCO_GL while dm_control is imported. If it is unset, dm_control tries to open a window."""
     before = os.environ.get(_VARIABLE)
     backend = _drawing()
     os.environ[_VARIABLE] = backend
@@ -61,19 +61,19 @@ def make_env(
     size: int = 84,
     render_mode: str | None = None,
 ) -> gymnasium.Env[Any, Any]:
-    """The task ``name`` ("cartpole-balance").
+    """Make the task ``name``, for example "cartpole-balance".
 
     Args:
-        name: Of the domain and the task.
-        flat: Show one array of float32, and not the arrays of the task by their names.
-        time_limit: Cut off episodes after 1,000 steps, as the task says.
-        pixels: Show the picture of the first camera instead.
-        size: Height and width of that picture, px.
+        name: Name of the domain and the task.
+        flat: Whether observations are one float32 array, instead of the arrays of the task by name.
+        time_limit: Whether to truncate episodes after 1,000 steps, as the task defines.
+        pixels: Whether observations are images of the first camera.
+        size: Height and width of these images in px.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        BindingMissing: Pictures are asked for and nothing can draw them.
+        APIUsageError: An option has the wrong type or is out of range.
+        BindingMissing: Images are requested, and no library can draw them.
     """
     where = f"dmcontrol/{name}"
     check_switches(where, flat=flat, time_limit=time_limit, pixels=pixels)
@@ -97,36 +97,36 @@ def make_env(
 
 
 class Drawing:
-    """Part of a task that draws it, mixed in before what shows its numbers."""
+    """Mixin that adds rendering to a task."""
 
     dm_env: Any
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
-        super().__init__(env)  # type: ignore[call-arg]  # of the class that it is mixed into
+        super().__init__(env)  # type: ignore[call-arg]  # calls the class that it is mixed into
         fps = round(1 / env.control_timestep())
         self.metadata = {"render_modes": [] if BACKEND == "disabled" else ["rgb_array"], "render_fps": fps}
         self.render_mode = render_mode
 
     def render(self) -> Picture | None:
-        """The picture of the first camera, uint8 ``(240, 320, 3)``; None without a ``render_mode``."""
+        """Return an image of the first camera, uint8 ``(240, 320, 3)``, or None without a ``render_mode``."""
         return self.picture(*_RENDER_PX) if self.render_mode == "rgb_array" else None
 
     def picture(self, height: int, width: int, camera_id: int = 0) -> Picture:
-        """Picture of a camera, the first one by default, uint8 ``(height, width, 3)``."""
+        """Return an image of a camera, by default the first one, uint8 ``(height, width, 3)``."""
         picture: Picture = self.dm_env.physics.render(height, width, camera_id=camera_id)
         return picture
 
 
 class ControlTask(Drawing, FromDmEnv):
-    """A task that can draw itself, seen as one row of numbers."""
+    """A task with rendering, whose observation is one row of numbers."""
 
 
 class NamedArraysTask(Drawing, DMEnvToGymnasium):
-    """A task that can draw itself, seen as arrays by their names."""
+    """A task with rendering, whose observations are arrays by name."""
 
 
 class PixelObservation(gymnasium.ObservationWrapper[Picture, Any, Any], RecordConstructorArgs):
-    """Shows the picture instead of the numbers, channels first."""
+    """Replaces observations by images, channels first."""
 
     def __init__(self, env: Any, size: int) -> None:
         RecordConstructorArgs.__init__(self, size=size)
@@ -136,5 +136,5 @@ class PixelObservation(gymnasium.ObservationWrapper[Picture, Any, Any], RecordCo
         self.observation_space = Box(0, 255, (3, self._size, self._size), np.uint8)
 
     def observation(self, observation: Any) -> Picture:
-        """The picture of now."""
+        """Return the current image."""
         return np.ascontiguousarray(self._task.picture(self._size, self._size).transpose(2, 0, 1))

@@ -1,17 +1,17 @@
-"""DeepMind Lab's levels, as ``dmlab/rooms_watermaze``, for those who have the module deepmind_lab.
+"""DeepMind Lab's levels, as ``dmlab/rooms_watermaze``, if you have the module deepmind_lab.
 
-No package index has it, so this has been tried against a stand-in only.
+The module is not on any package index, so this binding has only been tested against a mock.
 
-* Observation: uint8 ``(height, width, 3)``, by default ``(72, 96, 3)``: what the player sees.
-* Action: Discrete(9), those of Espeholt et al. 2018: forward, backward, left, right, look left, look
-  right, forward looking left, forward looking right, fire.
-* Reward: that of the level, summed over ``frame_skip`` frames.
-* Terminal: the level ended, which for most means that its time is up; the level does not say which.
+* Observation: uint8 ``(height, width, 3)``, by default ``(72, 96, 3)``: the player's view.
+* Action: Discrete(9), the actions of Espeholt et al. 2018: forward, backward, left, right, look left, look right,
+  forward looking left, forward looking right, fire.
+* Reward: the level's reward, summed over ``frame_skip`` frames.
+* Terminal: the level ended. For most levels this means that the time is up, but the level does not report the reason.
 
-Options: ``height``, ``width`` (pixels), ``frame_skip`` (of 60 per second) and ``render_mode``, None or
-"rgb_array". A seed goes to the level's ``reset``.
+Options: ``height``, ``width`` (pixels), ``frame_skip`` (at 60 frames per second) and ``render_mode``, None or
+"rgb_array". A seed is passed to the level's ``reset``.
 
-Sources: Beattie et al. 2016, https://arxiv.org/abs/1612.03801; Espeholt et al. 2018,
+Sources: Beattie et al. 2016, https://arxiv.org/abs/1612.03801. Espeholt et al. 2018,
 https://arxiv.org/abs/1802.01561 (the levels and actions).
 """
 
@@ -37,14 +37,14 @@ rooms_select_nonmatching_object rooms_watermaze skymaze_irreversible_path_hard s
 
 
 def names() -> tuple[str, ...]:
-    """The levels of DMLab-30, sorted."""
+    """Return the levels of DMLab-30, sorted."""
     return tuple(_LEVELS.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that starts the level ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the level ``name``.
 
     Raises:
-        UnknownNameError: No level has this name; the nearest ones are suggested.
+        UnknownNameError: No level has this name. The error suggests similar names.
     """
     return creator(__name__, name, names(), adaptor="env:LabGame")

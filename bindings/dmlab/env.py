@@ -36,14 +36,14 @@ class LabGame(gymnasium.Env[Pixels, np.int64]):
     """A level, seen through the player's eyes.
 
     Args:
-        name: The level, without its folder.
-        height: Of the observation, in pixels.
-        width: Of the observation, in pixels.
-        frame_skip: Frames per step; 60 make a second.
+        name: Name of the level, without its folder.
+        height: Height of the observation in pixels.
+        width: Width of the observation in pixels.
+        frame_skip: Frames per step, at 60 frames per second.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as Gymnasium declares it
@@ -63,14 +63,14 @@ class LabGame(gymnasium.Env[Pixels, np.int64]):
         self.action_space = Discrete(len(_ACTIONS))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, dict[str, Any]]:
-        """Start the level again."""
+        """Restart the level."""
         super().reset(seed=seed)
         self._lab.reset(seed=int(self.np_random.integers(2**31)))
         self._view = self._lab.observations()[_VIEW]
         return self._view, {}
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, dict[str, Any]]:
-        """Do ``action`` for ``frame_skip`` frames. The last view stays when the level is over: it shows none."""
+        """Repeat ``action`` for ``frame_skip`` frames. A finished level has no view, so the last one is returned."""
         reward = float(self._lab.step(_ACTIONS[action], num_steps=self._frame_skip))
         running = bool(self._lab.is_running())
         if running:
@@ -78,9 +78,9 @@ class LabGame(gymnasium.Env[Pixels, np.int64]):
         return self._view, reward, not running, False, {}
 
     def render(self) -> Pixels | None:
-        """Picture that the player sees; None without a ``render_mode``."""
+        """Return the player's view, or None without a ``render_mode``."""
         return self._view if self.render_mode else None
 
     def close(self) -> None:
-        """End the level."""
+        """Close the level."""
         self._lab.close()

@@ -1,27 +1,27 @@
-"""Griddly: grid worlds written in YAML, played by a C++ engine; ``griddly/<id>``, such as ``griddly/GDY-Sokoban-v0``.
+"""Griddly: grid worlds defined in YAML and run by a C++ engine, for example ``griddly/GDY-Sokoban-v0``.
 
-Needs griddly (MIT), whose metadata pip cannot follow: ``puffer install griddly``. Ids work without ``GDY-`` and
-``-v0`` in small letters, too: ``griddly/sokoban``.
+Install griddly (MIT) with ``puffer install griddly``. Plain pip cannot resolve its metadata. Ids can also be written in
+lower case, without ``GDY-`` and ``-v0``: ``griddly/sokoban``.
 
-* Observation: uint8 ``(kinds of things, columns, rows)``, 1 where a thing is, with ``observer="vector"``, the
-  default; in Partially-Observable worlds the agent's surroundings. Other observers give pictures, ``(3, width,
+* Observation: with ``observer="vector"``, the default, uint8 ``(kinds of objects, columns, rows)``, 1 where an object
+  is. In Partially-Observable worlds it shows the agent's surroundings. Other observers give images, ``(3, width,
   height)``.
 * Action: Discrete or MultiDiscrete: directions, or kinds of actions and directions.
-* Reward, terminal: by world, also its own limit of steps if it has one. Truncation: ``max_steps``.
+* Reward, terminal: defined by the world, including its own step limit if it has one. Truncation: ``max_steps``.
 
-Worlds of several players (Foragers, Robot-Tag and those of strategy) have one agent each. In those of strategy an
-action begins with the column and row of who is to act.
+Multi-player worlds (Foragers, Robot-Tag and strategy games) have one agent per player. In strategy games, an action
+starts with the column and row of the unit that acts.
 
-The options and their defaults are those of ``make_env``.
+See ``make_env`` for the options.
 
-Differences from the package, and why:
+Differences from the package:
 
-* The old interface of gym, which is not needed; spaces, which exist only after a reset, are there from the start.
-* Seeds: every ``reset`` seeds the engine from the stream that ``reset(seed)`` starts. Worlds in which nothing happens
-  by chance, such as Sokoban, play the same with every seed.
-* The observers ``sprite_2d``, ``block_2d`` and ``isometric`` draw with Vulkan, without which the engine ends the whole
-  process with a segmentation fault. Here Vulkan is asked for a device first, and an error says what to install.
-* ``render_mode="rgb_array"`` draws coloured squares, ten pixels each, and needs no Vulkan.
+* The old gym interface is not needed. Spaces are available immediately, not only after a reset.
+* Seeds: every ``reset`` seeds the engine from the random stream that ``reset(seed)`` starts. Worlds without randomness,
+  such as Sokoban, are the same for every seed.
+* The observers ``sprite_2d``, ``block_2d`` and ``isometric`` draw with Vulkan. Without it, the engine crashes the
+  process with a segmentation fault. Here the Vulkan device is checked first, and an error names what to install.
+* ``render_mode="rgb_array"`` draws colored squares of ten pixels and does not need Vulkan.
 
 Source: Bamford et al. 2020, https://arxiv.org/abs/2011.06363.
 """
@@ -33,7 +33,7 @@ from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
-# Written down so that listing the worlds imports nothing: ids without "GDY-" and "-v0".
+# Listed here so that names() imports nothing. Ids without "GDY-" and "-v0".
 _WORLDS = """
 Bait Bait-With-Keys Butterflies-and-Spiders Clusters Cook-Me-Pasta Doggo Drunk-Dwarf Eyeball Foragers GriddlyRTS
 Heal-Or-Die Kill-The-King Labyrinth Partially-Observable-Bait Partially-Observable-Clusters
@@ -44,15 +44,15 @@ Robot-Tag-4v4 Robot-Tag-8v8 Sokoban Sokoban---2 Spider-Nest Spiders Zelda Zelda-
 
 
 def names() -> tuple[str, ...]:
-    """The official ids, sorted."""
+    """Return the official ids, sorted."""
     return tuple(sorted(f"GDY-{world}-v0" for world in _WORLDS.split()))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
 
     Raises:
-        UnknownNameError: No world has this name; the nearest ones are suggested.
+        UnknownNameError: No world has this name. The error suggests similar names.
     """
     short = {world.lower(): f"GDY-{world}-v0" for world in _WORLDS.split()}
     return creator(__name__, short.get(name, name), names())

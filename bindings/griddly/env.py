@@ -1,4 +1,4 @@
-"""Griddly's worlds for one player or several, without a segmentation fault."""
+"""Griddly's worlds for one or several players."""
 
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from .._shared.gym_alias import gym_is_gymnasium
 from .._shared.options import check_counts, check_render_mode
 from .vulkan import check_vulkan
 
-with gym_is_gymnasium():  # it registers its worlds there
+with gym_is_gymnasium():  # griddly registers its worlds with gym
     from griddly import GymWrapper, gd
 
 __all__ = ["make_env"]
@@ -40,19 +40,19 @@ def make_env(
     observer: str = "vector",
     render_mode: str | None = None,
 ) -> gymnasium.Env[Any, Any] | ParallelEnv:
-    """The world ``name``, one of the binding's names.
+    """Make the world ``name``.
 
     Args:
-        name: An official id.
-        level: Which of the world's levels; each has from 1 to 10.
-        max_steps: The step after which an episode is cut off; None is never.
-        observer: How it is seen: "vector", or as a picture: "sprite_2d", "block_2d" or "isometric".
-        render_mode: None, or "rgb_array" for a picture of the whole level.
+        name: Official id.
+        level: Index of the level. Each world has 1 to 10 levels.
+        max_steps: Number of steps after which an episode is truncated, or None for no limit.
+        observer: Type of observation: "vector", or an image: "sprite_2d", "block_2d" or "isometric".
+        render_mode: None, or "rgb_array" for an image of the whole level.
 
     Raises:
-        UnknownNameError: An observer that does not exist.
-        BindingMissing: The observer needs Vulkan, and there is no device for it.
-        APIUsageError: A value of the wrong kind.
+        UnknownNameError: The observer does not exist.
+        BindingMissing: The observer needs Vulkan, and there is no Vulkan device.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"griddly/{name}"
     check_counts(where, 0, level=level)
@@ -70,14 +70,14 @@ def make_env(
 
 
 class GriddlySimulation:
-    """Simulation that the classes for one player and for several share.
+    """Simulation shared by the classes for one and for several players.
 
     Args:
-        where: For messages.
-        file: The world's description.
-        level: Which of its levels.
-        max_steps: The step after which an episode is cut off.
-        observer: How players see it.
+        where: Name for error messages.
+        file: YAML file of the world.
+        level: Index of the level.
+        max_steps: Number of steps after which an episode is truncated.
+        observer: Type of observation.
         render_mode: None or "rgb_array".
     """
 
@@ -89,7 +89,7 @@ class GriddlySimulation:
         self._steps = 0
         self.griddly: Any = GymWrapper(
             yaml_file=file,
-            level=0,  # without one the engine prints that it takes the first
+            level=0,  # without a level, the engine prints that it uses the first one
             player_observer_type=OBSERVERS[observer],
             global_observer_type=gd.ObserverType.VECTOR,
         )
@@ -102,31 +102,31 @@ class GriddlySimulation:
         self.action_space: Space = self.griddly.action_space if one else self.griddly.action_space[0]
 
     def reset(self, stream: np.random.Generator) -> Any:
-        """Start the level, seeded from ``stream``; what is seen, a list where there are several players."""
+        """Start the level with a seed from ``stream``. Return the observation, a list if there are several players."""
         self.griddly.game.seed(int(stream.integers(MAX_SEED)))
         self._steps = 0
         return self.griddly.reset()
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool]:
-        """Act; what is seen, the reward or rewards, and the ends."""
+        """Run one step. Return the observation, the reward or rewards, and whether it terminated or was truncated."""
         observation, reward, terminated, _ = self.griddly.step(action)
         self._steps += 1
         truncated = not terminated and self._steps == self._max_steps
         return observation, reward, terminated, truncated
 
     def picture(self) -> Picture | None:
-        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        """Return the level as uint8 ``(10 * rows, 10 * columns, 3)``, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
         return np.ascontiguousarray(self.griddly.render(mode="rgb_array", observer="global"))
 
     def close(self) -> None:
-        """Free the engine; closing twice is fine."""
+        """Free the engine. Closing twice is safe."""
         self.griddly = None
 
 
 class GriddlyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
-    """A world of one player."""
+    """A world with one player."""
 
     metadata = METADATA
 
@@ -137,17 +137,17 @@ class GriddlyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         self.action_space = simulation.action_space
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[npt.NDArray[np.uint8], Info]:
-        """Start the level. The observation is overwritten by the next step."""
+        """Start the level. The next step overwrites the observation."""
         super().reset(seed=seed)
         return self._simulation.reset(self.np_random), {}
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.uint8], float, bool, bool, Info]:
-        """Act once. The observation is overwritten by the next step."""
+        """Run one step. The next step overwrites the observation."""
         observation, reward, terminated, truncated = self._simulation.step(action)
         return observation, float(reward), terminated, truncated, {}
 
     def render(self) -> Picture | None:
-        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        """Return the level as uint8 ``(10 * rows, 10 * columns, 3)``, or None without a ``render_mode``."""
         return self._simulation.picture()
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class GriddlyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
 
 
 class GriddlyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
-    """A world of several players, who play until it ends for all."""
+    """A world with several players. An episode ends for all of them together."""
 
     metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "griddly"}
 
@@ -168,15 +168,15 @@ class GriddlyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has n
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
-        """Observation space of each player."""
+        """Return the observation space of each player."""
         return self._simulation.observation_space
 
     def action_space(self, agent: str) -> Space:
-        """Action space of each player."""
+        """Return the action space of each player."""
         return self._simulation.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
-        """Start the level. Observations are overwritten by the next step."""
+        """Start the level. The next step overwrites the observations."""
         if seed is not None:
             self._stream = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
@@ -186,7 +186,7 @@ class GriddlyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has n
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
-        """Act once. Observations are overwritten by the next step."""
+        """Run one step. The next step overwrites the observations."""
         everyone = self.possible_agents
         observations, rewards, terminated, truncated = self._simulation.step([actions[agent] for agent in everyone])
         if terminated or truncated:
@@ -200,7 +200,7 @@ class GriddlyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has n
         )
 
     def render(self) -> Picture | None:
-        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        """Return the level as uint8 ``(10 * rows, 10 * columns, 3)``, or None without a ``render_mode``."""
         return self._simulation.picture()
 
     def close(self) -> None:

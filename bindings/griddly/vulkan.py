@@ -11,7 +11,7 @@ INSTANCE_CREATE_INFO = 1  # VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
 
 
 class InstanceCreateInfo(ctypes.Structure):
-    """``VkInstanceCreateInfo``; zeros ask for no layers and no extensions."""
+    """``VkInstanceCreateInfo``. Zeros request no layers and no extensions."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -26,14 +26,14 @@ class InstanceCreateInfo(ctypes.Structure):
 
 
 def check_vulkan(where: str, what: str) -> None:
-    """Raise unless Vulkan has a device.
+    """Raise an error unless there is a Vulkan device.
 
     Args:
-        where: The environment, for the message.
-        what: The option that needs it, for the message.
+        where: Environment for the error message.
+        what: Option that needs Vulkan, for the error message.
 
     Raises:
-        BindingMissing: There is no Vulkan, or no device for it.
+        BindingMissing: Vulkan is not installed, or has no device.
     """
     problem = find_problem()
     if problem:
@@ -44,7 +44,7 @@ def check_vulkan(where: str, what: str) -> None:
 
 
 def find_problem() -> str:
-    """Describe the part of Vulkan that is missing; empty when none is."""
+    """Return a description of the missing part of Vulkan, or an empty string if none is missing."""
     try:
         vulkan = ctypes.CDLL(LIBRARY)
     except OSError:

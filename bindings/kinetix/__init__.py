@@ -1,31 +1,31 @@
-"""Kinetix, 2-D physics puzzles on JAX: move green to blue, keep it off red; as ``kinetix/<level>``.
+"""Kinetix, 2D physics puzzles on JAX, as ``kinetix/<level>``: bring green to blue and keep it off red.
 
-Names are the levels that come with it (``s/h4_thrust_aim``; s, m and l are sizes) and ``random-s``,
-``random-m``, ``random-l``, where every episode has a level of its own.
+Names are the included levels (``s/h4_thrust_aim``, where s, m and l are sizes) and ``random-s``, ``random-m``,
+``random-l``, where every episode has a new random level.
 
-Needs JAX, in a Python environment of its own: ``puffer install kinetix``, or the image ``tank-full``.
-The games run there, ``num_envs`` of them in one batch, and look like any native environment here.
-Compiling takes from ten seconds to minutes, once per machine; the result is kept in the user's cache.
+It needs JAX in an isolated Python environment: run ``puffer install kinetix``, or use the image ``tank-full``.
+``num_envs`` environments run there in one batch. They behave like any native environment. Compiling takes ten
+seconds to minutes, once per machine. The result is cached in the user's cache folder.
 
 * Observation: float32, a flat list of all shapes, joints and thrusters, ``(140,)`` for size s.
-* Action: what motors and thrusters do. ``action="multi_discrete"``: three choices per motor, two per
-  thruster; "discrete": one of them at a time; "continuous": Box from -1 to 1.
-* Reward: 1 when a green shape touches a blue one, -1 when it touches a red one; on the way
-  ``dense_reward`` for every unit that green and blue come closer.
+* Action: motors and thrusters. ``action="multi_discrete"``: three choices per motor, two per thruster.
+  "discrete": one of them at a time. "continuous": Box from -1 to 1.
+* Reward: 1 when a green shape touches a blue one, -1 when it touches a red one. In between, ``dense_reward`` for
+  every unit that green and blue come closer.
 * Terminal: such a touch. Truncation: ``max_timesteps``.
 * Infos: ``perf``, 1.0 for episodes that reached blue.
 
 Options:
 
-* ``num_envs``: games in the batch, 16.
+* ``num_envs``: number of environments in the batch, default 16.
 * ``action``: see above.
-* ``max_timesteps``: 256 steps, two frames of physics each.
-* ``dense_reward``: 0.1; 0 leaves only the touches.
-* ``timeout_s``: longest that the construction, a reset or a step may take, compilation included; 600.
-* ``render_mode``: None, or "rgb_array", which shows the first game.
+* ``max_timesteps``: default 256 steps of two physics frames each.
+* ``dense_reward``: default 0.1. With 0, only touches are rewarded.
+* ``timeout_s``: timeout for construction, a reset or a step, including compilation, default 600.
+* ``render_mode``: None, or "rgb_array", which shows the first environment.
 
-A level that comes with it starts and goes on without chance: only ``random-...`` depend on the seed.
-Where the physics comes apart, the episode ends and not-a-numbers are shown as zeros.
+The included levels have no randomness. Only ``random-...`` depend on the seed. If the physics becomes unstable, the
+episode ends, and NaN is replaced by 0.
 
 Source: Matthews et al. 2025, https://arxiv.org/abs/2410.23208
 """
@@ -69,13 +69,13 @@ _LEVELS = {
 
 
 def names() -> tuple[str, ...]:
-    """The levels that come with it, and the three sizes of random ones."""
+    """Return the included levels and the three sizes of random levels."""
     levels = [f"{size}/{level}" for size, listed in _LEVELS.items() for level in listed.split()]
     return tuple(sorted([*levels, *(f"random-{size}" for size in _LEVELS)]))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the level ``name``."""
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the level ``name``."""
     return isolated_creator(__name__, name, names(), _arguments, variables=VARIABLES)
 
 

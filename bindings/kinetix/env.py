@@ -1,8 +1,8 @@
-"""Kinetix as a batch on JAX. Imported by the host of the stack only."""
+"""Kinetix as a batch on JAX. Imported only in the isolated process."""
 
 from typing import Any
 
-# First: importing kinetix compiles programs, and this module says where they are kept.
+# Imported first, because importing kinetix compiles programs, and this module sets the cache folder.
 from .._shared.jax.batch import JaxBatch, JaxFunctions
 
 # isort: split
@@ -30,7 +30,7 @@ def make(
     dense_reward: float,
     buf: BufferSource,
 ) -> JaxBatch:
-    """The batch that ``pufferlib.bindings.kinetix`` describes."""
+    """Make the batch that ``pufferlib.bindings.kinetix`` describes."""
     size, _, level = name.removeprefix("random-").partition("/")
     if level:
         start, static, _ = load_from_json_file(f"{name}.json")
@@ -75,10 +75,10 @@ def _action_space(env: Any, params: Any, action: str) -> Space:
 
 
 def _finite(observation: Any) -> Any:
-    """A state whose physics came apart ends its episode; what it looks like must not reach a network."""
+    """Replace NaN and infinities, which occur when unstable physics ends an episode, by 0."""
     return jnp.nan_to_num(observation, posinf=0.0, neginf=0.0)
 
 
 def _upright(pixels: Any) -> Any:
-    """The renderer's first axis is x, and its second one y, upwards."""
+    """Convert from the renderer's axes (x, then y upwards) to an image."""
     return pixels.transpose(1, 0, 2)[::-1]

@@ -1,20 +1,20 @@
 """The battles and hunts of MAgent2 (MIT), with tens to hundreds of agents each, as ``magent2/<id>``.
 
-``adversarial_pursuit_v4``, ``battle_v4`` (162 agents), ``battlefield_v5``, ``combined_arms_v6``, ``gather_v5``
-and ``tiger_deer_v4``; the version may be left out: ``magent2/battle``.
+The ids are ``adversarial_pursuit_v4``, ``battle_v4`` (162 agents), ``battlefield_v5``, ``combined_arms_v6``,
+``gather_v5`` and ``tiger_deer_v4``. You can omit the version: ``magent2/battle``.
 
-* Observation: float32 ``(13, 13, 5)`` in battle: the squares around the agent; obstacles, then presence and
-  health of each group, its own first. Where groups differ in what they see or do, both are filled up with
-  zeros to the larger.
-* Action: Discrete(21) in battle: stay, move to one of 12 squares, attack one of 8. An action that an agent's
-  group does not have counts as its first.
-* Reward: kills, hits, food; small penalties for time, useless attacks and death.
+* Observation: float32 ``(13, 13, 5)`` in battle: the squares around the agent, with channels for obstacles, and
+  presence and health of each group, its own first. If groups have different spaces, the smaller ones are padded
+  with zeros.
+* Action: Discrete(21) in battle: stay, move to one of 12 squares, attack one of 8. An action that the agent's
+  group does not have counts as its first action.
+* Reward: kills, hits and food, with small penalties for time, useless attacks and death.
 * Terminal: the agent died, or its game is decided. Truncation: ``max_cycles``.
 
 Options: ``map_size`` (not in gather), ``max_cycles``, ``minimap_mode``, ``extra_features``, ``rewards``
 (by name: ``{"dead_penalty": -1.0}``), ``render_mode`` (None or "rgb_array").
 
-Source: Zheng et al., "MAgent" (2018), https://doi.org/10.48550/arXiv.1712.00600; kept up by the Farama Foundation.
+Source: Zheng et al., "MAgent" (2018), https://doi.org/10.48550/arXiv.1712.00600, maintained by the Farama Foundation.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,14 @@ _LATEST = {name.rpartition("_")[0]: name for name in _VERSIONS}
 
 
 def names() -> tuple[str, ...]:
-    """The games, by MAgent2's ids."""
+    """Return the MAgent2 ids of the games."""
     return _VERSIONS
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
 
     Raises:
-        UnknownNameError: No game has this name; the nearest ones are suggested.
+        UnknownNameError: No game has this name. The error suggests similar names.
     """
     return creator(__name__, _LATEST.get(name, name), names())

@@ -1,4 +1,4 @@
-"""MAgent2's games with the same spaces for all agents of a game."""
+"""MAgent2's games with the same spaces for all agents."""
 
 import importlib
 import inspect
@@ -26,11 +26,11 @@ def make_env(
     rewards: Mapping[str, float] | None = None,
     render_mode: str | None = None,
 ) -> ParallelEnv[str, Any, Any]:
-    """The game ``name``; what is None is the game's own default.
+    """Make the game ``name``. Options that are None use the game's own default.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: ``rewards`` names none of the game's, or the game has no ``map_size``.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: The game has no such reward, or no ``map_size``.
     """
     where = f"magent2/{name}"
     module = importlib.import_module(f"magent2.environments.{name.rpartition('_')[0]}")
@@ -50,15 +50,15 @@ def make_env(
 
 class _Battle(PadAgents):
     def render(self) -> Any:
-        """The battlefield, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        """Return the battlefield, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         with warnings.catch_warnings():
-            # pygame looks for system fonts, and takes its own where there are none.
+            # pygame looks for system fonts, and uses its own if there are none.
             warnings.filterwarnings("ignore", "'fc-list' is missing", UserWarning)
             return super().render()
 
 
 def _rewards(where: str, module: Any, rewards: Mapping[str, float]) -> dict[str, float]:
-    """``rewards``, if the game knows them all."""
+    """Return ``rewards`` as a dict after checking their names and values."""
     known: Mapping[str, float] = getattr(module, "default_reward_args", None) or module.default_env_args
     for name, value in rewards.items():
         if name not in known:

@@ -1,38 +1,38 @@
 """MicroRTS, a small real-time strategy game in Java (GPL-3.0), as ``microrts/<map>``.
 
-``basesWorkers8x8``, ``basesWorkers16x16`` and the other maps of gym-microrts (MIT), but for the large ones of
-BroodWar. A step moves ``num_games`` games, one agent each; all of them live in one Java virtual machine
-per process. Needs a Java runtime: Debian's openjdk-17-jre-headless.
+Maps are ``basesWorkers8x8``, ``basesWorkers16x16`` and the others of gym-microrts (MIT), except the large ones of
+BroodWar. A step advances ``num_games`` games, with one agent each. They all run in one Java virtual machine per
+process. Needs a Java runtime: Debian's openjdk-17-jre-headless.
 
-* Observation: uint8 ``(height, width, 105)``, all 0 or 1. Of each cell the first 27 planes tell its health,
-  resources, owner, unit and what that unit is doing, each as one of several; the last 78 are the action mask
-  of the unit there, zeros where the agent has none that is free.
-* Action: MultiDiscrete, ``[6, 4, 4, 4, 4, 7, 49]`` for every cell: what to do (nothing, move, harvest, return,
-  produce, attack), the direction of each of the first four, what to produce, where to attack. Those of
-  cells that the mask leaves empty mean nothing; one that the mask forbids counts as the first it allows.
-* Reward: the sum of winning (1, -1), resources gathered, workers, buildings and soldiers made and
+* Observation: uint8 ``(height, width, 105)``, all 0 or 1. For each cell, the first 27 planes one-hot encode its health,
+  resources, owner, unit and the unit's current action. The last 78 are the action mask of the unit there, all zeros if
+  the agent has no idle unit in the cell.
+* Action: MultiDiscrete, ``[6, 4, 4, 4, 4, 7, 49]`` for every cell: the action type (nothing, move, harvest, return,
+  produce, attack), the direction of each of the first four, the unit to produce, and the cell to attack. Actions of
+  cells without a mask are ignored. An illegal action counts as the first legal one.
+* Reward: the weighted sum of winning (1, -1), resources gathered, workers, buildings and soldiers produced, and
   attacks, with the weights of Huang et al. (``reward_weights``).
 * Terminal: one side has won. Truncation: ``max_steps``.
 
 Options:
 
-* ``num_games``: Games of a step.
-* ``opponents``: Names of gym-microrts' scripted players (``coacAI``, ``workerRushAI``, ``randomBiasedAI``,
-  ...), which the games take in turn.
-* ``max_steps``, ``partial_obs`` (units see no farther than their sight), ``reward_weights``.
-* ``render_mode``: None or "rgb_array", the first game: own units blue, the other's red, resources green.
+* ``num_games``: number of games per step.
+* ``opponents``: names of gym-microrts' scripted players (``coacAI``, ``workerRushAI``, ``randomBiasedAI``, ...),
+  assigned to the games in turn.
+* ``max_steps``, ``partial_obs`` (units only see within their sight radius), ``reward_weights``.
+* ``render_mode``: None, or "rgb_array" for the first game: own units blue, the opponent's red, resources green.
 
-Infos: when a game ends, ``score`` (1 won, -1 lost, 0 otherwise), ``won``, ``episode_return`` and
+Infos at the end of a game: ``score`` (1 won, -1 lost, 0 otherwise), ``won``, ``episode_return`` and
 ``episode_length``.
 
-How it is used here: our own adaptor talks to the Java side directly, so that none of the old Python packages
-that gym-microrts wants is needed. The virtual machine leaves signals to Python, writes no files and, as Java
-cannot be started twice, ends with its process. It does not survive a fork. Seeds set the chance of the
-opponents, also that of ``coacAI``, one of whose classes is loaded with another generator in it, because its own is
-seeded by the clock. Only ``naiveMCTSAI`` never plays twice the same: it thinks as long as the clock lets it.
+Implementation: an adaptor communicates with the Java side directly, so that the old Python dependencies of gym-microrts
+are not needed. The virtual machine leaves signals to Python and writes no files. Java cannot be started twice, so it
+runs until the process exits. It does not survive a fork. Seeds also cover the opponents. For ``coacAI``, one class is
+loaded with another random generator, because its own is seeded by the clock. Only ``naiveMCTSAI`` is not reproducible,
+because its computing time depends on the clock.
 
 Sources: Ontanon, "The Combinatorial Multi-Armed Bandit Problem and its Application to Real-Time Strategy
-Games" (2013); Huang et al., "Gym-µRTS" (2021), https://doi.org/10.48550/arXiv.2105.13807.
+Games" (2013). Huang et al., "Gym-µRTS" (2021), https://doi.org/10.48550/arXiv.2105.13807.
 """
 
 from collections.abc import Callable
@@ -65,14 +65,14 @@ melee8x8Mixed4 melee8x8Mixed6 melee8x8light4
 
 
 def names() -> tuple[str, ...]:
-    """The maps, sorted."""
+    """Return the names of the maps, sorted."""
     return tuple(_MAPS.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that starts games on the map ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes games on the map ``name``.
 
     Raises:
-        UnknownNameError: No map has this name; the nearest ones are suggested.
+        UnknownNameError: No map has this name. The error suggests similar names.
     """
     return creator(__name__, name, names(), "env:MicrortsGames")

@@ -1,4 +1,4 @@
-"""Games of MicroRTS on one map as one vector environment."""
+"""MicroRTS games on one map as one vector environment."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,22 +19,22 @@ from .java import FOLDER, OPPONENTS, common_chance, opponent, own_chance, shared
 __all__ = ["MicrortsGames"]
 
 REWARDS = ("WinLoss", "ResourceGather", "ProduceWorker", "ProduceBuilding", "Attack", "ProduceCombatUnit")
-WEIGHTS = (10.0, 1.0, 1.0, 0.2, 1.0, 4.0)  # of Huang et al. 2021
-PARTS = (6, 4, 4, 4, 4, 7, 49)  # values of each part of a cell's action
-STARTS = np.cumsum((0, *PARTS[:-1]))  # of each part, in a cell's mask
+WEIGHTS = (10.0, 1.0, 1.0, 0.2, 1.0, 4.0)  # from Huang et al. 2021
+PARTS = (6, 4, 4, 4, 4, 7, 49)  # number of values of each component of a cell's action
+STARTS = np.cumsum((0, *PARTS[:-1]))  # start of each component in a cell's mask
 MASK_PLANES = sum(PARTS)
-NEVER = 2**31 - 1  # steps after which Java would cut a game off; we do that, and keep its last observation
+NEVER = 2**31 - 1  # Java's own step limit, disabled because it would lose the last observation
 CELL_PX = 16
 Pixels = npt.NDArray[np.uint8]
 
 
 class MicrortsGames(PufferEnv):
-    """Games on one map; for the options see the page of the binding.
+    """Games on one map. See the module ``pufferlib.bindings.microrts`` for the options.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: No opponent has that name.
-        BindingMissing: There is no Java.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: An opponent does not exist.
+        BindingMissing: Java is not installed.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MicrortsGames(PufferEnv):
         self._lengths = np.zeros(num_games, np.int64)
 
     def _open(self, path: str, opponents: Sequence[str], partial_obs: bool) -> None:
-        """Make the Java side, and the arrays that it shares with us."""
+        """Create the Java side, and the arrays that it shares with Python."""
         n, height, width = self.num_agents, self._height, self._width
         units = jpype.JClass("rts.units.UnitTypeTable")()
         planes = int(jpype.JClass("rts.GameState").numFeaturePlanes)
@@ -96,7 +96,7 @@ class MicrortsGames(PufferEnv):
         self._common_chance = common_chance()
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Start all games anew."""
+        """Restart all games."""
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
@@ -111,7 +111,7 @@ class MicrortsGames(PufferEnv):
         return self.observations, []
 
     def _begin(self, game: int) -> None:
-        """Count from 0, and seed the opponent, which Java makes anew for every game."""
+        """Reset the counters, and seed the opponent, which Java creates again for every game."""
         self._returns[game], self._lengths[game] = 0, 0
         self._reseed(own_chance(self._client.clients[game].ai2))
 
@@ -120,9 +120,9 @@ class MicrortsGames(PufferEnv):
             generator.setSeed(int(self._chance.integers(2**31)))
 
     def step(self, actions: Any) -> Stepped:
-        """Move all games."""
+        """Step all games."""
         np.copyto(self._java_actions, self._allowed(np.asarray(actions).reshape(self._java_actions.shape)))
-        self._reseed(self._common_chance)  # which other environments of this process use too
+        self._reseed(self._common_chance)  # generators shared with other environments in this process
         response = self._client.gameStep(self._players)
         parts = np.array(response.reward)
         self.rewards[:] = parts @ self._weights
@@ -139,7 +139,7 @@ class MicrortsGames(PufferEnv):
         return self.observations, self.rewards, self.terminals, self.truncations, self._endings(parts[:, 0])
 
     def _endings(self, results: npt.NDArray[np.float64]) -> Infos:
-        """Infos of the episodes that ended; starts the next ones."""
+        """Return the infos of the episodes that ended, and start the next ones."""
         infos: Infos = []
         for game in np.flatnonzero(self.terminals | self.truncations).tolist():
             score = float(results[game])
@@ -149,7 +149,7 @@ class MicrortsGames(PufferEnv):
         return infos
 
     def _allowed(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """``actions`` with those that the mask forbids replaced by the first that it allows."""
+        """Return ``actions`` with illegal ones replaced by the first legal one."""
         wrong = np.take_along_axis(self._java_masks, STARTS + actions, -1) == 0
         if not wrong.any():
             return actions
@@ -158,14 +158,14 @@ class MicrortsGames(PufferEnv):
         return np.where(wrong, first, actions)
 
     def _observe(self) -> None:
-        """Show what Java wrote."""
+        """Copy observations and masks from Java."""
         self._client.getMasks(0)
         planes = self._java_observations.shape[-1]
         self.observations[..., :planes] = self._java_observations
         self.observations[..., planes:] = self._java_masks.reshape(*self.observations.shape[:-1], MASK_PLANES)
 
     def render(self) -> Pixels | None:
-        """The first game; None without a ``render_mode``."""
+        """Return an image of the first game, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
         cells = self.observations[0]
@@ -177,11 +177,11 @@ class MicrortsGames(PufferEnv):
             margin = 2 if unit[row, column] <= 3 else 4  # resources and buildings are larger
             inner = picture[row, column, margin : CELL_PX - margin + 1, margin : CELL_PX - margin + 1]
             inner[:] = colours[owner[row, column]]
-            inner[3:-3, 3:-3] = 32 * unit[row, column] - 1  # each kind has a mark of its own
+            inner[3:-3, 3:-3] = 32 * unit[row, column] - 1  # a distinct mark for each kind of unit
         return picture.swapaxes(1, 2).reshape(self._height * CELL_PX, self._width * CELL_PX, 3)
 
     def close(self) -> None:
-        """End the games; Java itself ends with the process, since it cannot be started twice."""
+        """Close the games. Java keeps running until the process exits, since it cannot be started twice."""
         if self._client is not None:
             self._client.close()
         self._client = None

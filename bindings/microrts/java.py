@@ -1,4 +1,4 @@
-"""The Java virtual machine of this process, with MicroRTS in it."""
+"""The Java virtual machine of this process, with MicroRTS loaded."""
 
 import importlib.util
 import os
@@ -18,20 +18,20 @@ __all__ = ["FOLDER", "OPPONENTS", "common_chance", "opponent", "own_chance", "sh
 _found = importlib.util.find_spec("gym_microrts")
 if _found is None or not _found.submodule_search_locations:
     raise ModuleNotFoundError("No module named 'gym_microrts'", name="gym_microrts")
-FOLDER = Path(_found.submodule_search_locations[0]) / "microrts"  # its Python is never imported
+FOLDER = Path(_found.submodule_search_locations[0]) / "microrts"  # its Python code is never imported
 
-# No heap of a quarter of the memory, no thread of garbage collection per core, no files under /tmp, Ctrl-C
-# stays Python's, and the seeds of java.util are ours to set.
+# In this order: limit the heap (default: a quarter of the memory), use one garbage collection thread, write no files
+# under /tmp, leave Ctrl-C to Python, run without a display, and give access to the seeds of java.util.
 _OPTIONS = (
     *("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xrs", "-Djava.awt.headless=true"),
     "--add-opens=java.base/java.util=ALL-UNNAMED",
-    # Java puts its guard at this depth into the stack of the thread that starts it too. At the 1 MiB that it takes by
-    # itself, Procgen, which needs as much, would crash in this process, and so would deep recursion.
+    # Java places a guard page at this depth of the stack, even in the thread that starts it. With the default of
+    # 1 MiB, Procgen, which needs as much, and deep recursion would crash this process.
     "-Xss8m",
 )
 _APT = "openjdk-17-jre-headless"
 
-# Class of each scripted player, and whether it is told the table of units.
+# Class of each scripted player, and whether its constructor takes the table of units.
 OPPONENTS = {
     "coacAI": ("ai.coac.CoacAI", True),
     "lightRushAI": ("ai.abstraction.LightRush", True),
@@ -44,16 +44,16 @@ OPPONENTS = {
 
 _WITH_CHANCE = ("rts.GameState", "rts.PlayerActionGenerator", "rts.UnitAction", "util.Sampler")
 
-_started_in: int | None = None  # process
-_starting = threading.Lock()  # a process starts Java once, whatever the number of threads
+_started_in: int | None = None  # process id
+_starting = threading.Lock()  # ensures that only one thread starts Java
 
 
 def start(where: str) -> None:
-    """Start Java, unless it runs.
+    """Start Java, unless it is already running.
 
     Raises:
-        BindingMissing: There is no Java.
-        APIUsageError: It was started by somebody else, or before this process was forked.
+        BindingMissing: Java is not installed.
+        APIUsageError: Java was started by other code, or before this process was forked.
     """
     with _starting:
         if not jpype.isJVMStarted():
@@ -82,18 +82,18 @@ def _start(where: str) -> None:
         ) from error
     _started_in = os.getpid()
     if threading.current_thread() is not threading.main_thread():
-        # Java, which ends with the process, would wait for ever for the thread that started it. Detached, that is
-        # attached again by its next call, as one that nobody waits for.
+        # At exit, Java would wait forever for the thread that started it. After detaching, the next call attaches the
+        # thread again as a daemon, for which Java does not wait.
         jpype.JClass("java.lang.Thread").detach()
     _make_coac_seedable()
 
 
 def _make_coac_seedable() -> None:
-    """Load a class of coacAI with another generator in it.
+    """Load a class of coacAI with another random generator.
 
-    A soldier of its that finds no way to its target goes where a new ``Random`` says, which Java seeds by
-    the clock. A new ``SplittableRandom`` has the same methods, and takes its seed from a counter
-    that ``common_chance`` can set.
+    If one of its soldiers finds no path to its target, it moves according to a new ``Random``, which Java seeds by the
+    clock. ``SplittableRandom`` has the same methods, but seeds new objects from a counter that ``common_chance`` can
+    set.
     """
     with zipfile.ZipFile(FOLDER / "lib/bots/Coac.jar") as jar:
         code = jar.read("ai/coac/CoacAttack.class")
@@ -104,12 +104,12 @@ def _make_coac_seedable() -> None:
 
 
 def _utf8(text: str) -> bytes:
-    """A name as it stands in a class file: its length and its letters."""
+    """Encode a name as in a class file: its length, followed by its characters."""
     return len(text).to_bytes(2, "big") + text.encode()
 
 
 class _SplittableSeeds:
-    """The counter from which Java seeds every new ``SplittableRandom``, with the one method of a generator we use."""
+    """The counter from which Java seeds every new ``SplittableRandom``, with the method ``setSeed`` of a generator."""
 
     def __init__(self) -> None:
         field = jpype.JClass("java.util.SplittableRandom").class_.getDeclaredField("defaultGen")
@@ -118,19 +118,19 @@ class _SplittableSeeds:
 
 
 def opponent(name: str, units: Any) -> Any:
-    """A new scripted player."""
+    """Return a new scripted player."""
     kind, takes_units = OPPONENTS[name]
     return jpype.JClass(kind)(*([units] if takes_units else []))
 
 
 def common_chance() -> list[Any]:
-    """The generators that all games of this process share."""
+    """Return the random generators that all games of this process share."""
     kinds = [jpype.JClass(name).class_ for name in _WITH_CHANCE]
     return [_SplittableSeeds(), *(generator for kind in kinds for generator in _generators(kind, None))]
 
 
 def own_chance(player: Any) -> list[Any]:
-    """The generators of one scripted player."""
+    """Return the random generators of one scripted player."""
     found, kind = [], player.getClass()
     while kind is not None:
         found += _generators(kind, player)
@@ -139,7 +139,7 @@ def own_chance(player: Any) -> list[Any]:
 
 
 def _generators(kind: Any, owner: Any) -> list[Any]:
-    """The values of fields of the type java.util.Random, of ``owner`` or, if None, of the class."""
+    """Return the values of all java.util.Random fields of ``owner``, or of the class if it is None."""
     fields = [field for field in kind.getDeclaredFields() if str(field.getType().getName()) == "java.util.Random"]
     for field in fields:
         field.setAccessible(True)
@@ -147,7 +147,7 @@ def _generators(kind: Any, owner: Any) -> list[Any]:
 
 
 def shared_integers(shape: tuple[int, ...]) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Memory that Java sees as a buffer of integers, and we as an array."""
+    """Return memory that Java accesses as an integer buffer, and Python as an array."""
     from jpype.nio import convertToDirectBuffer
 
     order = jpype.JClass("java.nio.ByteOrder").nativeOrder()

@@ -1,12 +1,12 @@
-"""MineRL's Minecraft, as ``minerl/MineRLTreechop-v0``, for those who have the package minerl.
+"""MineRL's Minecraft, as ``minerl/MineRLTreechop-v0``, if you have the package minerl.
 
-No package index has it in a form that installs, so this has been tried against a stand-in only.
+No package index has a version that can be installed, so this binding has only been tested against a mock.
 
-* Observation: Dict with ``pov``, uint8 ``(64, 64, 3)``, and what the task adds: compass, inventory, equipment.
-* Action: Dict of keys, camera angles and, by task, what to craft, place, smelt and equip.
-* Reward: that of the task. Terminal: the task is done, or the player died. Truncation: the task's time is up.
+* Observation: Dict with ``pov``, uint8 ``(64, 64, 3)``, and further fields by task: compass, inventory, equipment.
+* Action: Dict of keys, camera angles and, by task, items to craft, place, smelt and equip.
+* Reward: the task's reward. Terminal: the task is done, or the player died. Truncation: the task's time is up.
 
-Options: ``render_mode``, which is "rgb_array" or None. A seed goes to the old ``env.seed``.
+Options: ``render_mode``, which is "rgb_array" or None. A seed is passed to the old ``env.seed``.
 
 Source: Guss et al. 2019, https://arxiv.org/abs/1907.13440.
 """
@@ -25,14 +25,14 @@ ObtainIronPickaxeDense Treechop
 
 
 def names() -> tuple[str, ...]:
-    """The tasks of the competitions, by their ids."""
+    """Return the ids of the competitions' tasks."""
     return tuple(sorted(f"MineRL{task}-v0" for task in _TASKS.split()))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that starts the task ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the task ``name``.
 
     Raises:
-        UnknownNameError: No task has this name; the nearest ones are suggested.
+        UnknownNameError: No task has this name. The error suggests similar names.
     """
     return creator(__name__, name, names())

@@ -1,4 +1,4 @@
-"""One task of MineRL, through the old gym that it is made for."""
+"""One MineRL task, made with the old gym."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["make_env"]
 
 
 def make_env(name: str, *, render_mode: str | None = None) -> GymToGymnasium:
-    """The task ``name``; the game itself starts with the first reset.
+    """Make the task ``name``. Minecraft itself starts with the first reset.
 
     Raises:
         APIUsageError: ``render_mode`` is neither None nor "rgb_array".

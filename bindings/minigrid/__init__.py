@@ -1,30 +1,31 @@
 """MiniGrid's worlds and BabyAI's levels, as ``minigrid/MiniGrid-DoorKey-8x8-v0`` or ``minigrid/BabyAI-GoToLocal-v0``.
 
-The version may be left out, which means the newest, and so may ``MiniGrid-``: ``minigrid/DoorKey-8x8``.
-Needs minigrid (MIT), which ``puffer install minigrid`` brings.
+You can omit the version, which selects the newest, and ``MiniGrid-``: ``minigrid/DoorKey-8x8``. Install minigrid (MIT)
+with ``puffer install minigrid``.
 
-* Observation: a dict of ``image``, uint8 ``(7, 7, 3)``: object, colour and state of each cell in front of
-  the agent, at most 10; and ``direction``, Discrete(4). ``direction=False`` leaves the image alone.
+* Observation: a dict of ``image``, uint8 ``(7, 7, 3)``: object, color and state of each cell in front of the agent,
+  at most 10, and ``direction``, Discrete(4). With ``direction=False`` it is only the image.
 * Action: Discrete(7): turn left or right, go, pick up, drop, toggle, done. Some worlds have only the first 3.
-* Reward: when the mission succeeds, 1 - 0.9 * steps / max_steps; -1 for a collision in Dynamic-Obstacles.
+* Reward: when the mission succeeds, 1 - 0.9 * steps / max_steps. -1 for a collision in Dynamic-Obstacles.
 * Terminal: success, failure, lava. Truncation: ``max_steps``, which depends on the world.
 
 Options:
 
-* ``view``: "partial" (the default), "full" (all cells of the world, with the agent among them), "rgb" and
-  "rgb_partial" (pictures of these, ``tile_size`` pixels a cell).
-* ``mission``: show the mission too, a Text of at most 384 characters. Without it (the default) it is
-  unknown, which BabyAI's levels, Fetch, GoToDoor, GoToObject and PutNear cannot be solved without.
-* ``mission_bytes``: show the mission as so many bytes, and the agent's place in the infos.
+* ``view``: "partial" (the default), "full" (all cells of the world, including the agent), "rgb" and "rgb_partial"
+  (images of these, with ``tile_size`` pixels per cell).
+* ``mission``: include the mission, a Text of at most 384 characters. Without it (the default), BabyAI's levels, Fetch,
+  GoToDoor, GoToObject and PutNear cannot be solved.
+* ``mission_bytes``: include the mission as this number of bytes, and the agent's position in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
-* Those of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size`` ...
+* Options of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size``, ...
 
-Differences from the package: the space of the image states the bounds of its small numbers (in the package, those of
-a byte), the one of the mission can be emulated, and BabyAI prints nothing.
+Differences from the package: the image space has the bounds of its small numbers (in the package, the bounds of a
+byte), the mission space can be emulated, and BabyAI prints nothing.
 
-Seeds decide everything. MiniGrid-WFC-* are left out: minigrid 3.2.0 comes without their patterns.
+The same seed always gives the same episodes. MiniGrid-WFC-* are left out, because minigrid 3.2.0 does not include
+their patterns.
 
-Sources: Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831 (MiniGrid); Chevalier-Boisvert
+Sources: Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831 (MiniGrid). Chevalier-Boisvert
 et al. 2019, https://arxiv.org/abs/1810.08272 (BabyAI).
 """
 
@@ -36,7 +37,7 @@ from .._shared.gymnasium import full_id
 
 __all__ = ["env_creator", "names"]
 
-# Written down so that listing the worlds imports nothing.
+# Listed here so that names() imports nothing.
 _MINIGRID = """
 BlockedUnlockPickup-v0 DistShift1-v0 DistShift2-v0 DoorKey-16x16-v0 DoorKey-5x5-v0 DoorKey-6x6-v0 DoorKey-8x8-v0
 Dynamic-Obstacles-16x16-v0 Dynamic-Obstacles-5x5-v0 Dynamic-Obstacles-6x6-v0 Dynamic-Obstacles-8x8-v0
@@ -73,16 +74,16 @@ UnlockToUnlock-v0
 
 
 def names() -> tuple[str, ...]:
-    """The worlds and levels, by their ids, sorted."""
+    """Return the ids of the worlds and levels, sorted."""
     minigrid = (f"MiniGrid-{name}" for name in _MINIGRID.split())
     babyai = (f"BabyAI-{name}" for name in _BABYAI.split())
     return tuple(sorted([*minigrid, *babyai]))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
 
     Raises:
-        UnknownNameError: No world has this name; the nearest ones are suggested.
+        UnknownNameError: No world has this name. The error suggests similar names.
     """
     return creator(__name__, full_id(name, names(), "MiniGrid-"), names())

@@ -1,4 +1,4 @@
-"""MiniGrid's worlds, as training wants to see them."""
+"""MiniGrid's worlds with configurable observations."""
 
 import string
 from typing import Any
@@ -18,7 +18,7 @@ with quiet_pygame():
     from minigrid.envs.babyai.core import roomgrid_level
     from minigrid.wrappers import FullyObsWrapper, RGBImgObsWrapper, RGBImgPartialObsWrapper
 
-vars(roomgrid_level).update(print=lambda *_: None)  # BabyAI tells on stdout of every world that it drew in vain
+vars(roomgrid_level).update(print=lambda *_: None)  # BabyAI prints a line for every rejected world
 
 __all__ = ["MissionBytes", "SelectObservation", "make_env"]
 
@@ -41,23 +41,24 @@ def make_env(
     render_mode: str | None = None,
     **options: Any,
 ) -> Env:
-    """The world ``name``; ``options`` are those of its class.
+    """Make the world ``name``. ``options`` are those of its class.
 
     Args:
-        name: An id of ``pufferlib.bindings.minigrid.names()``.
-        view: What the image shows: "partial", the cells in front of the agent; "full", all cells;
-            "rgb_partial" and "rgb", pictures of these.
-        tile_size: Pixels of a cell in such a picture.
-        direction: Show where the agent looks.
-        mission: Show the mission, as text.
-        mission_bytes: Show the mission as so many bytes instead, and the agent's place in the infos.
-        max_steps: The length at which an episode is cut off; None is the world's own.
+        name: Id of the world, see ``pufferlib.bindings.minigrid.names()``.
+        view: Content of the image: "partial", the cells in front of the agent, "full", all cells, "rgb_partial" and
+            "rgb", images of these.
+        tile_size: Pixels per cell in such an image.
+        direction: Whether to include the agent's direction.
+        mission: Whether to include the mission as text.
+        mission_bytes: Number of bytes for the mission, if it is included as bytes. The infos then have the agent's
+            position.
+        max_steps: Length at which an episode is truncated. None is the world's own.
         render_mode: None or "rgb_array".
-        options: ``agent_view_size``, ``see_through_walls`` and the others of the world's class.
+        options: ``agent_view_size``, ``see_through_walls`` and other options of the world's class.
 
     Raises:
         UnknownNameError: The world has no such option.
-        APIUsageError: A value is of the wrong type or out of its range.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"minigrid/{name}"
     if view not in VIEWS:
@@ -80,7 +81,7 @@ def make_env(
 
 
 class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  # minigrid has no types
-    """MiniGrid's view of all cells, which a spec can make again."""
+    """MiniGrid's view of all cells, with recorded constructor arguments."""
 
     def __init__(self, env: Env) -> None:
         RecordConstructorArgs.__init__(self)
@@ -88,7 +89,7 @@ class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  #
 
 
 class FullPicture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
-    """MiniGrid's picture of all cells, which a spec can make again."""
+    """MiniGrid's image of all cells, with recorded constructor arguments."""
 
     def __init__(self, env: Env, tile_size: int) -> None:
         RecordConstructorArgs.__init__(self, tile_size=tile_size)
@@ -96,7 +97,7 @@ class FullPicture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc
 
 
 class PartialPicture(RGBImgPartialObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
-    """MiniGrid's picture of what the agent sees, which a spec can make again."""
+    """MiniGrid's image of the agent's view, with recorded constructor arguments."""
 
     def __init__(self, env: Env, tile_size: int) -> None:
         RecordConstructorArgs.__init__(self, tile_size=tile_size)
@@ -104,10 +105,9 @@ class PartialPicture(RGBImgPartialObsWrapper, RecordConstructorArgs):  # type: i
 
 
 class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Shows the image, and the direction and the mission if they are asked for.
+    """Selects the image, and optionally the direction and the mission.
 
-    The space says what there can be: cells are three small numbers, not bytes of a picture, and the
-    mission is a Text.
+    The space has the actual bounds: a cell is three small numbers, not bytes of an image, and the mission is a Text.
     """
 
     def __init__(self, env: Env, direction: bool, mission: bool, is_picture: bool) -> None:
@@ -128,7 +128,7 @@ class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructor
             self.observation_space = image
 
     def get_action_meanings(self) -> list[str]:
-        """The name of each action: "left", "forward", "pickup"."""
+        """Return the name of each action, for example "left", "forward", "pickup"."""
         world: Any = self.unwrapped
         return [action.name for action in world.actions]
 
@@ -138,12 +138,12 @@ class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructor
         return self._select(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Act once."""
+        """Run one step."""
         outcome = self.env.step(action)
         return self._select(outcome[0]), *outcome[1:]
 
     def _select(self, observation: dict[str, Any]) -> Any:
-        """Select the observation from MiniGrid's dict, which is made anew for every step."""
+        """Select the fields from MiniGrid's dict, which is a new one in every step."""
         if self._is_image:
             return observation["image"]
         for field in self._hidden:
@@ -152,10 +152,10 @@ class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructor
 
 
 class MissionBytes(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Shows the mission as bytes, 0 after its end, and where the agent is in the infos, as ``agent_pos``.
+    """Replaces the mission by bytes, padded with 0, and adds the agent's position to the infos as ``agent_pos``.
 
     Raises:
-        APIUsageError: In ``reset``, a mission is longer.
+        APIUsageError: In ``reset``, the mission is longer than ``size``.
     """
 
     def __init__(self, env: Env, size: int) -> None:
@@ -179,7 +179,7 @@ class MissionBytes(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return self._shown(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Act once."""
+        """Run one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self._shown(observation, info)
         return observation, reward, terminated, truncated, info

@@ -1,32 +1,31 @@
-"""MiniHack: small worlds made of NetHack, one skill at a time, such as ``minihack/MiniHack-Room-5x5-v0``.
+"""MiniHack: small worlds made of NetHack, one skill at a time, for example ``minihack/MiniHack-Room-5x5-v0``.
 
-``puffer install minihack`` brings minihack (Apache-2.0) and nle. Ids work without ``MiniHack-`` and
-version, too: ``minihack/Room-5x5``.
+Install minihack (Apache-2.0) and nle with ``puffer install minihack``. Ids can also be written without ``MiniHack-``
+and version: ``minihack/Room-5x5``.
 
-* Observation: a Dict of what ``observation_keys`` names, by default ``glyphs`` (int16 ``(21, 79)``), ``blstats``
+* Observation: a Dict with the keys in ``observation_keys``, by default ``glyphs`` (int16 ``(21, 79)``), ``blstats``
   (int64 ``(27,)``) and ``message`` (uint8 ``(256,)``), as in the binding nethack. Besides the other keys of nle there
-  are the surroundings of the hero: ``glyphs_crop``, ``chars_crop``, ``colors_crop``, ``specials_crop``,
-  ``tty_chars_crop``, ``tty_colors_crop`` of ``(crop, crop)``, and pictures: ``pixel``, uint8 ``(336, 1264, 3)``,
+  are the hero's surroundings: ``glyphs_crop``, ``chars_crop``, ``colors_crop``, ``specials_crop``,
+  ``tty_chars_crop``, ``tty_colors_crop`` with shape ``(crop, crop)``, and images: ``pixel``, uint8 ``(336, 1264, 3)``,
   and ``pixel_crop``, uint8 ``(16 * crop, 16 * crop, 3)``.
-* Action: Discrete; 8 directions in worlds that are about finding a way, up to 85 keys in others.
-* Reward: 1 for the goal, mostly the stairs down; minus 0.01 in each step in which no time passes; in some worlds
-  others, too.
-* Terminal: the goal is reached, or the hero died. Truncation: ``max_episode_steps``, which each world has its own of.
-* Infos, when an episode ends: ``success``, and those of the binding nethack.
+* Action: Discrete. 8 directions in navigation worlds, up to 85 keys in others.
+* Reward: 1 for the goal, usually the stairs down. -0.01 for each step in which no game time passes. Some worlds have
+  additional rewards.
+* Terminal: the goal is reached, or the hero died. Truncation: ``max_episode_steps``, which depends on the world.
+* Infos at the end of an episode: ``success``, and those of the binding nethack.
 
-The options and their defaults are those of ``make_env``. The differences from nle that the binding nethack lists
-hold here too, and besides:
+See ``make_env`` for the options. The differences from nle listed in the binding nethack also apply here, and:
 
-* Worlds made with MiniGrid drew their levels without any seed; now from that of the game.
-* A choice of level seeds (``seeds``) was drawn from Python's own generator; now from that of the game.
-* minihack's crops are wrong where they are no squares, so there is one number for both sides.
-* A warning about pkg_resources, which importing minihack raises, is not shown; it is why setuptools is held back.
+* Worlds made with MiniGrid generated their levels without a seed. Here they use the seed of the game.
+* Level seeds (``seeds``) were chosen with Python's global generator. Here they use the seed of the game.
+* minihack's crops are wrong if they are not square, so one number sets both sides.
+* The warning about pkg_resources on importing minihack is not shown. It is the reason why setuptools is pinned.
 
-Every world compiles its level with a program of NetHack's when it is made, which takes some 20 ms; those of MiniGrid
-(MultiRoom) in every ``reset``.
+Every world compiles its level with a NetHack program when it is made, which takes about 20 ms. MiniGrid worlds
+(MultiRoom) do so in every ``reset``.
 
-Left out: LavaCrossing and SimpleCrossing, which fail with today's MiniGrid; Boxoban, whose levels would have to be
-downloaded; and the two Custom ones, which are no worlds yet.
+Left out: LavaCrossing and SimpleCrossing, which fail with the current MiniGrid. Boxoban, whose levels would have to be
+downloaded. The two Custom worlds, which are only templates.
 
 The network is ``GlyphNet`` of the binding nethack.
 
@@ -40,7 +39,7 @@ from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
-# Written down so that listing the worlds imports nothing: ids without "MiniHack-" and version.
+# Listed here so that names() imports nothing. Ids without "MiniHack-" and version.
 _WORLDS = """
 ClosedDoor Corridor-R2 Corridor-R3 Corridor-R5 CorridorBattle CorridorBattle-Dark Eat Eat-Distr Eat-Fixed
 ExploreMaze-Easy ExploreMaze-Easy-Mapped ExploreMaze-Hard ExploreMaze-Hard-Mapped Freeze-Horn-Full
@@ -69,15 +68,15 @@ WoD-Medium-Restricted WoD-Pro-Full WoD-Pro-Restricted Zap Zap-Distr Zap-Fixed
 
 
 def names() -> tuple[str, ...]:
-    """The official ids, sorted."""
+    """Return the official ids, sorted."""
     return tuple(sorted(map(_id, _WORLDS.split())))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the world ``name``.
 
     Raises:
-        UnknownNameError: No world has this name; the nearest ones are suggested.
+        UnknownNameError: No world has this name. The error suggests similar names.
     """
     return creator(__name__, _id(name) if name in _WORLDS.split() else name, names())
 

@@ -1,4 +1,4 @@
-"""MiniHack's worlds, patched as the games of the binding nethack, and more."""
+"""MiniHack's worlds, with the same patches as the binding nethack, and more."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .._shared.nle.env import Info, Observation, PatchedNLE, check_keys, patched
 from .._shared.options import check_counts, check_numbers
 
 with warnings.catch_warnings():
-    # minihack imports pkg_resources, which is deprecated and only gone from setuptools 82 on.
+    # minihack imports pkg_resources, which is deprecated and removed in setuptools 82.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
     import minihack  # noqa: F401 - registers its worlds
 
@@ -42,22 +42,22 @@ def make_env(
     seeds: Sequence[int] | None = None,
     render_mode: str | None = None,
 ) -> gymnasium.Env[Observation, np.int64]:
-    """The world ``name``, one of the binding's names.
+    """Make the world ``name``.
 
     Args:
-        name: An official id.
-        observation_keys: What is seen: keys of nle and of minihack.
-        crop: Height and width of the surroundings, odd, in squares.
-        max_episode_steps: The step after which a game is cut off; None is the world's own.
-        reward_win: For reaching the goal, in worlds without rewards of their own.
-        reward_lose: For dying, or being cut off, in those worlds.
-        penalty_step: For each step in which no time passes.
-        seeds: Every game is one of these, by chance; None is any.
+        name: Official id.
+        observation_keys: Keys of the observation, from nle and minihack.
+        crop: Height and width of the cropped surroundings in squares, an odd number.
+        max_episode_steps: Number of steps after which a game is truncated. None is the world's own.
+        reward_win: Reward for reaching the goal, in worlds without their own rewards.
+        reward_lose: Reward for dying or being truncated, in those worlds.
+        penalty_step: Reward for each step in which no game time passes.
+        seeds: Level seeds from which every game chooses at random. None allows any seed.
         render_mode: None, "rgb_array" (the terminal, uint8 ``(480, 960, 3)``) or "ansi".
 
     Raises:
-        UnknownNameError: An observation key that does not exist.
-        APIUsageError: A value of the wrong kind.
+        UnknownNameError: An observation key does not exist.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"minihack/{name}"
     keys = check_keys(where, observation_keys, KEYS, render_mode)
@@ -73,7 +73,7 @@ def make_env(
     world: Any = patched(task, PatchedMiniHack)
     options = {**spec.kwargs, **given, **rewards, "obs_crop_h": crop, "obs_crop_w": crop}
     with warnings.catch_warnings():
-        # minihack names worlds of MiniGrid by ids that have newer versions, and leaves a file open.
+        # minihack uses outdated ids of MiniGrid worlds, and leaves a file open.
         warnings.filterwarnings("ignore", ".*The environment MiniGrid-.* is out of date", DeprecationWarning)
         warnings.filterwarnings("ignore", "unclosed file .*tiles.pkl", ResourceWarning)
         env = world(observation_keys=keys, render_mode=render_mode, fix_moon_phase=True, **options)
@@ -83,17 +83,17 @@ def make_env(
 
 
 class PatchedMiniHack(PatchedNLE):
-    """Base of all MiniHack levels."""
+    """Base class of all MiniHack levels."""
 
     level_seeds: tuple[int, ...] = ()
 
     def show(self, keys: tuple[str, ...]) -> None:
-        """Let observations consist of ``keys``."""
+        """Set the keys of observations."""
         self._shown = keys
         self.observation_space = Dict({key: self.observation_space[key] for key in keys})
 
     def seed_game(self, core: int, display: int) -> None:
-        """Seed the next game and, where MiniGrid makes the level, that too."""
+        """Seed the next game and, if MiniGrid generates the level, the level too."""
         if self.level_seeds:
             core = display = self.level_seeds[core % len(self.level_seeds)]
         super().seed_game(core, display)
@@ -101,14 +101,14 @@ class PatchedMiniHack(PatchedNLE):
             self.minigrid_env.reset(seed=core % (1 << 31))
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Press a key. Some of the arrays of the observation are overwritten by the next step."""
-        if self.reward_manager is not None:  # which compares
+        """Press a key. The next step overwrites some of the arrays of the observation."""
+        if self.reward_manager is not None:  # the manager compares observations
             self._previous_obs = tuple(array.copy() for array in self.last_observation)
             self._previous_action = action
         return super().step(action)
 
     def _get_observation(self, observation: Any) -> Observation:
-        """minihack's, without what it adds to draw with."""
+        """Return minihack's observation without the keys that were added for rendering."""
         seen = super()._get_observation(observation)
         return {key: seen[key] for key in self._shown}
 

@@ -1,4 +1,4 @@
-"""The network for NetHack, whose glyphs MiniHack shows too."""
+"""Policy network for MiniHack, shared with the binding nethack."""
 
 from .._shared.nle import policy as shared
 

@@ -1,32 +1,32 @@
-"""Gymnasium's MuJoCo robots, as ``mujoco/HalfCheetah-v5``; the version may be left out: ``mujoco/HalfCheetah``.
+"""Gymnasium's MuJoCo robots, as ``mujoco/HalfCheetah-v5``, or ``mujoco/HalfCheetah`` without the version.
 
-Needs mujoco (Apache-2.0), which ``puffer install mujoco`` brings.
+Install mujoco (Apache-2.0) with ``puffer install mujoco``.
 
 * Observation: float64, from ``(4,)`` (InvertedPendulum) to ``(348,)`` (Humanoid): joints, speeds, forces.
 * Action: a Box of torques, from ``(1,)`` to ``(17,)``.
-* Reward: mostly progress and being upright, less the cost of the torques; the page of each robot says it.
-* Terminal: the robot is "unhealthy" (fallen); never for HalfCheetah, Pusher, Reacher, Swimmer, HumanoidStandup.
+* Reward: mostly progress and staying upright, minus the cost of the torques. See Gymnasium's page of each robot.
+* Terminal: the robot is "unhealthy" (fallen). Never for HalfCheetah, Pusher, Reacher, Swimmer, HumanoidStandup.
 * Truncation: after 1,000 steps (Reacher 50, Pusher 100).
 
-Options: those of Gymnasium's class, such as ``frame_skip``, ``reset_noise_scale``, ``ctrl_cost_weight``,
+The options are those of Gymnasium's class, such as ``frame_skip``, ``reset_noise_scale``, ``ctrl_cost_weight``,
 ``terminate_when_unhealthy``, ``exclude_current_positions_from_observation``, ``xml_file``, ``width``, ``height``,
-``camera_name``, and
+``camera_name``, and:
 
-* ``max_episode_steps``: the length at which an episode is cut off.
-* ``clip_action``: take any real action and clip it to the Box, for policies without bounds.
-* ``render_mode``: None or "rgb_array". Pictures are drawn without a window, by EGL or else by OSMesa; the
-  environment variable MUJOCO_GL ("egl", "osmesa", "glfw") chooses. One of their libraries must be there.
+* ``max_episode_steps``: length at which an episode is truncated.
+* ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
+* ``render_mode``: None or "rgb_array". Images are drawn off-screen, by EGL if available, else by OSMesa. One of these
+  libraries must be installed. Set the environment variable MUJOCO_GL ("egl", "osmesa", "glfw") to choose one.
 
 Differences from the package:
 
-* MuJoCo writes its warnings into a file MUJOCO_LOG.TXT in the working folder; here they go to the
-  logger ``pufferlib.bindings.mujoco``, without those about attributes of the robots' files.
-* Several environments may draw in turns: in the package, each draws where the last one made its picture.
-* What drawing took from the system is given back at exit even if ``close`` was forgotten.
+* MuJoCo writes its warnings to a file MUJOCO_LOG.TXT in the working folder. Here they go to the logger
+  ``pufferlib.bindings.mujoco``, without those about attributes in the robots' files.
+* Several environments can render alternately. In the package, each would draw into the context of the last one.
+* Rendering resources are released at exit even without ``close``.
 
-Seeds decide everything. mujoco is held below 4 because dm_control needs it so.
+The same seed always gives the same episodes. mujoco is pinned below version 4 because of dm_control.
 
-Sources: Todorov, Erez, Tassa 2012, https://doi.org/10.1109/IROS.2012.6386109 (MuJoCo); Towers et al. 2024,
+Sources: Todorov, Erez, Tassa 2012, https://doi.org/10.1109/IROS.2012.6386109 (MuJoCo). Towers et al. 2024,
 https://arxiv.org/abs/2407.17032 (the robots, version 5).
 """
 
@@ -40,7 +40,7 @@ __all__ = ["env_creator", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """The robots, by their ids."""
+    """Return the ids of the robots."""
     return (
         "Ant-v5",
         "HalfCheetah-v5",
@@ -57,12 +57,12 @@ def names() -> tuple[str, ...]:
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the robot ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the robot ``name``.
 
-    The robots of version 4 are made too, though ``names`` leaves them out.
+    Robots of version 4 are also available, although ``names`` does not list them.
 
     Raises:
-        UnknownNameError: No robot has this name; the nearest ones are suggested.
+        UnknownNameError: No robot has this name. The error suggests similar names.
     """
     older = (robot.replace("-v5", "-v4") for robot in names())
     return creator(__name__, full_id(name, names()), (*names(), *older))

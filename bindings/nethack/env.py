@@ -18,7 +18,7 @@ __all__ = ["make_env"]
 DEFAULT_KEYS = ("glyphs", "blstats", "message")
 PENALTY_MODES = ("constant", "exp", "square", "linear", "always")
 CHALLENGE_STEPS = 50_000
-# What the parts of a character may be; NetHack corrects combinations that it does not know.
+# Allowed parts of a character. NetHack corrects invalid combinations.
 ROLES = ["arc", "bar", "cav", "hea", "kni", "mon", "pri", "ran", "rog", "sam", "tou", "val", "wiz"]
 TRAITS = ["hum", "elf", "dwa", "gno", "orc", "mal", "fem", "law", "neu", "cha"]
 
@@ -38,27 +38,27 @@ def make_env(
     allow_all_modes: bool | None = None,
     render_mode: str | None = None,
 ) -> gymnasium.Env[Observation, np.int64]:
-    """The task ``name``, one of the binding's names; None leaves an option as the task has it.
+    """Make the task ``name``. Options that are None use the task's own value.
 
     Args:
-        name: An official id.
-        observation_keys: What is seen: keys of nle.
-        character: "mon-hum-neu-mal" (role, race, alignment, gender), in part, or "@" for a random
-            one, as in the Challenge.
-        max_episode_steps: The step after which a game is cut off: 5,000, in the Challenge 50,000.
-        penalty_mode: How steps in which no time passes are punished: "constant", "exp", "square",
-            "linear" or "always".
-        penalty_step: For each such step, -0.01; in the Challenge 0.
-        penalty_time: For each turn that passes, 0.
-        no_progress_timeout: Only in the Challenge: steps without a turn that cut it off, 10,000.
+        name: Official id.
+        observation_keys: Keys of the observation, from nle.
+        character: Role, race, alignment and gender like "mon-hum-neu-mal", in full or in part, or "@" for a random
+            character, as in the Challenge.
+        max_episode_steps: Number of steps after which a game is truncated: 5,000, in the Challenge 50,000.
+        penalty_mode: Penalty for steps in which no game time passes: "constant", "exp", "square", "linear" or "always".
+        penalty_step: Reward for each such step: -0.01, in the Challenge 0.
+        penalty_time: Reward for each turn that passes: 0.
+        no_progress_timeout: Number of steps without a turn after which a game is truncated, only in the Challenge:
+            10,000.
         spawn_monsters: Whether new monsters appear over time.
-        allow_all_yn_questions: Show the agent every yes-or-no question. The tasks answer most.
-        allow_all_modes: Show the agent menus and --More--. The tasks click them away.
+        allow_all_yn_questions: Whether the agent answers every yes-or-no question. The tasks answer most of them.
+        allow_all_modes: Whether the agent handles menus and --More--. The tasks skip them.
         render_mode: None, "rgb_array" (the terminal, uint8 ``(480, 960, 3)``) or "ansi".
 
     Raises:
-        UnknownNameError: An observation key or a penalty mode that does not exist.
-        APIUsageError: A value of the wrong kind, or an option that the task does not have.
+        UnknownNameError: An observation key or penalty mode does not exist.
+        APIUsageError: A value has the wrong type or is out of range, or the task does not have the option.
     """
     where = f"nethack/{name}"
     task = name.removesuffix("-v0")
@@ -99,7 +99,7 @@ def _check_options(where: str, given: Info, has_penalty: bool, is_challenge: boo
 
 
 def _check_character(where: str, character: object) -> None:
-    """Raise for a character that NetHack cannot read: it would open a menu, and nle would wait for ever."""
+    """Raise APIUsageError for an invalid character, for which NetHack would open a menu and nle would hang."""
     parts = character.split("-") if isinstance(character, str) else [""]
     if character != "@" and not (parts[0] in ROLES and set(parts[1:]) <= set(TRAITS)):
         raise APIUsageError(

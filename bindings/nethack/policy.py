@@ -1,4 +1,4 @@
-"""The network for NetHack, which the binding minihack uses too."""
+"""Policy network for NetHack, shared with the binding minihack."""
 
 from .._shared.nle import policy as shared
 

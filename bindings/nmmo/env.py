@@ -1,4 +1,4 @@
-"""Neural MMO as a PettingZoo environment that writes no files and shows only what is asked for."""
+"""Neural MMO as a PettingZoo environment with selectable observations, which writes no files."""
 
 import functools
 import sys
@@ -18,7 +18,7 @@ from .._shared.options import check_counts, check_render_mode
 from .simplex import as_vec_noise
 
 _had_vec_noise = "vec_noise" in sys.modules
-sys.modules.setdefault("vec_noise", as_vec_noise())  # see simplex.py; only nmmo's import must find it
+sys.modules.setdefault("vec_noise", as_vec_noise())  # see simplex.py, only needed while nmmo is imported
 try:
     import nmmo
     from nmmo.core.terrain import MapGenerator, Terrain
@@ -33,8 +33,8 @@ Pixels = npt.NDArray[np.uint8]
 
 PLAIN = ("CurrentTick", "AgentId", "Tile", "Entity", "Inventory", "Communication", "ActionTargets")
 MANAGED = ("MAP_N", "MAP_GENERATOR", "MAP_FORCE_GENERATION", "MAP_RESET_FROM_FRACTAL", "CURRICULUM_FILE_PATH")
-TILE_PX = 4  # side of a tile in a picture
-PLAYER = (255, 40, 40)  # colours of those who walk on it
+TILE_PX = 4  # size of a tile in the image
+PLAYER = (255, 40, 40)  # colors of players and NPCs
 NPC = (255, 220, 0)
 
 
@@ -58,11 +58,11 @@ def make_env(
     config: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
 ) -> "NmmoParallelEnv":
-    """The world of size ``name``; for the options see the page of the binding.
+    """Make the world of size ``name``. See the module ``pufferlib.bindings.nmmo`` for the options.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: ``observe`` or ``config`` names what does not exist.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: A name in ``observe`` or ``config`` does not exist.
     """
     where = f"nmmo/{name}"
     check_counts(where, num_maps=num_maps)
@@ -88,7 +88,7 @@ def _configure(where: str, settings: Any, changes: Mapping[str, Any]) -> None:
 
 
 def _observed(where: str, env: Any, observe: Sequence[str] | str | None, has_tasks: bool) -> list[str]:
-    """The fields that agents see, in the order of the space."""
+    """Return the observed fields in the order of the space."""
     fields = list(env.observed_space)
     if observe is None:
         return [field for field in fields if field in PLAIN or has_tasks]
@@ -103,11 +103,11 @@ def _observed(where: str, env: Any, observe: Sequence[str] | str | None, has_tas
 
 
 class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """One world; agents are called 1, 2, 3, ...
+    """One world. Agents are named 1, 2, 3, ...
 
     Args:
-        env: Of nmmo.
-        observed: The fields of its observations to show.
+        env: Environment of nmmo.
+        observed: Observed fields.
         render_mode: None or "rgb_array".
     """
 
@@ -127,23 +127,23 @@ class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pett
         return agents
 
     def observation_space(self, agent: int) -> Dict:
-        """Observation space of every agent."""
+        """Return the observation space of every agent."""
         return self._space
 
     def action_space(self, agent: int) -> Dict:
-        """Action space of every agent."""
+        """Return the action space of every agent."""
         return self._action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start a game. The arrays are overwritten by the next step."""
+        """Start a game. The next step overwrites the arrays."""
         observations, _ = self.env.reset(seed=None if seed is None else int(seed))
         return self._shown(observations), {agent: {} for agent in observations}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act with every living agent. The arrays are overwritten by the next step."""
+        """Step with every living agent. The next step overwrites the arrays."""
         observations, rewards, terminations, truncations, _ = self.env.step(actions)
-        # Rewards may lack agents without a task; the infos name everybody's task in every step, which
-        # tells nothing that the reward does not.
+        # Agents without a task may be missing in the rewards. The infos name each agent's task in every step,
+        # which adds nothing to the reward.
         rewards = {agent: rewards.get(agent, 0.0) for agent in observations}
         return self._shown(observations), rewards, terminations, truncations, dict.fromkeys(observations, _NOTHING)
 
@@ -152,21 +152,21 @@ class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pett
         return {agent: {field: whole[field] for field in fields} for agent, whole in observations.items()}
 
     def render(self) -> Pixels | None:
-        """The whole map with its players (red) and others (yellow); None without a ``render_mode``."""
+        """Return the whole map with players (red) and other entities (yellow), or None without a ``render_mode``."""
         return self.env.picture() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since there is nothing to release."""
 
 
 _NOTHING: dict[str, Any] = {}
 
 
 class _Textures(MapGenerator):  # type: ignore[misc]
-    """Loads what tiles look like, and leaves the maps to be made when they are played."""
+    """Loads the textures of tiles, without generating maps."""
 
     def generate_all_maps(self, seed: int | None = None) -> None:
-        """Write nothing: nmmo would put files into the working folder."""
+        """Do nothing. nmmo would write files to the working folder."""
 
 
 class _Nmmo(nmmo.Env):  # type: ignore[misc]
@@ -174,7 +174,7 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
-        # nmmo keeps every environment forever whose spaces were asked for by method (a cache of its own).
+        # The methods for spaces have a cache that keeps every environment alive forever.
         self.observed_space: Dict = self._obs_space
         self.acted_space: Dict = self._atn_space
         self._kinds = [
@@ -183,13 +183,13 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
         ]
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
-        """Reset as nmmo does, and forget the paths of the last map, which animals would follow on this one."""
+        """Reset like nmmo, and clear the path cache of the last map, which NPCs would otherwise use on the new one."""
         self.realm.map.pathfinding_cache.clear()
         return super().reset(*args, **kwargs)
 
     def _validate_actions(self, actions: PerAgent) -> PerAgent:
-        """Validate as nmmo does, in half the time: it runs for every agent and every kind of action."""
-        if self.scripted_agents:  # their actions may have another form
+        """Validate like nmmo, in half the time. This runs for every agent and every kind of action."""
+        if self.scripted_agents:  # their actions may have a different structure
             validated: PerAgent = super()._validate_actions(actions)
             return validated
         enabled = [kind for kind in self._kinds if kind[1].enabled(self.config)]
@@ -201,7 +201,7 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
         }
 
     def _valid(self, player: Any, seen: Any, chosen: Any, enabled: list[Any]) -> dict[Any, Any]:
-        """The actions of one agent whose arguments all mean something."""
+        """Return the actions of one agent whose arguments are all valid."""
         valid = {}
         for kind, action, parts in enabled:
             given, arguments = chosen[kind], {}
@@ -215,15 +215,15 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
         return valid
 
     def _load_map_file(self, map_id: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """The map that was asked for, or any, from what its number alone decides."""
+        """Return the requested map, or a random one. A map depends only on its number."""
         index = int(map_id or self._np_random.integers(self.config.MAP_N) + 1) - 1
         keys = [key for key in dir(self.config) if key.startswith(("MAP_", "TERRAIN_"))]
         settings = tuple((key, getattr(self.config, key)) for key in keys if key != "MAP_GENERATOR")
-        # Only the fractal is read, from which each game lays its own resources; the other must have the shape.
+        # Only the fractal is used, from which each game places its resources. "map" only needs the right shape.
         return {"map": np.zeros((self.config.MAP_SIZE,) * 2, int), "fractal": _fractal(index, settings)}
 
     def picture(self) -> Pixels:
-        """uint8 ``(height, width, 3)``."""
+        """Return the map as uint8 ``(height, width, 3)``."""
         colours = _colours(self.config)
         image: Pixels = colours[self.tile_map[:, :, 2]]
         for walkers, colour in ((self.realm.npcs, NPC), (self.realm.players, PLAYER)):
@@ -234,7 +234,7 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
 
 @functools.lru_cache(maxsize=256)
 def _fractal(index: int, settings: tuple[tuple[str, Any], ...]) -> npt.NDArray[np.float64]:
-    """Heights of map ``index``, which all environments of this process share."""
+    """Return the heights of map ``index``, shared by all environments of this process."""
     heights, _, _ = Terrain.generate_terrain(SimpleNamespace(**dict(settings)), index, None)
     kept: npt.NDArray[np.float64] = heights.astype(np.float16).astype(float)  # as precise as in nmmo's files
     kept.setflags(write=False)
@@ -242,7 +242,7 @@ def _fractal(index: int, settings: tuple[tuple[str, Any], ...]) -> npt.NDArray[n
 
 
 def _colours(config: Any) -> Pixels:
-    """The mean colour of each material, by its index."""
+    """Return the mean color of each material by its index."""
     textures: dict[int, Pixels] = _Textures(config).textures
     colours = np.zeros((max(textures) + 1, 3), np.uint8)
     for index, texture in textures.items():

@@ -1,7 +1,7 @@
-"""A network for Neural MMO: the map as a picture, beings and items as sets, actions masked.
+"""Policy network for Neural MMO: the map as an image, entities and items as sets, with masked actions.
 
-Sources: Suarez et al. 2023 (see the binding) encodes tiles, entities and items apart; Zaheer et al., "Deep
-Sets" (2017), https://doi.org/10.48550/arXiv.1703.06114: a set is the sum, here the maximum, of its members.
+Sources: Suarez et al. 2023 (see the binding) encodes tiles, entities and items separately. Zaheer et al., "Deep Sets"
+(2017), https://doi.org/10.48550/arXiv.1703.06114, encodes a set as the sum, here the maximum, of its members.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ SET_WIDTH = 64
 
 
 class NeuralMMO(Policy):
-    """Encodes each field of the observation by itself, and never chooses what ``ActionTargets`` excludes.
+    """Encodes each field of the observation separately, and masks actions with ``ActionTargets``.
 
     Args:
-        env: Of the binding; ``Tile``, ``Entity`` and ``AgentId`` must be among what it observes.
-        hidden_size: Width of the layer in which all fields meet.
+        env: Environment of this binding, which must observe ``Tile``, ``Entity`` and ``AgentId``.
+        hidden_size: Width of the layer that joins all fields.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 256) -> None:
@@ -57,10 +57,10 @@ class NeuralMMO(Policy):
         self.encoder = nn.Sequential(layer_init(nn.Linear(inputs, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
         fields = nativize_tensor(observations, self._structure)
         entities = fields["Entity"]
-        # An agent knows its own row by its number; one that is absent has none, and all zeros.
+        # The agent's own row has its number. An absent agent has no such row, so it gets zeros.
         own = (entities[:, :, 0] == fields["AgentId"].view(-1, 1)).unsqueeze(-1)
         self_row = (entities * own).sum(1, dtype=entities.dtype)
         parts = [self._tiles(fields["Tile"]), _squashed(self_row)]
@@ -79,15 +79,15 @@ class NeuralMMO(Policy):
         return encoded
 
     def _pooled(self, name: str, members: Tensor, self_row: Tensor) -> Tensor:
-        """The maximum over the members of a set, ``(rows, members, width)`` in; rows of zeros are none."""
+        """Return the maximum over the encoded members of a set ``(rows, members, width)``. Zero rows are ignored."""
         present = (members != 0).any(-1, keepdim=True)
-        if name == "Entity":  # places are seen from the agent
+        if name == "Entity":  # positions relative to the agent
             members = torch.cat([members[..., :2], members[..., 2:4] - self_row[:, None, 2:4], members[..., 4:]], -1)
         encoded: Tensor = self.members[name](_squashed(members))
         return (encoded * present).amax(1)
 
     def action_mask(self, observations: Tensor) -> Tensor | None:
-        """See ``Policy``: the masks are nested as the actions are, and in their order."""
+        """Return the action masks, which are nested and ordered like the actions."""
         if "ActionTargets" not in self._structure:
             return None
         return torch.cat(list(_leaves(nativize_tensor(observations, self._structure)["ActionTargets"])), -1)
@@ -102,6 +102,6 @@ def _leaves(tree: Any) -> Any:
 
 
 def _squashed(numbers: Tensor) -> Tensor:
-    """Integers as small floats: levels, places and gold differ by orders of magnitude."""
+    """Compress integers to small floats, because levels, positions and gold differ by orders of magnitude."""
     real = numbers.float()
     return real.sign() * real.abs().log1p()

@@ -1,10 +1,10 @@
-"""Simplex noise in two dimensions, from which the terrain is made.
+"""Simplex noise in two dimensions, from which the terrain is generated.
 
-nmmo takes it from the package vec-noise, which no longer builds from its source. The arithmetic is in
-single precision and in the order of that package, so that the worlds are the same, bit for bit.
+nmmo uses the package vec-noise, whose source distribution no longer builds. This code uses single precision and the
+same order of operations as that package, so that the worlds are bit-identical.
 
-Sources: Perlin, "Improving Noise" (2002), https://doi.org/10.1145/566654.566636 (the permutation);
-Gustavson, "Simplex noise demystified" (2005) (the method and the gradients).
+Sources: Perlin, "Improving Noise" (2002), https://doi.org/10.1145/566654.566636 (the permutation). Gustavson, "Simplex
+noise demystified" (2005) (the method and the gradients).
 """
 
 from types import ModuleType
@@ -17,7 +17,7 @@ __all__ = ["as_vec_noise", "snoise2"]
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-_SKEW = np.float32((np.sqrt(3.0) - 1.0) / 2.0)  # from the plane to the grid of triangles
+_SKEW = np.float32((np.sqrt(3.0) - 1.0) / 2.0)  # from the plane to the triangular grid
 _UNSKEW = np.float32((3.0 - np.sqrt(3.0)) / 6.0)  # and back
 _SCALE = np.float32(70.0)  # makes the noise span -1 to 1
 
@@ -32,21 +32,21 @@ _NUMBERS = """
 204 176 115 121 50 45 127 4 150 254 138 236 205 93 222 114 67 29 24 72 243 141 128 195 78 66 215 61 156 180
 """
 _PERMUTATION = np.array([int(number) for number in _NUMBERS.split()])
-_HASH = np.concatenate([_PERMUTATION, _PERMUTATION])  # so that a sum of two of them needs no wrapping
+_HASH = np.concatenate([_PERMUTATION, _PERMUTATION])  # doubled, so that the sum of two entries needs no modulo
 
-# Directions to the middles of a cube's edges, seen from above.
+# Directions to the midpoints of a cube's edges, projected to the plane.
 _GRADIENTS = np.array(
     [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (0, 1), (0, -1)], np.float32
 )
 
 
 def snoise2(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Noise at the points ``(x, y)``, broadcast against each other, in -1 to 1."""
+    """Return noise from -1 to 1 at the points ``(x, y)``, which are broadcast against each other."""
     x, y = np.asarray(x, np.float32), np.asarray(y, np.float32)
     skew = (x + y) * _SKEW
     column, row = np.floor(x + skew), np.floor(y + skew)
     unskew = (column + row) * _UNSKEW
-    # Where the point is, seen from the three corners of its triangle.
+    # Offsets of the point from the three corners of its triangle.
     x0, y0 = x - (column - unskew), y - (row - unskew)
     is_lower = x0 > y0
     x1, y1 = x0 - is_lower.astype(np.float32) + _UNSKEW, y0 - (~is_lower).astype(np.float32) + _UNSKEW
@@ -58,7 +58,7 @@ def snoise2(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 
 def _corner(x: Floats, y: Floats, i: Integers, j: Integers) -> Floats:
-    """Contribution of the grid's corner ``(i, j)`` at the offset ``(x, y)`` from it."""
+    """Return the contribution of the grid corner ``(i, j)`` at the offset ``(x, y)`` from it."""
     gradient = _GRADIENTS[_HASH[i + _HASH[j]] % len(_GRADIENTS)]
     nearness = np.maximum(np.float32(0.5) - x * x - y * y, np.float32(0))
     added: Floats = nearness * nearness * nearness * nearness * (gradient[..., 0] * x + gradient[..., 1] * y)
@@ -66,7 +66,7 @@ def _corner(x: Floats, y: Floats, i: Integers, j: Integers) -> Floats:
 
 
 def as_vec_noise() -> ModuleType:
-    """A module that has what nmmo uses of vec-noise."""
+    """Return a module with the functions of vec-noise that nmmo uses."""
     module = ModuleType("vec_noise")
     vars(module)["snoise2"] = snoise2
     return module

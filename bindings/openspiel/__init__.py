@@ -1,29 +1,26 @@
 """Board, card and matrix games of OpenSpiel (Apache-2.0), as ``openspiel/<short name>``.
 
-* Observation, a Dict: ``observation`` float32, what the player knows, in the shape that OpenSpiel gives it,
-  such as ``(3, 6, 7)`` in connect_four; ``action_mask`` int8, 1 for each legal action. Policies of this
-  library choose legal actions only.
-* Action: Discrete, OpenSpiel's actions. One that is not legal counts as the next one that is.
-* Reward: what the player won since its last step; in most games that is 0 until the end.
-* Terminal: the game is over. There is no truncation: OpenSpiel's games end.
+* Observation, a Dict: ``observation`` float32, the player's information in OpenSpiel's shape, such as ``(3, 6, 7)`` in
+  connect_four, and ``action_mask`` int8, 1 for each legal action. Policies of this library choose legal actions only.
+* Action: Discrete, OpenSpiel's actions. An illegal action counts as the next legal one.
+* Reward: the player's winnings since its last step, in most games 0 until the end.
+* Terminal: the game is over. There is no truncation, because OpenSpiel's games are finite.
 
-``players="random"`` (the default) is the game as one player sees it: all others play legal actions at
-random, as does chance, and a step goes on until it is this player's turn again. The info of the last step
-tells whether it ``won``. ``players="self"`` is a PettingZoo environment with all players, ``player_0`` and
-on, in one policy's hands. In each step those whose turn it is act; who waits sees the game too, has only
-action 0 in its mask, and nothing comes of it.
+With ``players="random"`` (the default) there is a single agent. All other players choose legal actions at random, and a
+step continues until it is the agent's turn again. The info of the last step has ``won``. With ``players="self"`` it is
+a PettingZoo environment with all players, ``player_0`` and so on, for one shared policy. In each step, the players
+whose turn it is act. The others also get an observation. Their mask allows only action 0, which has no effect.
 
 Options:
 
 * ``players``: "random" or "self".
-* ``seat``: with "random", the player to be: 0, 1, ...; None draws one for each game.
-* ``observe``: "information_state" is all that the player has seen from the start of the game,
-  "observation" what it sees now. By default the first where the game offers it.
-* ``settings``: OpenSpiel's parameters of the game: ``{"board_size": 9}`` for go.
-* ``render_mode``: None, "ansi", the state as OpenSpiel writes it, or "rgb_array", a picture of that text.
+* ``seat``: the agent's player number with "random": 0, 1, ... None chooses one at random for each game.
+* ``observe``: "information_state" is everything that the player has observed since the start of the game, "observation"
+  only the current observation. By default the former if the game offers it.
+* ``settings``: OpenSpiel's parameters of the game, for example ``{"board_size": 9}`` for go.
+* ``render_mode``: None, "ansi", the state as OpenSpiel prints it, or "rgb_array", an image of that text.
 
-Left out of its 126 games are those that need parameters to be loaded at all, mean field games, and the few
-that show no tensor.
+Of its 126 games, those that require parameters, mean field games, and a few without tensor observations are left out.
 
 Source: Lanctot et al., "OpenSpiel" (2019), https://doi.org/10.48550/arXiv.1908.09453.
 """
@@ -50,14 +47,14 @@ tiny_bridge_4p tiny_hanabi trade_comm twixt ultimate_tic_tac_toe universal_poker
 
 
 def names() -> tuple[str, ...]:
-    """The games, by OpenSpiel's short names."""
+    """Return OpenSpiel's short names of the games."""
     return tuple(_GAMES.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the game ``name``.
 
     Raises:
-        UnknownNameError: No game has this name; the nearest ones are suggested.
+        UnknownNameError: No game has this name. The error suggests similar names.
     """
     return creator(__name__, name, names())

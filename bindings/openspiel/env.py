@@ -1,4 +1,4 @@
-"""OpenSpiel's games: one player against random ones, or all players of a match."""
+"""OpenSpiel's games: one agent against random players, or all players of a match."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,11 +29,11 @@ def make_env(
     settings: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
 ) -> "OpenSpielEnv | OpenSpielParallelEnv":
-    """The game ``name``; for the options see the page of the binding.
+    """Make the game ``name``. See the module ``pufferlib.bindings.openspiel`` for the options.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: ``settings`` names what the game does not have.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: The game has no such setting.
     """
     where = f"openspiel/{name}"
     if players not in ("random", "self"):
@@ -50,11 +50,11 @@ def make_env(
 
 
 class OpenSpielEnv(gymnasium.Env[Observation, np.int64]):
-    """The game as one player sees it; the others play at random.
+    """A game with one agent. The other players act at random.
 
     Args:
-        match: The game in progress.
-        seat: Which player to be; None draws one for each game.
+        match: Game in progress.
+        seat: Player number of the agent, or None to choose one at random for each game.
         render_mode: None, "ansi" or "rgb_array".
     """
 
@@ -71,7 +71,7 @@ class OpenSpielEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start a game, and play it until it is this player's turn."""
+        """Start a game, and run it until it is the agent's turn."""
         super().reset(seed=seed)
         match = self._match
         if seed is not None:
@@ -81,13 +81,13 @@ class OpenSpielEnv(gymnasium.Env[Observation, np.int64]):
         while True:
             match.start()
             self._let_others_play()
-            if not match.is_over:  # some games can end before everybody had a turn
+            if not match.is_over:  # some games can end before every player had a turn
                 break
         self._won = match.returns()[self._seat]
         return match.view(self._seat), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Act, and let the others play until it is this player's turn again."""
+        """Act, and let the others play until it is the agent's turn again."""
         match = self._match
         self._act(int(action))
         self._let_others_play()
@@ -102,20 +102,20 @@ class OpenSpielEnv(gymnasium.Env[Observation, np.int64]):
             self._act()
 
     def _act(self, own: int = 0) -> None:
-        """One move of all who are to move: ``own`` of this player, any of the others."""
+        """Make one move for each player whose turn it is: ``own`` for the agent, random ones for the others."""
         match = self._match
         match.play({seat: own if seat == self._seat else match.any_action(seat) for seat in match.acting()})
 
     def render(self) -> Any:
-        """The state as text or as a picture of it; None without a ``render_mode``."""
+        """Return the state as text or as an image, or None without a ``render_mode``."""
         return self._match.shown(self.render_mode)
 
 
 class OpenSpielParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """The game with all its players, of whom those act whose turn it is.
+    """A game with all its players. In each step, the players whose turn it is act.
 
     Args:
-        match: The game in progress.
+        match: Game in progress.
         render_mode: None, "ansi" or "rgb_array".
     """
 
@@ -128,11 +128,11 @@ class OpenSpielParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  #
         self._won: Sequence[float] = [0.0] * match.num_players  # so far
 
     def observation_space(self, agent: str) -> Dict:
-        """Observation space of every player."""
+        """Return the observation space of every player."""
         return self._match.observation_space
 
     def action_space(self, agent: str) -> Discrete:
-        """Action space of every player."""
+        """Return the action space of every player."""
         return self._match.action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
@@ -145,7 +145,7 @@ class OpenSpielParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  #
         return self._views(), {agent: {} for agent in self.agents}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Let those act whose turn it is; the actions of others mean nothing."""
+        """Apply the actions of the players whose turn it is. Other actions are ignored."""
         match, everyone = self._match, self.possible_agents
         match.play({seat: int(actions[everyone[seat]]) for seat in match.acting()})
         returns = match.returns()
@@ -161,13 +161,13 @@ class OpenSpielParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  #
         return {agent: self._match.view(seat) for seat, agent in enumerate(self.possible_agents)}
 
     def render(self) -> Any:
-        """The state as text or as a picture of it; None without a ``render_mode``."""
+        """Return the state as text or as an image, or None without a ``render_mode``."""
         return self._match.shown(self.render_mode)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since there is nothing to release."""
 
 
 def _won(returns: Sequence[float], seat: int) -> float:
-    """1 if this player won more than every other."""
+    """Return 1 if this player's return is higher than every other's, else 0."""
     return float(all(returns[seat] > other for index, other in enumerate(returns) if index != seat))

@@ -1,4 +1,4 @@
-"""One game of OpenSpiel in progress: turns, observations, chance."""
+"""One OpenSpiel game in progress: turns, observations, random events."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -16,23 +16,23 @@ from pufferlib.render.text import draw_terminal
 __all__ = ["Match"]
 
 KINDS = ("information_state", "observation")
-SCREEN = (24, 80)  # rows and columns of the picture of a state
+SCREEN = (24, 80)  # rows and columns of text in an image of a state
 
 
 class Match:
-    """A game in progress: its state, and the stream of its chance.
+    """A game in progress: its state and its random stream.
 
     Args:
-        where: For messages.
-        name: Of the game.
+        where: Name for error messages.
+        name: Name of the game.
         settings: OpenSpiel's parameters.
-        observe: One of ``KINDS``; None is the first that the game offers.
+        observe: One of ``KINDS``, or None for the first one that the game offers.
 
     Attributes:
-        chance: From which all randomness is drawn.
-        num_players: Of the game.
-        observation_space: Of each player.
-        action_space: Of each player.
+        chance: Random generator for all random events.
+        num_players: Number of players.
+        observation_space: Observation space of each player.
+        action_space: Action space of each player.
     """
 
     def __init__(self, where: str, name: str, settings: Mapping[str, Any], observe: str | None) -> None:
@@ -51,13 +51,13 @@ class Match:
             }
         )
         self._state = self._game.new_initial_state()
-        # Games whose chance is inside of them take a seed when they are loaded, and at no other time.
+        # Games with internal randomness accept a seed only when they are loaded.
         is_sampled = self._game.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
         self._takes_seed = is_sampled and "rng_seed" in self._game.get_type().parameter_specification
         self.reseed(None)
 
     def reseed(self, seed: int | None) -> None:
-        """Let chance follow from ``seed`` from the next game on."""
+        """Seed the random events from the next game on."""
         self.chance, _ = seeding.np_random(seed)
         if self._takes_seed:
             self._game = pyspiel.load_game(
@@ -65,7 +65,7 @@ class Match:
             )
 
     def start(self) -> None:
-        """Begin a game, up to the first decision of a player."""
+        """Start a game, up to the first decision of a player."""
         self._state = self._game.new_initial_state()
         self._play_chance()
 
@@ -75,13 +75,13 @@ class Match:
         return bool(self._state.is_terminal())
 
     def acting(self) -> Sequence[int]:
-        """The players whose turn it is."""
+        """Return the players whose turn it is."""
         if self._state.is_simultaneous_node():
             return range(self.num_players)
         return (self._state.current_player(),)
 
     def play(self, actions: Mapping[int, int]) -> None:
-        """Make the moves of all who are to move, and then those of chance."""
+        """Apply the actions of the players whose turn it is, and then any random events."""
         state = self._state
         chosen = [self._legal(player, action) for player, action in actions.items()]
         if state.is_simultaneous_node():
@@ -91,31 +91,31 @@ class Match:
         self._play_chance()
 
     def _legal(self, player: int, action: int) -> int:
-        """``action`` if it is legal, else the next that is."""
+        """Return ``action`` if it is legal, else the next legal one."""
         legal = self._state.legal_actions(player)
-        if not legal:  # at the same time as others, who have a choice
+        if not legal:  # in a simultaneous move where only others have a choice
             return 0
         return int(legal[bisect_left(legal, action) % len(legal)])
 
     def any_action(self, player: int) -> int:
-        """A legal action, at random."""
+        """Return a random legal action."""
         legal = self._state.legal_actions(player)
         return int(legal[self.chance.integers(len(legal))]) if legal else 0
 
     def _play_chance(self) -> None:
-        """Make the moves of chance, if it is its turn."""
+        """Sample random events until it is a player's turn."""
         while self._state.is_chance_node():
             outcomes, weights = zip(*self._state.chance_outcomes(), strict=True)
             drawn = np.searchsorted(np.cumsum(weights), self.chance.random(), side="right")
             self._state.apply_action(outcomes[min(int(drawn), len(outcomes) - 1)])
 
     def returns(self) -> Sequence[float]:
-        """Return of each player since the start of the game."""
+        """Return each player's return since the start of the game."""
         returns: Sequence[float] = self._state.returns()
         return returns
 
     def view(self, player: int) -> dict[str, npt.NDArray[Any]]:
-        """Observation and action mask of ``player``; zeros when the game is over."""
+        """Return the observation and action mask of ``player``, zeros if the game is over."""
         mask = np.zeros(self._num_actions, np.int8)
         if self.is_over:
             return {"action_mask": mask, "observation": np.zeros(self._shape, np.float32)}
@@ -125,7 +125,7 @@ class Match:
         return {"action_mask": mask, "observation": np.array(numbers, np.float32).reshape(self._shape)}
 
     def shown(self, render_mode: str | None) -> str | npt.NDArray[np.uint8] | None:
-        """The state as OpenSpiel writes it, or a picture of that; None without a ``render_mode``."""
+        """Return the state as OpenSpiel prints it, or an image of that text, or None without a ``render_mode``."""
         text = str(self._state)
         if render_mode == "rgb_array":
             return draw_terminal(_screen(text), np.zeros(SCREEN, np.uint8))
@@ -133,7 +133,7 @@ class Match:
 
 
 def _screen(text: str) -> npt.NDArray[np.uint8]:
-    """The last lines of ``text``, as they fit on a screen: codes of characters."""
+    """Return the character codes of the last lines of ``text`` that fit on the screen."""
     rows, columns = SCREEN
     screen = np.full(SCREEN, ord(" "), np.uint8)
     for row, line in enumerate(text.splitlines()[-rows:]):

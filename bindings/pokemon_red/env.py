@@ -1,4 +1,4 @@
-"""Pokemon Red as a Gymnasium environment: half-size pictures, a few numbers, rewards for what is new."""
+"""Pokemon Red as a Gymnasium environment: half-size images, a few numbers, and rewards for everything new."""
 
 import io
 import os
@@ -21,7 +21,7 @@ from .practice import practice_rom
 from .rom import find_rom
 
 with warnings.catch_warnings():
-    # It tells where its SDL comes from, which is not even opened here.
+    # pyboy warns where its SDL comes from, but SDL is not used here.
     warnings.filterwarnings("ignore", "Using SDL2 binaries", UserWarning)
     import pyboy
 
@@ -29,7 +29,7 @@ __all__ = ["BUTTONS", "PokemonRed", "make_env"]
 
 BUTTONS = ("down", "left", "right", "up", "a", "b", "start")
 
-_BOOT_FRAMES = 120  # what the console does before the cartridge begins takes fewer
+_BOOT_FRAMES = 120  # longer than the console's boot sequence
 _NUMBERS = 8 + 2 * PARTY_SIZE
 
 Observation = dict[str, npt.NDArray[Any]]
@@ -37,10 +37,10 @@ Info = dict[str, Any]
 
 
 def make_env(name: str, *, rom: str | os.PathLike[str] | None = None, **options: Any) -> "PokemonRed":
-    """The cartridge ``name`` in the console; ``rom`` is the file of "red", which "practice" has built in.
+    """Make an environment with the cartridge ``name``. ``rom`` is the file of "red". "practice" needs no file.
 
     Raises:
-        APIUsageError: The file is missing or another game, or an option is out of its range.
+        APIUsageError: The file is missing or contains another game, or an option is out of range.
     """
     if name == "practice" and rom is not None:
         raise APIUsageError(f"pokemon_red/practice: has its cartridge built in, got rom={rom!r}; use pokemon_red/red")
@@ -48,26 +48,26 @@ def make_env(name: str, *, rom: str | os.PathLike[str] | None = None, **options:
 
 
 class PokemonRed(gymnasium.Env[Observation, np.int64]):
-    """The game, seen as its last few pictures and some numbers of its memory.
+    """The game, observed as its last images and some numbers from its memory.
 
     Args:
-        name: For messages.
-        cartridge: The image (ROM).
-        state: A file written by PyBoy's ``save_state``, where episodes start; None starts them when
-            the console is switched on, before the title screen.
-        frame_skip: Frames per step, 60 of which make a second.
-        hold: For how many of them the button is held.
-        stack: Pictures in an observation.
-        wait_max: An episode starts after 0 to this many frames in which nobody plays.
-        max_steps: The length at which an episode is cut off (truncation); 20,480 are 2.3 hours.
-        reward_square: For each square of a map entered for the first time in the episode.
-        reward_event: For each flag of the story.
-        reward_badge: For each badge.
-        reward_level: For each level of the party.
+        name: Name for error messages.
+        cartridge: Cartridge image (ROM).
+        state: File written by PyBoy's ``save_state`` from which episodes start, or None to start when the console is
+            switched on, before the title screen.
+        frame_skip: Frames per step, at 60 frames per second.
+        hold: Number of these frames for which the button is held.
+        stack: Number of images in an observation.
+        wait_max: Maximum number of idle frames at the start of an episode, chosen at random from 0.
+        max_steps: Length at which an episode is truncated. 20,480 steps are 2.3 hours.
+        reward_square: Reward for each square of a map entered for the first time in the episode.
+        reward_event: Reward for each event flag of the story.
+        reward_badge: Reward for each badge.
+        reward_level: Reward for each level of the party.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range, or ``state`` cannot be read.
+        APIUsageError: An option has the wrong type or is out of range, or ``state`` cannot be read.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._start = _start(where, self._console, state)
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observation, Info]:
-        """Go back to the start. The screens of the observation are overwritten by the next step."""
+        """Restore the start. The next step overwrites the screens of the observation."""
         super().reset(seed=seed)
         self._start.seek(0)
         self._console.load_state(self._start)
@@ -124,12 +124,12 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._outdoors = (WIDTH // 2, HEIGHT // 2)
         self._visited: set[tuple[int, int, int]] = set()
         self._best: dict[str, int] = {}
-        self._earn(moment)  # what the start has is no news
+        self._earn(moment)  # the initial state is not rewarded
         self._screens[:] = self._picture()
         return self._observation(moment), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Hold a button for a moment. The screens of the observation are overwritten by the next step."""
+        """Press a button. The next step overwrites the screens of the observation."""
         button = BUTTONS[action]
         self._console.button_press(button)
         self._console.tick(self._hold, False, False)
@@ -144,7 +144,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         return self._observation(moment), reward, False, truncated, self._summary() if truncated else {}
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The screen, uint8 ``(144, 160, 3)``; None without a ``render_mode``."""
+        """Return the screen, uint8 ``(144, 160, 3)``, or None without a ``render_mode``."""
         return self._console.screen.ndarray[:, :, :3].copy() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._console.stop(save=False)
 
     def _earn(self, moment: GameState) -> float:
-        """The reward for what ``moment`` has that the episode had not seen."""
+        """Return the reward for everything in ``moment`` that is new in the episode."""
         self._visited.add(moment.square)
         now = {
             "squares": len(self._visited),
@@ -169,7 +169,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         return float(reward)
 
     def _picture(self) -> npt.NDArray[np.uint8]:
-        """Every second pixel of every second row; the four shades are grey, so any channel shows them."""
+        """Return every second pixel of every second row. The screen is gray, so all channels are equal."""
         picture: npt.NDArray[np.uint8] = self._console.screen.ndarray[::2, ::2, 0]
         return picture
 
@@ -195,8 +195,8 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
 
 
 def _switched_on(cartridge: bytes) -> Any:
-    """A console without window and sound, at the moment when the cartridge begins."""
-    # Given the bytes it knows no path, beside which it would look for saved games and write them.
+    """Return a console without window and sound, at the moment when the cartridge starts."""
+    # With bytes instead of a path, PyBoy cannot read or write saved games beside the ROM.
     console = pyboy.PyBoy(io.BytesIO(cartridge), window="null", sound_emulated=False, log_level="CRITICAL")
     console.set_emulation_speed(0)  # as fast as it can
     console.tick(_BOOT_FRAMES, True, False)
@@ -204,7 +204,7 @@ def _switched_on(cartridge: bytes) -> Any:
 
 
 def _start(where: str, console: Any, state: str | os.PathLike[str] | None) -> io.BytesIO:
-    """The state in which episodes start."""
+    """Return the state in which episodes start."""
     if state is None:
         start = io.BytesIO()
         console.save_state(start)
@@ -212,7 +212,7 @@ def _start(where: str, console: Any, state: str | os.PathLike[str] | None) -> io
     try:
         start = io.BytesIO(Path(state).expanduser().read_bytes())
         console.load_state(start)
-    except Exception as error:  # PyBoy raises whatever its reading of wrong bytes leads to
+    except Exception as error:  # invalid files can raise any exception in PyBoy
         console.stop(save=False)
         raise APIUsageError(
             f"{where}: state must be a file that save_state of PyBoy can read, got {state}: "

@@ -1,12 +1,12 @@
-"""The map of Kanto: where the towns and routes of the game lie, in squares from its north-west corner."""
+"""The map of Kanto: positions of the game's towns and routes, in squares from its north-west corner."""
 
 __all__ = ["CORNERS", "HEIGHT", "WIDTH", "on_kanto"]
 
 WIDTH = 436
 HEIGHT = 444
 
-# Number of the map in the game: x and y of its north-west corner. The game joins these maps at their
-# edges, which decides where they lie; the origin is the one that people use.
+# Map number in the game: x and y of its north-west corner. The positions follow from how the game connects the
+# maps at their edges. The origin is the usual convention.
 CORNERS = {
     0: (64, 318),  # Pallet Town
     1: (54, 246),  # Viridian City
@@ -48,7 +48,7 @@ CORNERS = {
 
 
 def on_kanto(map_id: int, x: int, y: int) -> tuple[int, int] | None:
-    """The square of Kanto where ``(x, y)`` of a map lies; None inside houses and caves."""
+    """Return the square of Kanto for ``(x, y)`` on a map, or None inside houses and caves."""
     corner = CORNERS.get(map_id)
     if corner is None:
         return None

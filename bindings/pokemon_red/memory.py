@@ -1,4 +1,4 @@
-"""Memory of Pokemon Red: addresses (https://github.com/pret/pokered, wram.asm) and their meaning."""
+"""Memory addresses of Pokemon Red (https://github.com/pret/pokered, wram.asm) and their meaning."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ EVENT_FLAGS = 2560
 
 _IN_BATTLE = 0xD057  # 0 outside, 1 wild, 2 trainer, 255 lost
 _PARTY_COUNT = 0xD163
-_HEALTH = 0xD16C  # of the first Pokemon, two bytes, high byte first; the next one is 44 bytes on
+_HEALTH = 0xD16C  # first Pokemon, two bytes, high byte first; the next Pokemon is 44 bytes later
 _LEVEL = 0xD18C
 _FULL_HEALTH = 0xD18D
 _POKEMON_BYTES = 44
@@ -23,15 +23,15 @@ _EVENTS = 0xD747
 
 @dataclass(frozen=True)
 class GameState:
-    """One state of the game.
+    """State of the game at one moment.
 
     Attributes:
         square: Map, x, y.
-        in_battle: Whether a fight is on.
-        badges: How many of the eight.
-        events: How many flags of the story are set, of ``EVENT_FLAGS``.
-        levels: Of the Pokemon carried.
-        health: Of each, from 0 to 1.
+        in_battle: Whether there is a battle.
+        badges: Number of badges, up to eight.
+        events: Number of event flags that are set, up to ``EVENT_FLAGS``.
+        levels: Level of each Pokemon in the party.
+        health: Health of each, from 0 to 1.
     """
 
     square: tuple[int, int, int]
@@ -43,7 +43,7 @@ class GameState:
 
 
 def read_state(memory: Any) -> GameState:
-    """The state in ``memory``, which is read as ``memory[address]`` and ``memory[start:stop]``."""
+    """Read the state from ``memory``, which supports ``memory[address]`` and ``memory[start:stop]``."""
     places = range(0, min(memory[_PARTY_COUNT], PARTY_SIZE) * _POKEMON_BYTES, _POKEMON_BYTES)
     return GameState(
         square=(memory[_MAP], memory[_X], memory[_Y]),

@@ -1,8 +1,8 @@
-"""A small free Game Boy cartridge that keeps its state where Pokemon Red keeps its own.
+"""A small free Game Boy cartridge with its state at the same addresses as Pokemon Red.
 
-It holds no data of any game. Arrows walk (Pallet Town and Route 1 in size), A trains, B sets a
-flag of the story, START earns a badge. So everything that reads the memory of Pokemon Red can be
-tried without the ROM, which only its owner has.
+It contains no data of any game. Arrows walk (on maps with the size of Pallet Town and Route 1), A trains, B sets an
+event flag, START earns a badge. It allows testing all code that reads the memory of Pokemon Red without the ROM, which
+cannot be distributed.
 """
 
 import functools
@@ -13,8 +13,8 @@ _SIZE = 0x8000
 _ENTRY = 0x0100
 _CODE = 0x0150
 
-# Machine code of the Game Boy (https://gbdev.io/pandocs): bytes in hex; "name:" is a place in it,
-# ">name" the distance to that place, "@name" its address.
+# Machine code of the Game Boy (https://gbdev.io/pandocs): bytes in hex. "name:" is a label, ">name" the relative
+# distance to it, "@name" its address.
 _PROGRAM = """
         F3 AF E0 40 E0 0F               ; no interrupts are served, the screen is off
         3C E0 FF                        ; the start of a frame ends a halt
@@ -58,7 +58,7 @@ start:  FA 62 D3 87 87 E0 43            ; the picture shows x and y
 
 @functools.cache
 def practice_rom() -> bytes:
-    """The cartridge: 32 KiB, without memory banks, with the checksum that its header needs."""
+    """Return the cartridge: 32 KiB, without memory banks, with the checksum that its header needs."""
     rom = bytearray(_SIZE)
     rom[_ENTRY : _ENTRY + 4] = bytes((0x00, 0xC3, *_CODE.to_bytes(2, "little")))
     rom[0x134:0x13C] = b"PRACTICE"
@@ -69,7 +69,7 @@ def practice_rom() -> bytes:
 
 
 def _assembled(program: str, origin: int) -> bytes:
-    """The bytes of ``program`` when its first one lies at ``origin``."""
+    """Assemble ``program`` for the address ``origin``."""
     words = [word for line in program.splitlines() for word in line.partition(";")[0].split()]
     places: dict[str, int] = {}
     position = origin

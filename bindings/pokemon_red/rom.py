@@ -1,4 +1,4 @@
-"""Finds the cartridge image of Pokemon Red, which only its owner has, and tells what is wrong with it."""
+"""Search for the user's cartridge image of Pokemon Red, with an error that explains any problem."""
 
 import hashlib
 import os
@@ -20,21 +20,21 @@ OTHERS = {
     "5b1456177671b79b263c614ea0e7cc9ac542e9c4": "the debug build of Pokemon Blue",
     "cc7d03262ebfaf2f06772c1a480c7d9d5f4a38e1": "Pokemon Yellow",
 }
-_LOGO = slice(0x0104, 0x0108)  # every cartridge has the maker's logo, which begins with these bytes:
+_LOGO = slice(0x0104, 0x0108)  # position of the manufacturer's logo, whose first bytes are the same everywhere:
 LOGO_START = bytes.fromhex("CEED6666")
 
 
 def default_path() -> Path:
-    """Path of the cartridge image unless the user names another."""
+    """Return the default path of the cartridge image."""
     base = os.environ.get("XDG_DATA_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "share") / "pufferlib" / "pokemon_red.gb"
 
 
 def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
-    """The image at ``path``, else at ``$PUFFER_POKEMON_RED_ROM``, else at ``default_path()``.
+    """Return the image at ``path``, else at ``$PUFFER_POKEMON_RED_ROM``, else at ``default_path()``.
 
     Raises:
-        APIUsageError: There is no such file, or it holds something else.
+        APIUsageError: The file does not exist, or is not the expected image.
     """
     source, file = _place(path)
     try:
@@ -53,7 +53,7 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
 
 
 def _way_to_provide() -> str:
-    if in_image():  # what is copied into a container is gone with it
+    if in_image():  # files copied into a container are lost with it
         return (
             "copy the image of your own cartridge into the checkout, for example as red.gb, and run outside with "
             f"--env.rom red.gb at the end, or with -e {VARIABLE}=/workspace/red.gb after docker compose run"
@@ -62,7 +62,7 @@ def _way_to_provide() -> str:
 
 
 def _place(path: str | os.PathLike[str] | None) -> tuple[str, Path]:
-    """Setting that names the cartridge image, and its path."""
+    """Return the setting that names the cartridge image, and its path."""
     if path is not None:
         return "the option rom", Path(path).expanduser()
     if os.environ.get(VARIABLE):

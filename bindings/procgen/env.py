@@ -1,4 +1,4 @@
-"""A batch of games of Procgen that write into the arrays of a PufferEnv."""
+"""A batch of Procgen games that write into the arrays of a PufferEnv."""
 
 import warnings
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from pufferlib.seeding import env_seed
 from .._shared.gym_alias import gym_is_gymnasium
 from .._shared.options import check_render_mode, check_switches
 
-with gym_is_gymnasium(), warnings.catch_warnings():  # it registers its games in gym
-    warnings.filterwarnings("ignore", "unclosed file .*version.txt", ResourceWarning)  # which it leaves open
+with gym_is_gymnasium(), warnings.catch_warnings():  # procgen registers its games with gym
+    warnings.filterwarnings("ignore", "unclosed file .*version.txt", ResourceWarning)  # procgen leaves it open
     from procgen import ProcgenGym3Env
     from procgen.env import EXPLORATION_LEVEL_SEEDS
 
 __all__ = ["ProcgenGames"]
 
 NUM_ACTIONS = 15
-END_LEVEL = -1  # as an action
+END_LEVEL = -1  # action that ends the level
 MODES = {
-    "easy": None,  # every game has it
+    "easy": None,  # available in every game
     "hard": None,
     "extreme": ("chaser", "dodgeball", "leaper", "starpilot"),
     "memory": ("caveflyer", "dodgeball", "heist", "jumper", "maze", "miner"),
@@ -35,30 +35,30 @@ MODES = {
 
 
 class ProcgenGames(PufferEnv):
-    """``num_envs`` games of one kind, stepped together.
+    """``num_envs`` copies of one game, stepped together.
 
     Args:
-        name: A name of ``pufferlib.bindings.procgen.names()``.
-        num_envs: Games, each with one agent.
-        num_threads: Threads of the library that share a step; 0 leaves it to the caller's own.
-        distribution_mode: The levels: "easy", "hard", and in some games "extreme", "memory" (the agent sees
-            little of a large level) or "exploration" (one level that is hard to find through).
-        num_levels: How many different levels there are; 0 is all.
-        start_level: The first of them, if there is not every one.
-        use_sequential_levels: A solved level leads to the next in the same episode.
-        center_agent: The view follows the agent, in games that have larger levels.
-        use_backgrounds: Draw backgrounds; else they are black.
-        use_monochrome_assets: Draw rectangles of one colour instead of figures.
-        restrict_themes: Draw each kind of figure always with the same picture.
-        use_generated_assets: Draw figures that are generated, too.
-        paint_vel_info: Draw the agent's speed into the corner, in games where it counts.
-        render_mode: None, or "rgb_array" for pictures of ``(512, 512, 3)``, which make steps slower.
-        buf: Arrays to write into, C-contiguous; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none.
+        name: Name of the game, see ``pufferlib.bindings.procgen.names()``.
+        num_envs: Number of games, each with one agent.
+        num_threads: Number of library threads that share a step. 0 uses only the caller's thread.
+        distribution_mode: Kind of levels: "easy", "hard", and in some games "extreme", "memory" (the agent sees little
+            of a large level) or "exploration" (one level that is hard to explore).
+        num_levels: Number of different levels, or 0 for all.
+        start_level: First of these levels, if ``num_levels`` is not 0.
+        use_sequential_levels: Whether a solved level leads to the next one in the same episode.
+        center_agent: Whether the view follows the agent, in games with larger levels.
+        use_backgrounds: Whether to draw backgrounds. Otherwise they are black.
+        use_monochrome_assets: Whether to draw rectangles of one color instead of figures.
+        restrict_themes: Whether to draw each kind of figure with the same image.
+        use_generated_assets: Whether to also draw generated figures.
+        paint_vel_info: Whether to draw the agent's speed into the corner, in games where it matters.
+        render_mode: None, or "rgb_array" for images of ``(512, 512, 3)``, which make steps slower.
+        buf: C-contiguous arrays to write into, or None to allocate new ones.
+        seed: Seed of the first ``reset``, if that has no seed.
 
     Raises:
-        UnknownNameError: There is no such ``distribution_mode``.
-        APIUsageError: A value is of the wrong type or out of its range, or the game does not have the mode.
+        UnknownNameError: ``distribution_mode`` does not exist.
+        APIUsageError: A value has the wrong type or is out of range, or the game does not have the mode.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 15}
@@ -105,7 +105,7 @@ class ProcgenGames(PufferEnv):
         self.single_observation_space = Box(0, 255, (64, 64, 3), np.uint8)
         self.single_action_space = Discrete(NUM_ACTIONS)
         super().__init__(buf)
-        own = {} if distribution_mode == "exploration" else levels  # that mode decides on its level itself
+        own = {} if distribution_mode == "exploration" else levels  # this mode has a fixed level
         self._options = {**switches, **own, "distribution_mode": distribution_mode, "render_mode": render_mode}
         arrays = {"rgb": self.observations, "action": self.actions, "reward": self.rewards, "first": self.terminals}
         self._games: _Games | None = _Games(
@@ -118,14 +118,13 @@ class ProcgenGames(PufferEnv):
         self._steps = 0
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Begin new levels.
+        """Start new levels.
 
         Args:
-            seed: Seeds all games; None lets their streams go on (the first time: the seed that the
-                constructor was given).
+            seed: Seed of all games. With None, random streams continue (the first reset uses the constructor's seed).
 
         Returns:
-            observations uint8 ``(num_envs, 64, 64, 3)`` and an empty list.
+            Observations uint8 ``(num_envs, 64, 64, 3)`` and an empty list.
         """
         games = self._open_games("reset")
         seed = self._seed if seed is None else seed
@@ -147,24 +146,24 @@ class ProcgenGames(PufferEnv):
         return self.observations, []
 
     def step(self, actions: Any) -> Stepped:
-        """Act with every agent once.
+        """Step every game once.
 
         Args:
-            actions: ``(num_envs,)`` integers from 0 to 14; negative ones count from the end.
+            actions: Integers ``(num_envs,)`` from 0 to 14. Negative ones count from the end.
 
         Returns:
-            observations uint8 ``(num_envs, 64, 64, 3)``, rewards float32 ``(num_envs,)``, terminals and truncations
+            Observations uint8 ``(num_envs, 64, 64, 3)``, rewards float32 ``(num_envs,)``, terminals and truncations
             bool ``(num_envs,)``, and a dict for each episode that ended.
 
         Raises:
-            APIUsageError: An action out of range; before ``reset``; after ``close``.
+            APIUsageError: An action is out of range, or the environment was not reset yet or is closed.
         """
         if not self._is_playing:
             self._open_games("step")
             raise APIUsageError(f"{self._where}.step: nothing is being played; call reset first")
         given = np.asarray(actions)
         try:
-            ACTIONS.take(given, out=self.actions)  # which looks at the range, too
+            ACTIONS.take(given, out=self.actions)  # also checks the range
             is_good = given.dtype.kind in "iu"
         except (IndexError, TypeError, ValueError):
             is_good = False
@@ -179,12 +178,12 @@ class ProcgenGames(PufferEnv):
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self, env_index: int = 0) -> npt.NDArray[np.uint8] | None:
-        """A picture of game ``env_index``, uint8 ``(512, 512, 3)``; None without a ``render_mode``."""
+        """Return an image of game ``env_index``, uint8 ``(512, 512, 3)``, or None without a ``render_mode``."""
         pictures = self._open_games("render").pictures
         return None if pictures is None else pictures[env_index].copy()
 
     def close(self) -> None:
-        """Free the games. The arrays stay valid; closing twice is fine."""
+        """Free the games. The arrays stay valid. Closing twice is safe."""
         self._is_playing = False
         if self._games is not None:
             self._games.close()
@@ -196,7 +195,7 @@ class ProcgenGames(PufferEnv):
         return self._games
 
     def _fresh_state(self, seed: int) -> bytes:
-        """A game as it starts with ``seed``."""
+        """Return the initial state of a game with ``seed``."""
         game = ProcgenGym3Env(1, self.name, num_threads=0, rand_seed=seed, **self._options)
         try:
             game.observe()
@@ -206,7 +205,7 @@ class ProcgenGames(PufferEnv):
             game.close()
 
     def _summaries(self) -> Infos:
-        """One info for each episode that ended; the counts of the next one start."""
+        """Return an info for each episode that ended, and reset its counters."""
         infos = []
         for index in np.flatnonzero(self.terminals):
             score = float(self._returns[index])
@@ -224,14 +223,14 @@ class ProcgenGames(PufferEnv):
 
 
 class _Games(ProcgenGym3Env):  # type: ignore[misc]  # procgen has no types
-    """The library's games, in arrays of ours.
+    """The library's games, using external arrays.
 
     Args:
-        arrays: What is seen, done and earned, by the library's names; rewards and first steps are ``reward``
-            and ``first``.
-        num: Games.
-        name: Of them.
-        **options: Of ``ProcgenGym3Env``.
+        arrays: Arrays for observations, actions and outcomes, by the library's names. Rewards and first steps are
+            ``reward`` and ``first``.
+        num: Number of games.
+        name: Name of the game.
+        **options: Options of ``ProcgenGym3Env``.
     """
 
     def __init__(self, arrays: Mapping[str, Array], num: int, name: str, **options: Any) -> None:
@@ -241,27 +240,27 @@ class _Games(ProcgenGym3Env):  # type: ignore[misc]  # procgen has no types
         self.pictures: Array | None = self._info.get("rgb")
 
     def play(self) -> None:
-        """Step all games with the array of actions and read the outcome."""
+        """Step all games with the array of actions, and read the outcome."""
         self._c_lib.libenv_act(self._c_env)
         self._c_lib.libenv_observe(self._c_env)
 
     def look(self) -> None:
-        """Write what is to be seen."""
+        """Write the current observations."""
         self._c_lib.libenv_observe(self._c_env)
 
     def _allocate_specs(self, num: int, specs: Any) -> tuple[dict[str, Array], Any]:
-        """The library's own allocation, with ours in the places for which there are any."""
+        """Allocate like the library, but use the given arrays where they exist."""
         arrays, pointers = super()._allocate_specs(num, specs)
         for place, spec in enumerate(specs):
             given = self._given.get(spec.name)
-            if given is not None and given.shape[1:] == spec.shape:  # the large picture is called rgb, too
+            if given is not None and given.shape[1:] == spec.shape:  # the rendered image is also called rgb
                 arrays[spec.name] = given
                 for index in range(num):
                     pointers[place * num + index] = self._ffi.from_buffer(given[index : index + 1])
         return arrays, pointers
 
     def _allocate_array(self, num: int, dtype: np.dtype[Any]) -> tuple[Array, Any]:
-        """Rewards and first steps."""
+        """Return the given array for rewards or first steps."""
         array = self._given["first" if dtype == np.bool_ else "reward"]
         return array, self._ffi.from_buffer(array)
 
@@ -277,7 +276,7 @@ def _check_counts(where: str, low: int, **values: object) -> None:
 
 
 def _check_mode(where: str, name: str, mode: object, levels: Mapping[str, int]) -> None:
-    """The library ends the process when a game does not have the mode."""
+    """Raise an error if the game does not have the mode, because the library would exit the process."""
     if mode not in MODES:
         raise UnknownNameError.of(where, "distribution_mode", mode, MODES)
     games = MODES[mode]

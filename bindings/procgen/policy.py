@@ -1,6 +1,6 @@
-"""A network for Procgen that two cores train: 13 million products for a picture, the residual one has 31.
+"""Policy network for Procgen that can be trained on two CPU cores: 13 million products per image, while ResNet has 31.
 
-The first layer steps two pixels, where that of ``NatureCNN`` steps four, for what is small on a picture of 64.
+The first layer has a stride of two pixels, not four as in ``NatureCNN``, because details matter in a 64 x 64 image.
 """
 
 import torch
@@ -14,10 +14,10 @@ __all__ = ["ProcgenCNN"]
 
 
 class ProcgenCNN(Policy):
-    """Four convolutions, of which three halve the picture, and one layer.
+    """Four convolutions, three of which halve the image, and one linear layer.
 
     Args:
-        env: Of the binding: its observations are uint8 ``(64, 64, 3)``.
+        env: Environment of this binding, with uint8 observations ``(64, 64, 3)``.
         hidden_size: Width of the layer after the convolutions.
 
     Raises:
@@ -43,13 +43,13 @@ class ProcgenCNN(Policy):
             nn.ReLU(inplace=True),
             nn.Flatten(),
         )
-        # Observations lie like that in memory, and convolutions of a CPU are faster so.
+        # Observations have this memory layout, and convolutions on a CPU are faster with it.
         self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
         self.encoder = nn.Sequential(
             layer_init(nn.Linear(64 * (height // 8) * (width // 8), hidden_size)), nn.ReLU(inplace=True)
         )
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode images to ``(rows, hidden_size)``."""
         hidden: Tensor = self.encoder(self.convolutions(observations.permute(0, 3, 1, 2).float() / 255))
         return hidden

@@ -1,4 +1,4 @@
-"""One game of stable-retro as a Gymnasium environment that shares the one emulator of its process."""
+"""One stable-retro game as a Gymnasium environment. All games of a process share one emulator."""
 
 import weakref
 from typing import Any
@@ -24,32 +24,32 @@ _ACTIONS = {"buttons": stable_retro.Actions.FILTERED, "discrete": stable_retro.A
 
 
 def make_env(name: str, **options: Any) -> "RetroGame":
-    """The game ``name``.
+    """Make the game ``name``.
 
     Raises:
-        APIUsageError: Its ROM is not there, or an option is of the wrong type or out of its range.
+        APIUsageError: The ROM is missing, or an option has the wrong type or is out of range.
     """
     return RetroGame(name, **options)
 
 
 class RetroGame(gymnasium.Env[Pixels, Any]):
-    """A game, seen as its last few pictures, small and grey.
+    """A game whose observation is a stack of small grayscale images.
 
     Args:
-        name: A name of ``pufferlib.bindings.retro.names()``.
-        state: Where the game starts, one of those that stable-retro has for it; None is its default.
-        scenario: What is rewarded and what ends the game; None is its default.
+        name: Name of the game, see ``pufferlib.bindings.retro.names()``.
+        state: Starting state, one of stable-retro's states for the game, or None for the default.
+        scenario: Scenario that defines rewards and terminals, or None for the default.
         actions: "buttons" or "discrete".
-        frame_skip: Frames per step, about 60 of which make a second.
-        stack: Pictures in an observation.
-        size: Height and width of the observation, in pixels.
-        repeat_action_probability: In each frame, the chance that the last buttons stay pressed.
-        wait_max: A game starts after 0 to this many frames without a button.
-        max_frames: The length at which a game is cut off (truncation); 18,000 are five minutes.
+        frame_skip: Frames per step, at about 60 frames per second.
+        stack: Number of images in an observation.
+        size: Height and width of the observation in pixels.
+        repeat_action_probability: Probability, per frame, that the last buttons stay pressed.
+        wait_max: Maximum number of frames without a button at the start of a game, chosen at random from 0.
+        max_frames: Length at which a game is truncated. 18,000 frames are five minutes.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: Its ROM is not there, or an option is of the wrong type or out of its range.
+        APIUsageError: The ROM is missing, or an option has the wrong type or is out of range.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
         self._idle: Any = self.action_space.sample() * 0  # no button
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
-        """Start the game. The observation is overwritten by the next step."""
+        """Start the game. The next step overwrites the observation."""
         super().reset(seed=seed)
         game = self._lease.acquire()
         self._screen, _ = game.reset()
@@ -99,7 +99,7 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
         return self._frames, {}
 
     def step(self, action: Any) -> tuple[Pixels, float, bool, bool, Info]:
-        """Play ``frame_skip`` frames. The observation is overwritten by the next step."""
+        """Run ``frame_skip`` frames. The next step overwrites the observation."""
         game = self._lease.acquire()
         points = 0.0
         for stays in (self.np_random.random(self._frame_skip) < self._repeat_action_probability).tolist():
@@ -110,17 +110,17 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
             self._played += 1
             if terminated:
                 break
-        self._held = np.array(self._held)  # the array of the action may change until the next step
+        self._held = np.array(self._held)  # copied, because the caller may change the action array
         self._frames[:-1] = self._frames[1:]
         self._frames[-1] = self._small()
         return self._frames, points, terminated, not terminated and self._played >= self._max_frames, {}
 
     def render(self) -> Pixels | None:
-        """The screen, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        """Return the screen, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         return self._screen.copy() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Give the emulator back. May be called twice."""
+        """Release the emulator. Closing twice is safe."""
         self._lease.close()
 
     def _small(self) -> Pixels:
@@ -130,7 +130,7 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
 
 
 class _EmulatorLease:
-    """One game's claim to the emulator, of which a process can have only one."""
+    """One game's access to the emulator, of which there can be only one per process."""
 
     _owner: "weakref.ref[_EmulatorLease] | None" = None
 
@@ -141,7 +141,7 @@ class _EmulatorLease:
         _check_known(where, "state", state, stable_retro.data.list_states(name))
         _check_known(where, "scenario", scenario, stable_retro.data.list_scenarios(name))
         self._rom = stable_retro.data.get_original_romfile_path(name)
-        self._take_over()  # and drop it: the next line makes its own
+        self._take_over()  # the result is discarded, because the next line makes a new emulator
         self.game: Any = stable_retro.make(
             name,
             state=stable_retro.State.DEFAULT if state is None else state,
@@ -152,7 +152,7 @@ class _EmulatorLease:
         _EmulatorLease._owner = weakref.ref(self)
 
     def acquire(self) -> Any:
-        """The game, with its emulator."""
+        """Return the game, with the emulator assigned to it."""
         if self.game is None:
             raise APIUsageError(f"{self._where}: the game is closed; make another")
         if not hasattr(self.game, "em"):
@@ -169,13 +169,13 @@ class _EmulatorLease:
         return self.game
 
     def close(self) -> None:
-        """Close the game, for good."""
+        """Close the game permanently."""
         if self.game is not None:
             self.game.close()
         self.game = None
 
     def _take_over(self) -> Any:
-        """Save the game that has the emulator. Returns the emulator if it has the same ROM in it, else ends it."""
+        """Save the game that has the emulator. Return the emulator if it has the same ROM, otherwise discard it."""
         other = _EmulatorLease._owner() if _EmulatorLease._owner else None
         if other is None or not hasattr(other.game, "em"):
             return None
@@ -199,7 +199,7 @@ def _check_rom(where: str, name: str) -> None:
 
 
 def _way_to_import(where: str) -> str:
-    if in_image():  # what is imported into a container is gone with it: the same one goes on to train
+    if in_image():  # imports into a container are lost with it, so the same container must also train
         return (
             "put your own into a folder of the checkout, for example roms, and run outside: docker compose run --rm "
             f'--entrypoint bash tank -c "python -m stable_retro.import roms && tank-entrypoint train {where}"'

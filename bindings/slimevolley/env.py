@@ -1,4 +1,4 @@
-"""Slime volleyball for one agent, or for two."""
+"""Slime volleyball for one or two agents."""
 
 from typing import Any, ClassVar
 
@@ -11,10 +11,10 @@ from pettingzoo import ParallelEnv
 from .._shared.gym_alias import gym_is_gymnasium
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-with gym_is_gymnasium(), np.printoptions():  # it changes how numpy prints
+with gym_is_gymnasium(), np.printoptions():  # the package changes NumPy's print options
     from slimevolleygym import slimevolley as package
 
-# Draw with OpenCV: the other way opens a window. Neither the game nor what is seen of it in numbers changes.
+# Draw with OpenCV, because the default opens a window. This changes neither the game nor numeric observations.
 package.setPixelObsMode()
 
 __all__ = ["make_env"]
@@ -34,16 +34,16 @@ Info = dict[str, Any]
 def make_env(
     name: str, *, max_episode_steps: int = 3_000, self_play: bool = False, render_mode: str | None = None
 ) -> gymnasium.Env[Any, Any] | ParallelEnv:
-    """The court ``name``, one of the binding's names.
+    """Make the environment ``name``.
 
     Args:
-        name: An official id.
-        max_episode_steps: The step after which a game is cut off; 30 are a second.
-        self_play: Let a second agent play instead of the package's own.
-        render_mode: None, or "rgb_array" for pictures of ``(336, 672, 3)``.
+        name: Official id.
+        max_episode_steps: Number of steps after which a game is truncated, at 30 steps per second.
+        self_play: Whether a second agent plays instead of the package's opponent.
+        render_mode: None, or "rgb_array" for images of ``(336, 672, 3)``.
 
     Raises:
-        APIUsageError: A value of the wrong kind.
+        APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"slimevolley/{name}"
     check_counts(where, max_episode_steps=max_episode_steps)
@@ -54,11 +54,11 @@ def make_env(
 
 
 class SlimeVolleySimulation:
-    """Simulation that the classes for one agent and for two share.
+    """Simulation shared by the classes for one and for two agents.
 
     Args:
         env: The package's environment.
-        max_episode_steps: The step after which a game is cut off.
+        max_episode_steps: Number of steps after which a game is truncated.
         render_mode: None or "rgb_array".
     """
 
@@ -72,29 +72,33 @@ class SlimeVolleySimulation:
             self.observation_space = Box(0, 255, (package.PIXEL_HEIGHT, package.PIXEL_WIDTH, 3), np.uint8)
 
     def reset(self, stream: np.random.Generator) -> npt.NDArray[Any]:
-        """Start a game that draws from ``stream``; what the agent on the right sees."""
+        """Start a game with the random generator ``stream``, and return the observation of the agent on the right."""
         self.env.game.np_random = stream
         self.env.policy.reset()
         return self.converted(self.env.reset())
 
     def step(self, *actions: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], float, bool, bool]:
-        """Act, on the right and perhaps on the left; what both see, the reward on the right, and the ends."""
+        """Step with an action on the right, and optionally one on the left.
+
+        Returns:
+            Observations of both sides, the reward on the right, and whether it terminated or was truncated.
+        """
         observation, reward, done, info = self.env.step(*actions)
         terminated = min(self.env.game.agent_left.life, self.env.game.agent_right.life) <= 0
         other = self.converted(info["otherObs"])
         return self.converted(observation), other, float(reward), terminated, done and not terminated
 
     def converted(self, observation: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """``observation`` in the dtype of its space."""
+        """Convert ``observation`` to the dtype of its space."""
         return observation.astype(self.observation_space.dtype)
 
     def picture(self) -> Picture | None:
-        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        """Return the court as uint8 ``(336, 672, 3)``, or None without a ``render_mode``."""
         return self.env.game.display(None) if self.render_mode else None
 
 
 class SlimeVolleyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
-    """One agent, on the right."""
+    """Environment with one agent, on the right."""
 
     metadata = METADATA
 
@@ -110,17 +114,17 @@ class SlimeVolleyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         return self._simulation.reset(self.np_random), {}
 
     def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, Info]:
-        """Act for a thirtieth of a second."""
+        """Run one step of 1/30 s."""
         observation, _, reward, terminated, truncated = self._simulation.step(action)
         return observation, reward, terminated, truncated, {}
 
     def render(self) -> Picture | None:
-        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        """Return the court as uint8 ``(336, 672, 3)``, or None without a ``render_mode``."""
         return self._simulation.picture()
 
 
 class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
-    """Two agents, each of which sees the court as if it stood on the right."""
+    """Environment with two agents, each of which sees the court as if it stood on the right."""
 
     metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "slimevolley"}
 
@@ -132,15 +136,15 @@ class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
-        """Observation space of each agent."""
+        """Return the observation space of each agent."""
         return self._simulation.observation_space
 
     def action_space(self, agent: str) -> Discrete | MultiBinary:
-        """Action space of each agent."""
+        """Return the action space of each agent."""
         return self._simulation.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
-        """Start a game, which looks the same from both sides but for the ball."""
+        """Start a game, which looks the same from both sides except for the ball."""
         if seed is not None:
             self._stream = np.random.default_rng(seed)
         right = self._simulation.reset(self._stream)
@@ -151,7 +155,7 @@ class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
-        """Act for a thirtieth of a second."""
+        """Run one step of 1/30 s."""
         right, left, reward, terminated, truncated = self._simulation.step(actions["right"], actions["left"])
         if terminated or truncated:
             self.agents = []
@@ -164,11 +168,11 @@ class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         )
 
     def render(self) -> Picture | None:
-        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        """Return the court as uint8 ``(336, 672, 3)``, or None without a ``render_mode``."""
         return self._simulation.picture()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since there is nothing to release."""
 
     def _left(self) -> npt.NDArray[np.float64]:
         observation: npt.NDArray[np.float64] = self._simulation.env.game.agent_left.getObservation()

@@ -1,15 +1,15 @@
-"""The StarCraft Multi-Agent Challenge, as ``smac/3m``, for those who have StarCraft II and the package smac.
+"""The StarCraft Multi-Agent Challenge, as ``smac/3m``, if you have StarCraft II and the package smac.
 
-No package index has it, so this has been tried against a stand-in only.
+The package is not on any package index, so this binding has only been tested against a mock.
 
-* Agents: the units of one side, 2 to 27. All stay until the battle ends; the dead see zeros.
-* Observation: Dict of ``observation``, float32, what the unit sees, and ``action_mask``, int8, what it may do.
-* Action: Discrete; one that is not allowed becomes the first that is.
-* Reward: damage, kills and victory, at most 20 a battle, the same for all.
+* Agents: the units of one side, 2 to 27. All stay until the battle ends. Dead units observe zeros.
+* Observation: Dict of ``observation``, float32, the unit's view, and ``action_mask``, int8, its legal actions.
+* Action: Discrete. An illegal action is replaced by the first legal one.
+* Reward: damage, kills and victory, at most 20 per battle, the same for all agents.
 * Terminal: the battle is won or lost. Truncation: its time is up.
 
-Options: ``difficulty`` of the opponent, "1" to "A" as SMAC has them. A seed starts the game anew, for it
-takes one only then, and it leaves some chance to the machine.
+Options: ``difficulty`` of the opponent, "1" to "A" as defined by SMAC. ``reset`` with a seed restarts StarCraft, which
+accepts a seed only at startup. Some randomness remains.
 
 Source: Samvelyan et al. 2019, https://arxiv.org/abs/1902.04043.
 """
@@ -28,14 +28,14 @@ _MAPS = """
 
 
 def names() -> tuple[str, ...]:
-    """The maps, sorted."""
+    """Return the names of the maps, sorted."""
     return tuple(_MAPS.split())
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """A picklable function ``(buf=None, seed=0, **options)`` that starts the map ``name``.
+    """Return a picklable function ``(buf=None, seed=0, **options)`` that makes the map ``name``.
 
     Raises:
-        UnknownNameError: No map has this name; the nearest ones are suggested.
+        UnknownNameError: No map has this name. The error suggests similar names.
     """
     return creator(__name__, name, names(), adaptor="env:Battle")

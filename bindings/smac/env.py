@@ -13,11 +13,11 @@ PerAgent = dict[str, Any]
 
 
 class Battle(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """A map of SMAC; every unit of our side is an agent.
+    """A map of SMAC. Every unit of the controlled side is an agent.
 
     Args:
-        name: The map.
-        difficulty: Of the opponent, as SMAC names it; "7" is very hard.
+        name: Name of the map.
+        difficulty: Difficulty of the opponent, as named by SMAC. "7" is very hard.
     """
 
     metadata = {"name": "smac", "render_modes": []}  # noqa: RUF012 - as PettingZoo declares it
@@ -38,15 +38,15 @@ class Battle(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo ha
         )
 
     def observation_space(self, agent: str) -> Dict:
-        """Observation space of every agent."""
+        """Return the observation space of every agent."""
         return self._space
 
     def action_space(self, agent: str) -> Discrete:
-        """Action space of every agent."""
+        """Return the action space of every agent."""
         return Discrete(self._choices)
 
     def reset(self, seed: int | None = None, options: PerAgent | None = None) -> tuple[PerAgent, PerAgent]:
-        """Start a battle; with a seed, a new game."""
+        """Start a battle. With a seed, restart StarCraft."""
         if seed is not None:
             self._game.close()
             self._game = StarCraft2Env(**self._options, seed=seed)
@@ -55,7 +55,7 @@ class Battle(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo ha
         return self._observe(), {agent: {} for agent in self.agents}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Let every unit act once."""
+        """Run one step with all units."""
         chosen = [int(actions[agent]) for agent in self.possible_agents]
         legal = [
             action if mask[action] else int(mask.argmax()) for action, mask in zip(chosen, self._masks, strict=True)
@@ -73,12 +73,12 @@ class Battle(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo ha
         )
 
     def _legal(self, actions: PerAgent) -> list[int]:
-        """The actions, with the first that is allowed in place of one that is not."""
+        """Return the actions, with illegal ones replaced by the first legal one."""
         chosen = zip((int(actions[agent]) for agent in self.possible_agents), self._masks, strict=True)
         return [action if mask[action] else int(mask.argmax()) for action, mask in chosen]
 
     def close(self) -> None:
-        """End the game."""
+        """Close the game."""
         self._game.close()
 
     def _observe(self) -> PerAgent:

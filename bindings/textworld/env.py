@@ -1,4 +1,4 @@
-"""One text game as a Gymnasium environment: words as numbers, and a choice among the commands."""
+"""One text game as a Gymnasium environment: words are numbers, and actions are the available commands."""
 
 import os
 import re
@@ -25,7 +25,7 @@ __all__ = ["TextGame", "make_env", "useful_first", "write_words"]
 VOCABULARY = 2048
 COMMAND_WORDS = 8
 
-_PAGE = (24, 80)  # rows and columns of a picture
+_PAGE = (24, 80)  # rows and columns of text in an image
 
 Observation = dict[str, npt.NDArray[np.int32]]
 Info = dict[str, Any]
@@ -37,10 +37,10 @@ _LOOKS = ("examine", "inventory", "look")  # commands that change nothing
 def make_env(
     name: str, *, path: str | os.PathLike[str] | None = None, game_seed: int = 0, **options: Any
 ) -> "TextGame":
-    """The game ``name``; ``path`` is that of "file", ``game_seed`` makes the others.
+    """Make the game ``name``. ``path`` is the file of "file", and ``game_seed`` generates the others.
 
     Raises:
-        APIUsageError: ``path`` is missing or no game, or an option is of the wrong type or out of its range.
+        APIUsageError: ``path`` is missing or not a game, or an option has the wrong type or is out of range.
     """
     where = f"textworld/{name}"
     if (name == "file") != (path is not None):
@@ -53,23 +53,23 @@ def make_env(
 
 
 class TextGame(gymnasium.Env[Observation, np.int64]):
-    """A text game, its words as numbers.
+    """A text game whose words are encoded as numbers.
 
     Attributes:
-        commands: Texts of the commands that there are to choose from, by action.
+        commands: Texts of the available commands, by action.
 
     Args:
-        where: For messages.
-        file: The compiled game.
-        look_around: Show the room and what one carries after every command, not only what the game says
-            to it. TextWorld asks the game for both, which takes three times as long.
-        max_words: Words of an observation; what is beyond them is not seen.
-        max_commands: Commands to choose from.
-        max_steps: The length at which a game is cut off (truncation).
+        where: Name for error messages.
+        file: Compiled game.
+        look_around: Whether to include the room and the inventory after every command, and not only the game's
+            response. TextWorld asks the game for both, which takes three times as long.
+        max_words: Maximum number of words in an observation. Further words are dropped.
+        max_commands: Maximum number of commands to choose from.
+        max_steps: Length at which a game is truncated.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         )
         with quiet_interpreter():
             self._game = textworld.start(str(file), shown)
-        self._game.seed(1)  # else the clock decides; the games ask for no chance
+        self._game.seed(1)  # otherwise the clock would seed it, although the games use no random numbers
         last = VOCABULARY - 1
         self.observation_space: Dict[Any] = Dict(  # type: ignore[assignment]  # as gymnasium types it
             {
@@ -112,7 +112,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         self.commands: list[str] = []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
-        """Start the game anew."""
+        """Restart the game."""
         super().reset(seed=seed)
         self._steps = self._score = 0
         with quiet_interpreter():
@@ -120,7 +120,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         return self._observation(state), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Do what the row ``action`` of the commands says."""
+        """Execute the command in row ``action``."""
         command = self.commands[action] if action < len(self.commands) else "look"
         with quiet_interpreter():
             state, score, _ = self._game.step(command)
@@ -132,16 +132,16 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         return self._observation(state), reward, terminated, truncated, info
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The last of what the game said, as on a terminal; None without a ``render_mode``."""
-        return draw_terminal(_page(self._said), np.zeros(_PAGE, np.uint8)) if self.render_mode else None
+        """Return the last output of the game as an image of a terminal, or None without a ``render_mode``."""
+        return draw_terminal(_page(self._feedback), np.zeros(_PAGE, np.uint8)) if self.render_mode else None
 
     def close(self) -> None:
-        """End the game."""
+        """Close the game."""
         self._game.close()
 
     def _observation(self, state: Any) -> Observation:
         self.commands = useful_first(state.admissible_commands, self._max_commands)
-        self._said = state.feedback or ""
+        self._feedback = state.feedback or ""
         commands = np.zeros((self._max_commands, COMMAND_WORDS), np.int32)
         for row, command in zip(commands, self.commands, strict=False):
             write_words(row, [command])
@@ -151,12 +151,12 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
 
 
 def useful_first(commands: Iterable[str], limit: int) -> list[str]:
-    """At most ``limit`` of ``commands``, sorted, those that only look at something last."""
+    """Return at most ``limit`` of ``commands``, sorted, with those that only look at something last."""
     return sorted(commands, key=lambda command: (command.startswith(_LOOKS), command))[:limit]
 
 
 def _page(text: str) -> npt.NDArray[np.uint8]:
-    """The last lines of ``text`` that fit: codes of characters."""
+    """Return the character codes of the last lines of ``text`` that fit on the page."""
     rows, columns = _PAGE
     page = np.full(_PAGE, ord(" "), np.uint8)
     lines = [part for line in text.splitlines() for part in textwrap.wrap(line, columns) or [""]]
@@ -167,6 +167,6 @@ def _page(text: str) -> npt.NDArray[np.uint8]:
 
 
 def write_words(row: npt.NDArray[np.int32], texts: Iterable[str | None]) -> None:
-    """Write the words of ``texts`` as numbers, as many as fit."""
+    """Write the words of ``texts`` as numbers into ``row``, as many as fit."""
     words = [word for text in texts for word in _WORD.findall((text or "").lower())][: row.size]
     row[: len(words)] = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]

@@ -1,4 +1,4 @@
-"""Makes the games: generates and compiles each once, and keeps it in the user's cache folder."""
+"""Generation and compilation of games, cached in the user's cache folder."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ __all__ = ["game_file", "make_game", "quiet_interpreter"]
 
 
 def game_file(name: str, seed: int) -> Path:
-    """The compiled game ``name`` of ``seed``, made now unless that was done before."""
+    """Return the file of the compiled game ``name`` with ``seed``, and make it if it does not exist."""
     folder = _cache_folder()
     file = folder / f"{name}-seed{seed}-textworld{version('textworld')}.z8"
     if not file.exists():
@@ -33,14 +33,14 @@ def game_file(name: str, seed: int) -> Path:
 
 @contextlib.contextmanager
 def quiet_interpreter() -> Iterator[None]:
-    """The interpreter warns of every game that it has no notes on; TextWorld keeps its own beside the game."""
+    """Suppress the interpreter's warnings about unknown games. TextWorld keeps the missing data beside each game."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Game .* is not fully supported|Unable to find valid actions")
         yield
 
 
 def make_game(name: str, seed: int, file: Path) -> str:
-    """Make the game ``name`` of ``seed`` and return the path that it was written to, at ``file`` or beside it."""
+    """Make the game ``name`` with ``seed``, and return the path that it was written to, at ``file`` or beside it."""
     options = textworld.GameOptions()
     options.seeds = seed
     options.path = str(file)

@@ -1,4 +1,4 @@
-"""A network that reads words and chooses among commands."""
+"""Policy network that reads words and chooses among commands."""
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,15 @@ from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
 __all__ = ["TextPolicy"]
 
-_NEVER = -1e9  # the score of a row without a command
+_NEVER = -1e9  # score of a row without a command
 
 
 class TextPolicy(Policy):
-    """Compares what the text means with what each command means; both are means over their words.
+    """Scores each command by comparing its embedding with the embedding of the text. Both are means over words.
 
     Args:
-        env: An environment of this binding.
-        hidden_size: Width of the meaning of a word, and of all else.
+        env: Environment of this binding.
+        hidden_size: Width of the word embeddings and all layers.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
@@ -35,7 +35,7 @@ class TextPolicy(Policy):
         self.value = layer_init(nn.Linear(hidden_size, 1), std=1.0)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """``(rows, bytes)`` to ``(rows, hidden_size + commands)``: what the text means, then the scores."""
+        """Return the text embedding followed by the scores of the commands, ``(rows, hidden_size + commands)``."""
         fields = nativize_tensor(observations, self._structure)
         text = self.text(self._meaning(fields["text"]))
         commands = self.command(self._meaning(fields["commands"]))
@@ -44,12 +44,12 @@ class TextPolicy(Policy):
         return torch.cat([text, scores.masked_fill(~is_command, _NEVER)], -1)
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores as logits, and the value."""
+        """Return the scores as logits, and the value."""
         text, scores = hidden[..., : self.hidden_size], hidden[..., self.hidden_size :]
         return scores, self.value(text.relu()).squeeze(-1)
 
     def _meaning(self, words: Tensor) -> Tensor:
-        """The mean over the words that are there: ``(..., words)`` to ``(..., hidden_size)``."""
+        """Return the mean embedding of the words, ``(..., words)`` to ``(..., hidden_size)``. Word 0 is ignored."""
         words = words.long()
         count = (words != 0).sum(-1, keepdim=True).clamp(min=1)
         meaning: Tensor = self.words(words).sum(-2) / count

@@ -1,4 +1,4 @@
-"""Folder in which the engine of ViZDoom, a process of its own, starts."""
+"""Temporary working folder for the engine process of ViZDoom."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["engine_folder"]
 
 
 def engine_folder(game: Any) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder for the files that the engine of ``game`` writes; that ends with this process."""
+    """Return a temporary folder for the files of the engine of ``game``, and tie the engine to this process."""
     folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
     game.set_vizdoom_path(tied_to_parent(Path(vizdoom.__file__).with_name("vizdoom"), Path(folder.name)))
     return folder

@@ -1,4 +1,4 @@
-"""One scenario of ViZDoom as a Gymnasium environment that leaves no traces."""
+"""One ViZDoom scenario as a Gymnasium environment that leaves no files behind."""
 
 import contextlib
 import tempfile
@@ -20,33 +20,33 @@ Observation = dict[str, npt.NDArray[Any]]
 Info = dict[str, Any]
 
 _RESOLUTIONS = ((120, 160), (240, 320), (480, 640))
-_AMOUNT = 10.0  # of a button that has one: degrees to turn, or the distance to go
+_AMOUNT = 10.0  # amount of a button that has one: degrees to turn, or distance to move
 _VARIABLES_SCALE = np.float32(1 / 100)  # health, armour and ammunition are percent
 _MUTED = dict.fromkeys(("audio", "automap", "depth", "labels", "notifications"), False)
 
 
 def make_env(name: str, **options: Any) -> "Doom":
-    """The scenario ``name``, an id of ViZDoom.
+    """Make the scenario ``name``, an id of ViZDoom.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
     return Doom(name, **options)
 
 
 class Doom(gymnasium.Env[Observation, Any]):
-    """A scenario, seen as its last pictures and its numbers.
+    """A scenario, observed as its last images and its game variables.
 
     Args:
-        name: An id of ViZDoom.
-        frame_skip: Frames per step, 35 of which make a second; the buttons stay pressed.
-        height: Of the pictures, in pixels,
-        width: and their width.
-        stack: Pictures in an observation.
+        name: Id of ViZDoom.
+        frame_skip: Frames per step, at 35 frames per second. Buttons stay pressed.
+        height: Height of the images in pixels.
+        width: Width of the images in pixels.
+        stack: Number of images in an observation.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
+        APIUsageError: An option has the wrong type or is out of range.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         self.action_space = _action_space(self._doom.action_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
-        """Start an episode. The screens of the observation are overwritten by the next step."""
+        """Start an episode. The next step overwrites the screens of the observation."""
         super().reset(seed=seed)
         with self._starting():
             seen, _ = self._doom.reset(seed=seed)
@@ -96,7 +96,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Act for ``frame_skip`` frames. The screens of the observation are overwritten by the next step."""
+        """Run ``frame_skip`` frames. The next step overwrites the screens of the observation."""
         seen, reward, over, truncated, _ = self._doom.step(self._pressed(action))
         if not over:
             self._screens[:-3] = self._screens[3:]
@@ -104,18 +104,18 @@ class Doom(gymnasium.Env[Observation, Any]):
         return self._observation(), float(reward), over and not truncated, truncated, {}
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The screen, uint8 ``(height, width, 3)`` as the engine drew it; None without a ``render_mode``."""
+        """Return the screen as the engine drew it, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         picture: npt.NDArray[np.uint8] | None = self._doom.render() if self.render_mode else None
         return picture
 
     def close(self) -> None:
-        """End the engine, and remove what it wrote."""
+        """Stop the engine, and remove its files."""
         self._doom.close()
         if self._folder is not None:
             self._folder.cleanup()
 
     def _starting(self) -> contextlib.AbstractContextManager[None]:
-        """The engine writes into the folder in which it starts, and it starts with the first episode."""
+        """Return a context for starting the engine, which changes to the folder for its files the first time."""
         if self._folder is not None:
             return contextlib.nullcontext()
         self._folder = engine_folder(self._doom.game)
@@ -133,7 +133,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         return {"screen": self._screens}
 
     def _pressed(self, action: Any) -> Any:
-        """``action`` as ViZDoom takes it."""
+        """Convert ``action`` to ViZDoom's format."""
         if not self._amounts:
             return action
         buttons, amounts = action[: -self._amounts], action[-self._amounts :]
@@ -145,7 +145,7 @@ class Doom(gymnasium.Env[Observation, Any]):
 
 
 def _action_space(space: Any) -> Any:
-    """``space``; if it has amounts beside buttons, each of these in three steps."""
+    """Return ``space``. If it has amounts besides buttons, each of these gets three values."""
     if not isinstance(space, Dict):
         return space
     buttons: Any = space["binary"]

@@ -1,4 +1,4 @@
-"""A program that ends with the process that started it, however that ends."""
+"""Start of a program that exits together with the process that started it."""
 
 import os
 import shlex
@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["tied_to_parent"]
 
-# Linux ends a process with its parent if that process asks for it, and it stays asked for in what the process becomes.
+# On Linux, a process can request a signal for when its parent dies. The request is kept across exec.
 _SCRIPT = """#!/bin/sh
 exec {python} -ISc '
 import ctypes, os, signal, sys
@@ -20,9 +20,9 @@ if os.getppid() == {parent}:  # else it has ended already
 
 
 def tied_to_parent(program: Path, folder: Path) -> str:
-    """The path of a script in ``folder`` that becomes ``program``, for this process to start.
+    """Return the path of a script in ``folder`` that executes ``program`` and is tied to this process.
 
-    It is ``program`` itself where files in ``folder`` may not be executed.
+    Return ``program`` itself if files in ``folder`` cannot be executed.
     """
     script = folder / f"tied_to_parent-{program.name}"
     parts = {"python": shlex.quote(sys.executable), "parent": os.getpid(), "program": shlex.quote(str(program))}

@@ -1,6 +1,6 @@
-"""A scenario of ViZDoom by its files, with buttons, rewards and pictures as EnvPool has them.
+"""A ViZDoom scenario from files, with the buttons, rewards and images of EnvPool.
 
-Made by ``pufferlib.bindings.vizdoom.env_creator("scenario")``; its options are those of ``Scenario``.
+Made by ``pufferlib.bindings.vizdoom.env_creator("scenario")``. See ``Scenario`` for the options.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ __all__ = ["Scenario", "combinations", "make_env"]
 Info = dict[str, Any]
 Picture = npt.NDArray[np.uint8]
 
-#: Rewards for each that a variable grows by, and shrinks by.
+#: Rewards when a variable grows by one, and when it shrinks by one.
 REWARDS: Mapping[str, tuple[float, float]] = {
     **{f"AMMO{weapon}": (2e-4, -1e-4) for weapon in range(3)},
     **{f"AMMO{weapon}": (1e-3, -5e-4) for weapon in range(3, 6)},
@@ -44,10 +44,10 @@ REWARDS: Mapping[str, tuple[float, float]] = {
     **{f"WEAPON{weapon}": (0.2, -0.1) for weapon in range(6, 8)},
 }
 
-#: Rewards of a step with a weapon that has been held for some time.
+#: Rewards of a step with each weapon that has been held for some time.
 WEAPON_REWARDS: Mapping[int, float] = {weapon: (2e-4, 1e-3, 2e-3)[weapon // 3] for weapon in range(8)}
 
-#: Buttons of which one at most is pressed.
+#: Groups of buttons of which at most one is pressed.
 _APART = (
     *(("MOVE_LEFT", "MOVE_RIGHT"), ("MOVE_FORWARD", "MOVE_BACKWARD"), ("TURN_LEFT", "TURN_RIGHT")),
     *(("LOOK_UP", "LOOK_DOWN"), ("MOVE_UP", "MOVE_DOWN"), ("SELECT_PREV_WEAPON", "SELECT_NEXT_WEAPON")),
@@ -60,45 +60,47 @@ _CHANNELS = {vizdoom.ScreenFormat.GRAY8: 1, vizdoom.ScreenFormat.CRCGCB: 3}
 
 
 def make_env(name: str, **options: Any) -> "Scenario":
-    """The scenario that ``options`` say; ``name`` is for messages.
+    """Make a scenario from ``options``. ``name`` is used in error messages.
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: A variable or button is none of the game's.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: A variable or button does not exist.
     """
     return Scenario(name, **options)
 
 
 class Scenario(gymnasium.Env[Picture, Any]):
-    """A scenario of two files: what is in it (WAD), and how it is played (cfg).
+    """A scenario from two files: its content (WAD) and its settings (cfg).
 
     Args:
-        name: For messages.
-        cfg_path: The settings of ViZDoom: a file, or the name of one that ViZDoom brings, as "basic.cfg".
-        wad_path: The scenario; "": the one that ``cfg_path`` names.
-        iwad_path: The game with the pictures; "": Freedoom 2, which ViZDoom brings.
-        map_id: Of the WAD.
-        game_args: More arguments of the engine.
-        img_height: Of the pictures, px,
-        img_width: and their width.
-        stack_num: Pictures in an observation.
-        frame_skip: Frames per step, 35 of which make a second; the buttons stay pressed.
-        use_inter_area_resize: Shrink pictures by the mean of areas, else by linear interpolation.
-        lmp_save_dir: Folder in which every episode is recorded; "": none.
-        episodic_life: End the episode with the player's life, though the game goes on.
-        use_combined_action: Take one of all sensible combinations of buttons, instead of a number for each button.
-        force_speed: Press the button SPEED all the time, with combined actions.
-        weapon_duration: Steps for which a weapon is held before it earns.
-        reward_config: For each variable of the game what it earns to grow and to shrink by one; None: ``REWARDS``.
-        reward_metric: The same, by an older name.
-        selected_weapon_reward_config: What a step with each weapon earns; None: ``WEAPON_REWARDS``.
-        delta_button_config: For buttons with an amount how many, and the smallest and largest, with combined actions.
-        infos: Variables of the game that are infos.
+        name: Name for error messages.
+        cfg_path: Settings of ViZDoom: a file, or the name of one included in ViZDoom, such as "basic.cfg".
+        wad_path: Scenario file, or "" for the one named in ``cfg_path``.
+        iwad_path: Game file with the images, or "" for Freedoom 2, which ViZDoom includes.
+        map_id: Map in the WAD.
+        game_args: Additional arguments of the engine.
+        img_height: Height of the images in px.
+        img_width: Width of the images in px.
+        stack_num: Number of images in an observation.
+        frame_skip: Frames per step, at 35 frames per second. Buttons stay pressed.
+        use_inter_area_resize: Whether to resize images by area averaging. Otherwise by linear interpolation.
+        lmp_save_dir: Folder in which every episode is recorded, or "" for none.
+        episodic_life: Whether the player's death ends the episode, although the game continues.
+        use_combined_action: Whether an action is one of all useful combinations of buttons. Otherwise it is a number
+            for each button.
+        force_speed: Whether the button SPEED is always pressed, with combined actions.
+        weapon_duration: Number of steps for which a weapon must be held before it is rewarded.
+        reward_config: Rewards for each game variable when it grows and shrinks by one, or None for ``REWARDS``.
+        reward_metric: Older name of ``reward_config``.
+        selected_weapon_reward_config: Reward of a step with each weapon, or None for ``WEAPON_REWARDS``.
+        delta_button_config: Number of amounts, smallest and largest amount, for each button that has one, with combined
+            actions.
+        infos: Game variables to include in the infos.
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is of the wrong type or out of its range.
-        UnknownNameError: A variable or button is none of the game's.
+        APIUsageError: An option has the wrong type or is out of range.
+        UnknownNameError: A variable or button does not exist.
     """
 
     def __init__(
@@ -190,7 +192,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
         self._game.new_episode(recording)
 
     def step(self, action: Any) -> tuple[Picture, float, bool, bool, Info]:
-        """Act for ``frame_skip`` frames; the reward is that of the variables that changed."""
+        """Run ``frame_skip`` frames. The reward follows from the game variables that changed."""
         pressed = action if self._combinations is None else self._combinations[int(action)]
         self._game.make_action(list(pressed), self._frame_skip)
         is_over = self._game.is_episode_finished() or (self._episodic_life and self._game.is_player_dead())
@@ -229,7 +231,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
         return self._seen.reshape(self.observation_space.shape).copy()
 
     def render(self) -> Picture | None:
-        """The screen as the engine drew it last, uint8 ``(120, 160, 3)``; None without a ``render_mode``."""
+        """Return the engine's last screen, uint8 ``(120, 160, 3)``, or None without a ``render_mode``."""
         if self.render_mode is None or self._screen is None:
             return None
         if self._screen.ndim == 3:
@@ -237,7 +239,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
         return np.repeat(self._screen[:, :, None], 3, axis=2)
 
     def close(self) -> None:
-        """End the engine, and remove what it wrote."""
+        """Stop the engine, and remove its files."""
         self._game.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -247,7 +249,7 @@ _VARIABLES: dict[str, Any] = dict(vizdoom.GameVariable.__members__)
 
 
 def _loaded(where: str, cfg_path: str, wad_path: str, iwad_path: str, map_id: str, game_args: str) -> Any:
-    """A game with its settings, not started."""
+    """Return a game with its settings, without starting it."""
     brought = Path(vizdoom.scenarios_path) / Path(cfg_path).name
     cfg = brought if cfg_path == brought.name and brought.is_file() else Path(cfg_path).absolute()
     wad, iwad = Path(wad_path).absolute(), Path(iwad_path).absolute()
@@ -274,7 +276,7 @@ def _loaded(where: str, cfg_path: str, wad_path: str, iwad_path: str, map_id: st
         game.set_screen_format(vizdoom.ScreenFormat.CRCGCB)
     for switch in ("depth_buffer", "labels_buffer", "automap_buffer", "audio_buffer", "notifications_buffer"):
         getattr(game, f"set_{switch}_enabled")(False)
-    game.set_episode_timeout(0)  # whoever plays says how long
+    game.set_episode_timeout(0)  # the caller limits the length of episodes
     return game
 
 
@@ -296,18 +298,18 @@ def _reward_table(where: str, rewards: Mapping[str, Any]) -> dict[str, tuple[flo
 def combinations(
     where: str, buttons: list[str], amounts: Mapping[str, tuple[int, float, float]], force_speed: bool
 ) -> list[list[float]]:
-    """All sensible ways to press ``buttons``, each a number for every button.
+    """Return all useful ways to press ``buttons``, each as a number for every button.
 
-    Of those that contradict each other, as left and right, one at most is pressed; of weapons too.
+    At most one of several contradicting buttons, such as left and right, or of all weapons is pressed.
 
     Args:
-        where: Begins the message of an error.
-        buttons: By their names.
-        amounts: For buttons with an amount how many there are, and the smallest and largest; others are left alone.
-        force_speed: Press SPEED in each.
+        where: Prefix of the error message.
+        buttons: Names of the buttons.
+        amounts: Number of amounts, smallest and largest amount, for buttons with an amount. Others are not pressed.
+        force_speed: Whether to press SPEED in each.
 
     Raises:
-        UnknownNameError: ``amounts`` has a button that is not among ``buttons``.
+        UnknownNameError: ``amounts`` has a button that is not in ``buttons``.
     """
     for name in amounts:
         if name not in buttons:
@@ -317,7 +319,7 @@ def combinations(
         group = next((names for names in _APART if button in names), (button,))
         mine = [name for name in buttons if name in group]
         if mine[0] != button:
-            continue  # with the first of them
+            continue  # handled with the first button of the group
         if button.endswith("_DELTA"):
             count, low, high = amounts.get(button, (1, 0.0, 0.0))
             parts.append([{button: float(amount)} for amount in np.linspace(low, high, count)])

@@ -1,7 +1,7 @@
 // Element-wise arithmetic of recurrent networks on a GPU, for the arrays of native/puffer_recurrent.h.
 //
-// One thread computes one element of one row: one step of an LSTM or a GRU, or all steps of a MinGRU, whose memory it keeps
-// in a register. `flags` indicates which optional arrays are present, and whether gates are bfloat16.
+// One thread computes one element of one row: one step of an LSTM or a GRU, or all steps of a MinGRU, whose memory it
+// keeps in a register. `flags` indicates which optional arrays are present, and whether gates are bfloat16.
 
 enum { HALF = 1, STARTS = 2, STARTS_NEXT = 4, NEXT = 8 };
 

@@ -101,10 +101,10 @@ def _check_modules(policy: Policy) -> None:
     """Raise UnknownLayerError for hooks and overridden methods of instances, which the engine would not call."""
     for name, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks or METHODS & vars(module).keys():
-            raise UnknownLayerError(f"{_described(name, module)} has hooks or methods of its own")
+            raise UnknownLayerError(f"{_describe(name, module)} has hooks or methods of its own")
 
 
-def _described(name: str, module: nn.Module) -> str:
+def _describe(name: str, module: nn.Module) -> str:
     """Describe a layer by its class and its name in the policy."""
     return f"{type(module).__name__} ({name})" if name else type(module).__name__
 
@@ -112,7 +112,7 @@ def _described(name: str, module: nn.Module) -> str:
 def _unknown(policy: nn.Module, module: nn.Module) -> UnknownLayerError:
     """Return the error for an unsupported layer of ``policy``."""
     names = [name for name, each in policy.named_modules() if each is module]
-    return UnknownLayerError(_described(names[0] if names else "", module))
+    return UnknownLayerError(_describe(names[0] if names else "", module))
 
 
 def _network(policy: Policy) -> NetworkSpec:
@@ -152,7 +152,7 @@ def _memory(policy: Policy) -> MemorySpec | None:
 def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
     """Return the spec of an LSTM or a GRU."""
     if not cell.bias:
-        raise UnknownLayerError(f"{_described('cell', cell)} has no bias")
+        raise UnknownLayerError(f"{_describe('cell', cell)} has no bias")
     is_lstm = type(cell) is nn.LSTMCell  # its two biases only occur as a sum
     from_input, from_itself = ((cell.bias_ih, cell.bias_hh), ()) if is_lstm else ((cell.bias_ih,), (cell.bias_hh,))
     gates = MatrixSpec(cell.weight_ih, from_input, _places(cell.weight_ih))
@@ -196,7 +196,7 @@ def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -
     is_label = np.repeat([False, *(each.encoding == "labels" for each in inputs)], [width, *(x.floats for x in inputs)])
     first = layers[0]
     if len(first.places) != len(is_label):
-        raise UnknownLayerError(f"{_described('encoder.0', policy.encoder[0])} of other inputs than the observation has")
+        raise UnknownLayerError(f"{_describe('encoder.0', policy.encoder[0])} of other inputs than the observation has")
     layers[0] = first._replace(places=first.places[~is_label])
     labels = first._replace(places=first.places[is_label]) if is_label.any() else None
     return {"inputs": inputs, "layers": layers, "labels": labels}

@@ -11,7 +11,8 @@
 
 #include "puffer_math.h"
 
-#define PUFFER_BLOCK 1024 /* exponentials that are processed at once; they fit in the L1 cache */
+#define PUFFER_BLOCK \
+    1024 /* number of exponentials that are processed at once, so that they stay in the L1 cache */
 
 typedef struct {
     int *sizes; /* number of values of each component */
@@ -60,7 +61,8 @@ static int puffer_draw(const PufferCategorical *choice, const float *logits, int
         const int64_t count = rows - first < block ? rows - first : block;
         puffer_exponentials(choice, logits + first * stride, stride, count);
         const float *weights = choice->scratch;
-        float *chances = choice->scratch; /* actions; they overwrite weights that are no longer needed */
+        float *chances =
+            choice->scratch; /* probabilities of the actions; they overwrite weights that are not needed */
         for (int64_t row = 0; row < count; row++) {
             for (int k = 0; k < choice->parts; k++) {
                 const int size = choice->sizes[k];

@@ -1,7 +1,7 @@
-"""Shared parts of bindings to environments in JAX; only this module is imported outside their isolated stack."""
+"""Code shared by bindings to JAX environments. Only this module is imported outside of their isolated process."""
 
 __all__ = ["VARIABLES"]
 
-# XLA complains of every program that it kept on this very processor: it lists features as missing that are
-# preferences of the compiler. Hundreds of lines of 3 KB hide what matters.
+# XLA logs an error for every cached program, even one compiled on this processor, because it lists compiler
+# preferences as missing CPU features. These hundreds of lines of 3 KB would hide other messages.
 VARIABLES = {"TF_CPP_MIN_LOG_LEVEL": "3"}

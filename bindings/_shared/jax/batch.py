@@ -1,4 +1,4 @@
-"""A batch of functional JAX environments as one PufferEnv. Runs in the host of an isolated stack."""
+"""A batch of functional JAX environments as one PufferEnv. Runs in an isolated process."""
 
 import hashlib
 import os
@@ -22,18 +22,18 @@ __all__ = ["JaxBatch", "JaxFunctions"]
 
 
 def _processor() -> str:
-    """Short name of this kind of processor, for a folder."""
+    """Return a short identifier of this kind of CPU, used as a folder name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    told = [line for line in lines if line.startswith(("model name", "flags", "Features"))]  # of each core
-    return hashlib.blake2b("\n".join(sorted({platform.machine(), *told})).encode(), digest_size=8).hexdigest()
+    descriptions = [line for line in lines if line.startswith(("model name", "flags", "Features"))]  # one per core
+    return hashlib.blake2b("\n".join(sorted({platform.machine(), *descriptions})).encode(), digest_size=8).hexdigest()
 
 
-# Compiling takes up to a minute per program, once per kind of processor: what is compiled for one may not run on
-# another that shares the home. Hundreds of small programs, which by default are not kept, would take a third of
-# every start.
+# Compiling takes up to a minute per program. The cache is separate for each kind of CPU, because machines that share
+# a home folder may not run each other's code. Hundreds of small programs, which JAX does not cache by default, would
+# take a third of every start.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pufferlib" / "jax" / _processor()
     jax.config.update("jax_compilation_cache_dir", str(folder))
@@ -43,13 +43,13 @@ if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
 
 @dataclass(frozen=True)
 class JaxFunctions:
-    """One environment as pure functions of one state; ``JaxBatch`` maps and compiles them.
+    """Pure functions of one environment, which ``JaxBatch`` vectorizes and compiles.
 
     Attributes:
-        reset: key -> observation, state.
-        step: key, state, action -> observation, state, reward, done, metrics (a dict of scalars).
-        truncated: State after a step that ended the episode -> whether time alone ended it.
-        draw: State -> picture ``(height, width, 3)``, values 0 to 255.
+        reset: Function key -> observation, state.
+        step: Function key, state, action -> observation, state, reward, done, metrics (a dict of scalars).
+        truncated: Function from the state after the last step of an episode to whether only the time limit ended it.
+        draw: Function from a state to an image ``(height, width, 3)``, values 0 to 255.
     """
 
     observation_space: Box
@@ -61,17 +61,17 @@ class JaxFunctions:
 
 
 class JaxBatch(PufferEnv):
-    """``num_envs`` games that step together, each with a stream of random numbers of its own.
+    """``num_envs`` environments that step together, each with its own random stream.
 
-    Episodes follow each other in the same step. Only games that ended are reset, in groups of one
-    size, for which one program is compiled: making a world can cost far more than a step, and
-    resetting every game in every step, as is usual, would pay for it each time.
+    The next episode starts in the step that ends the last one. Only environments that ended are reset, in groups of a
+    fixed size, for which one program is compiled. The usual way, resetting every environment in every step, would be
+    slow, because generating a world can cost far more than a step.
 
     Args:
-        functions: Of the environment, to map and compile.
-        num_envs: Games, and rows of the batch.
-        seed: Of the first reset.
-        render_mode: None or "rgb_array", which shows the first game.
+        functions: Functions of the environment.
+        num_envs: Number of environments and of rows in the batch.
+        seed: Seed of the first reset.
+        render_mode: None or "rgb_array", which shows the first environment.
     """
 
     def __init__(
@@ -100,13 +100,13 @@ class JaxBatch(PufferEnv):
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, int)
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Start new episodes; without a seed the games' own streams go on, from the first seed at the start."""
+        """Start new episodes. Without a seed, random streams continue (the first reset uses the constructor's seed)."""
         if seed is None and self._keys is None:
             seed = self._seed
         if seed is not None:
             seeds = [env_seed(seed, index) for index in range(self.num_agents)]
             self._keys = jax.vmap(jax.random.PRNGKey)(np.array(seeds))
-            _, (_, states) = jax.eval_shape(self._reset, self._keys[: self._group])  # the size that is compiled
+            _, (_, states) = jax.eval_shape(self._reset, self._keys[: self._group])  # the compiled size
             rows = (self.num_agents,)
             self._states = jax.tree.map(lambda leaf: jnp.zeros(rows + leaf.shape[1:], leaf.dtype), states)
         self._restart_all(np.arange(self.num_agents))
@@ -115,7 +115,7 @@ class JaxBatch(PufferEnv):
         return self.observations, []
 
     def step(self, actions: Any) -> Stepped:
-        """Act in every game once."""
+        """Step every environment once."""
         self._keys, (observations, self._states, rewards, done, truncated, metrics) = self._step(
             self._keys, self._states, jnp.asarray(actions)
         )
@@ -131,13 +131,13 @@ class JaxBatch(PufferEnv):
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self) -> Array | None:
-        """The first game, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        """Return an image of the first environment, uint8 ``(height, width, 3)``, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
         return np.asarray(self._draw(self._states)).clip(0, 255).astype(np.uint8)
 
     def close(self) -> None:
-        """Let go of the states."""
+        """Release the states."""
         self._states = None
 
     def _next_episodes(self, ended: Array, metrics: dict[str, Any]) -> Infos:
@@ -149,7 +149,7 @@ class JaxBatch(PufferEnv):
 
     def _restart_all(self, rows: Array) -> None:
         for start in range(0, len(rows), self._group):
-            # Filled up with the last one: what is there twice is computed twice alike.
+            # Pad the group with its last row. Duplicates compute the same result.
             group = np.pad(rows[start : start + self._group], (0, self._group), "edge")[: self._group]
             keys, (observations, states) = self._reset(self._keys[group])
             self._keys, self._states = self._scatter((self._keys, self._states), group, (keys, states))
@@ -168,7 +168,7 @@ class JaxBatch(PufferEnv):
 
 
 def _split_then(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with a fresh key, and the key that goes on beside what it returns."""
+    """Wrap ``function`` so that it uses a fresh key, and return the next key along with its result."""
 
     def call(key: jax.Array, *arguments: Any) -> tuple[jax.Array, Any]:
         ours, theirs = jax.random.split(key)

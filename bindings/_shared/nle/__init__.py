@@ -1,1 +1,1 @@
-"""Shared parts of the bindings nethack and minihack, which both play nle."""
+"""Code shared by the bindings nethack and minihack, which both use nle."""

@@ -1,4 +1,4 @@
-"""Games of nle with seeds that hold, ends that tell the truth, and pictures."""
+"""NLE environments with working seeds, correct termination and rendering."""
 
 import functools
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ MAX_SEED = 1 << 62
 
 @functools.cache
 def patched(task: type[NLE], by: type["PatchedNLE"] | None = None) -> type["PatchedNLE"]:
-    """Patch the class ``task`` of nle with ``PatchedNLE``, or with a subclass ``by`` of it."""
+    """Return the class ``task`` of nle, patched with ``PatchedNLE`` or with its subclass ``by``."""
     return type(task.__name__, (by or PatchedNLE, task), {})
 
 
 class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
-    """NLE with Gymnasium's seeding, rendering and infos; ``patched`` puts it before the class of a task."""
+    """NLE with Gymnasium's seeding, rendering and infos. ``patched`` inserts it before the class of a task."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
-    #: Keys of what is drawn.
+    #: Observation keys used for rendering.
     screen = ("tty_chars", "tty_colors", "tty_cursor")
     observation_space: Dict
     last_observation: Sequence[npt.NDArray[Any]]
@@ -46,26 +46,26 @@ class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
         prefer_own_symbols(Path(self.nethack.dlpath))
 
     def show(self, keys: tuple[str, ...]) -> None:
-        """Let observations consist of ``keys``."""
+        """Set the keys of observations."""
         self._original_observation_keys = keys
         self.observation_space = Dict({key: self.observation_space[key] for key in keys})
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
-        """Start a game. The arrays of the observation are overwritten by the next step."""
+        """Start a game. The next step overwrites the arrays of the observation."""
         gymnasium.Env.reset(self, seed=seed)
         self.seed_game(*self.np_random.integers(MAX_SEED, size=2).tolist())
         observation, _ = super().reset()
         return observation, {}
 
     def seed_game(self, core: int, display: int) -> None:
-        """Seed the two streams of the next game: what happens, and what is merely shown."""
-        # Of the class, because the Challenge forbids its own object to. False: NetHack must not reseed itself.
+        """Seed the two random streams of the next game: one for events, one for display only."""
+        # Call the method of the class, because the Challenge disables it on its object. False turns off reseeding.
         nethack.Nethack.set_initial_seeds(self.nethack, core, display, False)
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Press a key. The arrays of the observation are overwritten by the next step."""
+        """Press a key. The next step overwrites the arrays of the observation."""
         before = list(self.last_observation)
-        for index in (self._blstats_index, self._internal_index):  # all that rewards compare
+        for index in (self._blstats_index, self._internal_index):  # the only arrays that rewards compare
             before[index] = before[index].copy()
         observation, is_over = self.nethack.step(self.actions[action])
         if not self._allow_all_modes or observation[self._program_state_index][0] == 1:  # 1: the game is over
@@ -81,7 +81,7 @@ class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
         return self._get_observation(observation), reward, terminated, truncated, info
 
     def render(self) -> npt.NDArray[np.uint8] | str | None:
-        """The terminal: uint8 ``(480, 960, 3)``, or text with colours; None without a ``render_mode``."""
+        """Return the terminal as uint8 ``(480, 960, 3)`` or as colored text, or None without a ``render_mode``."""
         if self.render_mode is None:
             return None
         chars, colors, cursor = (self.last_observation[self._observation_keys.index(key)] for key in self.screen)
@@ -91,7 +91,7 @@ class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
         return draw_terminal(chars, colors, tuple(cursor))
 
     def _summary(self, observation: Sequence[npt.NDArray[Any]], outcome: Any) -> Info:
-        """Progress of the game; after its end, as it was before the last step."""
+        """Return the metrics of the game. After its end, they are from before the last step."""
         numbers = observation[self._blstats_index]
         goal = getattr(self.StepStatus, "TASK_SUCCESSFUL", None)
         return {
@@ -105,7 +105,7 @@ class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
 
 
 def check_keys(where: str, keys: Sequence[str], known: Any, render_mode: str | None) -> tuple[str, ...]:
-    """``keys`` of an observation as a tuple, if they and ``render_mode`` make sense."""
+    """Return the observation keys as a tuple after checking them and ``render_mode``."""
     if isinstance(keys, str) or not keys or len(set(keys)) != len(keys):
         raise APIUsageError(f"{where}: observation_keys must be a list of different names, got {keys!r}")
     for key in keys:

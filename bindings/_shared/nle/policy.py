@@ -1,4 +1,4 @@
-"""GlyphNet: a network that reads NetHack's map as a person does, all of it and around the hero."""
+"""GlyphNet: a network that reads the whole NetHack map and the hero's surroundings."""
 
 import torch
 from torch import Tensor, nn
@@ -10,26 +10,27 @@ from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
 __all__ = ["GlyphNet"]
 
-NUM_GLYPHS = 5977  # nle's MAX_GLYPH, which stands for "nothing", and all below it
+NUM_GLYPHS = 5977  # all glyphs up to nle's MAX_GLYPH, which means "nothing"
 ROWS = 21
 COLUMNS = 79
 GLYPH_WIDTH = 16
 CHANNELS = 32
-REACH = 4  # squares seen each way around the hero in the second view
+REACH = 4  # radius of the view around the hero, in squares
 NUM_STATS = 27
-LETTERS = 64  # the beginning of the message, which tells most
+LETTERS = 64  # only the start of the message is read, which is the most informative part
 LETTER_WIDTH = 8
 
 
 class GlyphNet(Policy):
-    """Glyphs become vectors that are learned; one convolutional network sees the map, one the hero's surroundings.
+    """Embedded glyphs with two convolutional networks: one for the whole map, one for the hero's surroundings.
 
-    The idea is that of the baseline of "The NetHack Learning Environment" (Küttler et al., 2020):
-    embedded glyphs, a view of everything and one from the hero's place, the bottom line beside them.
+    The idea follows the baseline of "The NetHack Learning Environment" (Küttler et al., 2020): embedded glyphs, a view
+    of the whole map and one around the hero, and the numbers of the bottom line.
 
     Args:
-        env: Its observations have ``glyphs`` and ``blstats``, and may have ``message``; others are not read.
-        hidden_size: Width of the layer in which all comes together.
+        env: Environment whose observations have ``glyphs`` and ``blstats``, and optionally ``message``. Other fields
+            are ignored.
+        hidden_size: Width of the layer that joins all features.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 256) -> None:
@@ -51,12 +52,12 @@ class GlyphNet(Policy):
         self.encoder = nn.Sequential(layer_init(nn.Linear(size, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
         fields = nativize_tensor(observations, self.structure)
         glyphs, stats = fields["glyphs"].int(), fields["blstats"]
         views = [
-            self.whole_map(self._pictures(glyphs)),
-            self.surroundings(self._pictures(_around(glyphs, stats[:, 0], stats[:, 1]))),
+            self.whole_map(self._embedded(glyphs)),
+            self.surroundings(self._embedded(_around(glyphs, stats[:, 0], stats[:, 1]))),
             self.stats(_compressed(stats)),
         ]
         if self.letters is not None:
@@ -64,8 +65,8 @@ class GlyphNet(Policy):
         hidden: Tensor = self.encoder(torch.cat(views, -1))
         return hidden
 
-    def _pictures(self, glyphs: Tensor) -> Tensor:
-        """``(rows, height, width)`` glyphs to ``(rows, GLYPH_WIDTH, height, width)``, channels last in memory."""
+    def _embedded(self, glyphs: Tensor) -> Tensor:
+        """Embed glyphs ``(rows, height, width)`` to ``(rows, GLYPH_WIDTH, height, width)``, channels last in memory."""
         pictures: Tensor = self.glyphs(glyphs)
         return pictures.permute(0, 3, 1, 2)
 
@@ -79,7 +80,7 @@ def _convolutions(channels: int, strides: tuple[int, ...]) -> list[nn.Module]:
 
 
 def _around(glyphs: Tensor, column: Tensor, row: Tensor) -> Tensor:
-    """The squares up to REACH away from the hero: ``(n, 2 * REACH + 1, 2 * REACH + 1)``."""
+    """Return the squares up to REACH away from the hero: ``(n, 2 * REACH + 1, 2 * REACH + 1)``."""
     padded = nn.functional.pad(glyphs, (REACH,) * 4, value=NUM_GLYPHS - 1)
     window = torch.arange(2 * REACH + 1, device=glyphs.device)
     rows = row.clamp(0, ROWS - 1)[:, None, None] + window[:, None]
@@ -88,6 +89,6 @@ def _around(glyphs: Tensor, column: Tensor, row: Tensor) -> Tensor:
 
 
 def _compressed(stats: Tensor) -> Tensor:
-    """Numbers of any size, small ones still apart: sign(x) log(1 + |x|)."""
+    """Compress numbers of any size to sign(x) log(1 + |x|), which keeps small numbers distinguishable."""
     real = stats.float()
     return real.sign() * real.abs().log1p()

@@ -1,4 +1,4 @@
-"""Lets NetHack call its own functions, whatever else has loaded functions of the same names."""
+"""Fix for NetHack's symbol lookup, so that it calls its own functions and not others of the same name."""
 
 import mmap
 import struct
@@ -6,22 +6,22 @@ from pathlib import Path
 
 __all__ = ["prefer_own_symbols"]
 
-# Of ELF, the format of libraries: where a header says what, and tags.
+# Offsets in the ELF header, and tags of the dynamic section.
 _PARTS_AT = 32
 _PART_SIZE_AT = 54
 _NUM_PARTS_AT = 56
 _PT_DYNAMIC = 2
 _DT_SYMBOLIC = 16
-_DT_RELACOUNT = 0x6FFFFFF9  # a mere hint for the loader
+_DT_RELACOUNT = 0x6FFFFFF9  # only a hint for the loader
 _ENTRY_BYTES = 16
 
 
 def prefer_own_symbols(library: Path) -> None:
-    """Change the copy of NetHack that nle is about to load, so that it looks for each function in itself first.
+    """Patch the copy of NetHack that nle is about to load, so that it resolves symbols in itself first.
 
-    Its functions have names that others can have too: Java's drawing library, which MicroRTS loads, offers a
-    ``start_timer`` to the whole process, and NetHack would call that one and crash. The mark DT_SYMBOLIC (that of
-    ``ld -Bsymbolic``) takes the place of an entry that nothing needs, since there is no room for one more.
+    Some of its functions have common names. For example, Java's drawing library, which MicroRTS loads, exports a global
+    ``start_timer``. NetHack would call that function and crash. The flag DT_SYMBOLIC (set by ``ld -Bsymbolic``)
+    prevents this. It replaces an unneeded entry, since there is no room for another one.
     """
     with library.open("r+b") as file, mmap.mmap(file.fileno(), 0) as image:
         (parts,) = struct.unpack_from("<Q", image, _PARTS_AT)

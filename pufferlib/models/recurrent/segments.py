@@ -69,7 +69,7 @@ def parts(inputs: Tensor) -> list[slice]:
 
 
 def product(inputs: Tensor, weight: Tensor) -> Tensor:
-    """Multiply ``inputs`` ``(steps, rows, size)`` by the transposed ``weight``. The result is ``(steps, rows, outputs)``."""
+    """Multiply ``inputs`` ``(steps, rows, size)`` by the transposed ``weight``, giving ``(steps, rows, outputs)``."""
     return torch.mm(inputs.flatten(0, 1), weight.t()).view(*inputs.shape[:2], -1)
 
 
