@@ -1,11 +1,11 @@
 /* Template: walk along a corridor to the door at its right end.
  *
- * Observation  float[2], in [0, 1]: how far the agent is along the corridor; how much time is over.
- * Actions      Discrete(3): 0 stay, 1 left, 2 right; anything else stays.
+ * Observation  float[2], in [0, 1]: position of the agent in the corridor, and fraction of the time that has
+ *              passed.
+ * Actions      Discrete(3): 0 stay, 1 left, 2 right. Any other number stays.
  * Rewards      +1 at the door, 0 otherwise.
- * Ends         terminal at the door; truncation after max_steps steps.
- * Source       where the rules come from, and where ours differ from them on purpose.
- */
+ * Ends         terminal at the door, truncation after max_steps steps.
+ * Source       origin of the rules, and intended differences from them. */
 #include "puffer_draw.h"
 #include "puffer_env.h"
 

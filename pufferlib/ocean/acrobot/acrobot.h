@@ -1,16 +1,15 @@
-/* Acrobot: two links hang from a bar; with a torque at the joint between them, swing the tip up.
+/* Acrobot: two links hang from a bar. Swing the tip up with a torque at the joint between the links.
  *
  * Observation  float[6]: cosine and sine of the first link's angle (0 hangs down), cosine and sine of the
- *              second link's angle (0 is in line with the first), and the speeds of both (rad/s).
- * Actions      Discrete(3): 0 torque of -1 N m at the joint, 1 none, 2 torque of 1 N m; anything else is
+ *              second link's angle (0 is in line with the first), and both angular speeds (rad/s).
+ * Actions      Discrete(3): 0 torque of -1 N m at the joint, 1 none, 2 torque of 1 N m. Any other number is
  *              none.
- * Rewards      -1 for every step, of which frameskip are played with one action; 0 for the one that ends
- *              the task.
- * Ends         terminal when the tip is more than one link above the bar; truncation after max_steps steps.
- * Source       Gymnasium's Acrobot-v1, after Sutton (1996): the same seed and actions give the same bytes,
- *              as a test sees, but for a last bit in the cosines and sines of a first observation, which
- *              numpy computes as float.
- */
+ * Rewards      -1 for every physics step, of which each action lasts frameskip. 0 for the one that reaches
+ *              the goal.
+ * Ends         terminal when the tip is more than one link above the bar, truncation after max_steps steps.
+ * Source       Gymnasium's Acrobot-v1, after Sutton (1996). A test checks that the same seed and actions give
+ *              the same bytes, except for the last bit of cosines and sines in the first observation, which
+ *              NumPy computes as float. */
 #ifndef ACROBOT_H
 #define ACROBOT_H
 
@@ -24,7 +23,7 @@
 
 enum { ACROBOT_NEGATIVE, ACROBOT_NONE, ACROBOT_POSITIVE };
 
-/* Angles and speeds of both links, or how fast these change. */
+/* Angles and speeds of both links, or their derivatives. */
 typedef struct {
     double angle_1, angle_2, speed_1, speed_2;
 } AcrobotState;
@@ -44,7 +43,7 @@ typedef struct {
     double g, dt;
     /* state */
     AcrobotState state;
-    double torque; /* N m, of the last step */
+    double torque; /* in the last step, N m */
     int32_t steps;
     PufferGenerator generator;
 } Acrobot;
@@ -84,8 +83,7 @@ static inline const char *acrobot_spec(const Acrobot *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = 480,
         .picture_height = 480,
-        .frames_per_second =
-            puffer_clamp(3 * rate, 1, 60), /* three times as fast as it is: 15, as Gymnasium */
+        .frames_per_second = puffer_clamp(3 * rate, 1, 60), /* three times real time: 15, as in Gymnasium */
     };
     return NULL;
 }
@@ -101,7 +99,7 @@ static inline void acrobot_observe(Acrobot *env) {
     observation[5] = (float)state->speed_2;
 }
 
-/* A first state has the numbers of floats. */
+/* The initial state has float precision. */
 static inline void acrobot_reset(Acrobot *env) {
     double *numbers[] = {&env->state.angle_1, &env->state.angle_2, &env->state.speed_1, &env->state.speed_2};
     for (int32_t i = 0; i < 4; i++) *numbers[i] = (float)puffer_uniform(&env->generator, -0.1, 0.1);
@@ -112,10 +110,10 @@ static inline void acrobot_reset(Acrobot *env) {
     acrobot_observe(env);
 }
 
-/* ---- Physics: links of 1 m, 1 kg and a moment of inertia of 1 kg m^2, their masses in the middle.
- * The operations of Gymnasium, in its order: another one would have other last bits. */
+/* ---- Physics: links of 1 m, 1 kg and a moment of inertia of 1 kg m^2, with their mass in the middle.
+ * The operations and their order are Gymnasium's. Any other order would change the last bits. */
 
-/* How fast a state changes, with this torque. */
+/* Derivative of a state with this torque. */
 static inline AcrobotState acrobot_change(const Acrobot *env, AcrobotState s) {
     const double cosine = cos(s.angle_2), sine = sin(s.angle_2);
     const double d1 = 0.25 + (1.25 + cosine) + 1 + 1, d2 = 0.25 + 0.5 * cosine + 1;
@@ -128,13 +126,13 @@ static inline AcrobotState acrobot_change(const Acrobot *env, AcrobotState s) {
     return (AcrobotState){s.speed_1, s.speed_2, -(d2 * angular_2 + phi1) / d1, angular_2};
 }
 
-/* `from` after `change` for `time`. */
+/* `from` after changing by `change` for `time`. */
 static inline AcrobotState acrobot_after(AcrobotState from, double time, AcrobotState change) {
     return (AcrobotState){from.angle_1 + time * change.angle_1, from.angle_2 + time * change.angle_2,
                           from.speed_1 + time * change.speed_1, from.speed_2 + time * change.speed_2};
 }
 
-/* The mean of four changes as Runge and Kutta weigh them, times 6. */
+/* Six times the Runge-Kutta average of four derivatives. */
 static inline double acrobot_weigh(double k1, double k2, double k3, double k4) {
     return k1 + 2 * k2 + 2 * k3 + k4;
 }
@@ -152,8 +150,7 @@ static inline AcrobotState acrobot_integrate(const Acrobot *env) {
     return acrobot_after(from, env->dt / 6, sum);
 }
 
-/* The same angle in [-pi, pi]. Only forces beyond the usual ones turn a link more than a few times in a step.
- */
+/* Wraps an angle to [-pi, pi]. Only unusual forces turn a link more than a few times per step. */
 static inline double acrobot_wrap(double angle) {
     if (fabs(angle) > 100) angle = fmod(angle, 2 * PUFFER_PI);
     while (angle > PUFFER_PI) angle -= 2 * PUFFER_PI;
@@ -175,7 +172,7 @@ static inline void acrobot_move(Acrobot *env, int32_t action) {
                                 acrobot_bound(next.speed_2, ACROBOT_MAX_SPEED_2)};
 }
 
-/* Height of the tip above the bar, m. */
+/* Height of the tip above the bar in m. */
 static inline double acrobot_height(const Acrobot *env) {
     return -cos(env->state.angle_1) - cos(env->state.angle_2 + env->state.angle_1);
 }

@@ -1,5 +1,5 @@
-/* Acrobot, drawn: the bar, both links, the torque at the joint, the height to reach, and how much of the time
- * is over. */
+/* Rendering of acrobot: the bar, both links, the torque at the joint, the goal height, and the fraction of
+ * time that has passed. */
 #ifndef ACROBOT_RENDER_H
 #define ACROBOT_RENDER_H
 
@@ -14,14 +14,14 @@ static const PufferKey acrobot_keys[] = {
 
 enum { ACROBOT_PX_PER_M = 92, ACROBOT_BAR_Y = 250 };
 
-/* A dotted line where the tip has to get, m above the bar. */
+/* A dotted line at the goal height of the tip, in m above the bar. */
 static inline void acrobot_draw_goal(PufferCanvas *canvas) {
     for (int32_t x = 0; x < canvas->width; x += 16) {
         draw_rectangle(canvas, x + 4, ACROBOT_BAR_Y - ACROBOT_PX_PER_M - 1, 8, 2, DRAW_GREEN);
     }
 }
 
-/* Dots from the bottom of a circle round the joint to the side to which the torque turns. */
+/* Dots on a circle around the joint, from the bottom to the side to which the torque turns. */
 static inline void acrobot_draw_torque(PufferCanvas *canvas, int32_t x, int32_t y, double torque) {
     const double most = puffer_clamp((float)torque, -1, 1) * 2.2;
     for (int32_t dot = 0; dot <= 8 && most != 0; dot++) {

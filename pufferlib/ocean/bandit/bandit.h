@@ -1,13 +1,12 @@
-/* Bandit: pull one of several arms; one of them pays more, and it is the same in every episode.
+/* Bandit: pull one of several arms. One arm, the same in every episode, pays more than the others.
  *
  * Observation  float[1]: always 1.
- * Actions      Discrete(num_actions): the arm to pull; anything else pulls none.
+ * Actions      Discrete(num_actions): the arm to pull. Any other number pulls none.
  * Rewards      reward_scale * (1 for the best arm, 0 for the others, plus noise). The noise has mean 0 and
- *              standard deviation reward_noise; it is bell-shaped, the sum of twelve uniform numbers.
- *              0 where no arm is pulled.
+ *              standard deviation reward_noise. It is approximately normal, the sum of twelve uniform
+ *              numbers. The reward is 0 if no arm is pulled.
  * Ends         terminal after every step.
- * Source       PufferLib's bandit. There the noise is scaled twice and reward_noise only switches it on.
- */
+ * Source       PufferLib's bandit. There the noise is scaled twice, and reward_noise only switches it on. */
 #ifndef BANDIT_H
 #define BANDIT_H
 
@@ -23,8 +22,8 @@ typedef struct {
     float score, perf;
     /* state */
     int32_t best;   /* arm */
-    int32_t pulled; /* 1 + the last arm, 0 if none; kept for the picture, like `paid` */
-    float paid;     /* for that arm */
+    int32_t pulled; /* 1 + the last arm, 0 if none; kept for rendering, like `paid` */
+    float paid;     /* reward of that arm */
 } Bandit;
 
 static const char bandit_about[] = "Find the one arm of a slot machine that pays more, under noise.";

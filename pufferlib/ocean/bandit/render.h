@@ -1,5 +1,5 @@
-/* Bandit, drawn: the arms in a row, a star at the best one, the lever of the last one pulled, and what that
- * pull paid as a column above or below zero. */
+/* Rendering of bandit: the arms in a row, a star at the best one, the lever of the last arm pulled, and its
+ * reward as a column above or below zero. */
 #ifndef BANDIT_RENDER_H
 #define BANDIT_RENDER_H
 
@@ -24,7 +24,7 @@ static inline void bandit_draw_arm(const Bandit *env, PufferCanvas *canvas, int3
     if (arm == env->best) bandit_draw_star(canvas, x, BANDIT_ARMS_Y + 64, half < 12 ? half : 12);
 }
 
-/* One standard deviation, or the best arm's mean where that is more, is 26 px. */
+/* 26 px are one standard deviation, or the best arm's mean if that is larger. */
 static inline void bandit_draw_payment(const Bandit *env, PufferCanvas *canvas) {
     const int32_t slot = canvas->width / env->num_actions, x = (env->pulled - 1) * slot + slot / 10;
     const float unit = env->reward_scale * puffer_max(1, env->reward_noise);

@@ -1,26 +1,27 @@
-/* Breakout: keep the ball in play with a paddle and knock all bricks out of the wall, twice.
+/* Breakout: keep the ball in play with a paddle and destroy all bricks of two successive walls.
  *
- * The field is `width` by `height` px, y grows downwards. The wall begins 50 px below the ceiling; its rows
- * pay 7, 4 and 1 points, a third each from the top. A step plays `frameskip` frames of 1/60 s.
+ * The field is `width` by `height` px, and y points down. The wall starts 50 px below the ceiling. Its rows
+ * give 7, 4 and 1 points, a third each from the top. A step simulates `frameskip` frames of 1/60 s.
  *
- * Observation  float[10 + brick_rows * brick_columns]: x and y of the paddle, x and y of the ball, as
- *              shares of the field; the ball's velocity over 512 px/s, in [-1, 1]; 1 once the ball is
- *              launched; points over the most there are; balls in reserve and width of the paddle, as
- *              shares of what they were at first; then for each brick, row by row from the top, 1 once
- *              it is gone.
- * Actions      Discrete(3): 0 stay, 1 left, 2 right; anything else stays. With `continuous`, Box(1):
- *              speed of the paddle as a share of 620 px/s, clamped to [-1, 1].
- * Rewards      points of the bricks hit in the step, times reward_per_point; a lost ball costs nothing.
- * Ends         terminal when a ball is lost with none in reserve, and when both walls are gone; truncation
- *              after the step that reaches max_frames.
+ * Observation  float[10 + brick_rows * brick_columns]:
+ *              - x and y of the paddle, x and y of the ball, as fractions of the field
+ *              - velocity of the ball over 512 px/s, in [-1, 1]
+ *              - 1 once the ball is launched
+ *              - points over the maximum
+ *              - balls in reserve and width of the paddle, as fractions of their initial values
+ *              - for each brick, row by row from the top, 1 once it is destroyed
+ * Actions      Discrete(3): 0 stay, 1 left, 2 right. Any other number stays. With `continuous`, Box(1): speed
+ *              of the paddle as a fraction of 620 px/s, clamped to [-1, 1].
+ * Rewards      points of the bricks hit in the step, times reward_per_point. A lost ball costs nothing.
+ * Ends         terminal when a ball is lost with none in reserve, and when both walls are destroyed.
+ *              Truncation after the step that reaches max_frames.
  * Rules        The first frame of a round launches the ball downwards, to the left or right at random. The
- *              paddle sends it up by up to 45 degrees to either side, depending on where it was hit. Every
- *              fourth return is 64 px/s faster; after a brick of the upper half of the wall, returns have the
- *              full speed. The ceiling halves the paddle until the ball is lost. The second wall appears with
- *              the first return after the first wall is gone.
- * Source       PufferLib's Breakout. There nothing limits a ball that never meets a brick again, and a step
- *              that ends a game already plays the next one; here both end the step.
- */
+ *              paddle returns it at up to 45 degrees to either side, depending on where it was hit. Every
+ *              fourth return is 64 px/s faster. After a brick in the upper half of the wall, returns have the
+ *              maximum speed. Hitting the ceiling halves the paddle until the ball is lost. The second wall
+ *              appears with the first return after the first wall is destroyed.
+ * Source       PufferLib's Breakout. There nothing limits a ball that never hits a brick again, and the step
+ *              that ends an episode already plays the next one. Here both end the step. */
 #ifndef BREAKOUT_H
 #define BREAKOUT_H
 
@@ -29,13 +30,13 @@
 #include "puffer_env.h"
 
 #define BREAKOUT_FRAME_S     (1.0f / 60.0f)
-#define BREAKOUT_SPEED       256.0f /* of the ball at first, px/s */
+#define BREAKOUT_SPEED       256.0f /* initial speed of the ball, px/s */
 #define BREAKOUT_SPEED_GAIN  64.0f
 #define BREAKOUT_SPEED_MAX   448.0f
-#define BREAKOUT_SPEED_UNIT  512.0f    /* of the observed velocity */
+#define BREAKOUT_SPEED_UNIT  512.0f    /* scale of the observed velocity */
 #define BREAKOUT_LAUNCH_X    0.822984f /* sine and cosine of pi / 3.25 */
 #define BREAKOUT_LAUNCH_Y    0.568065f
-#define BREAKOUT_PADDLE_STEP (620.0f * BREAKOUT_FRAME_S) /* px a frame */
+#define BREAKOUT_PADDLE_STEP (620.0f * BREAKOUT_FRAME_S) /* px per frame */
 
 enum { BREAKOUT_STAY, BREAKOUT_LEFT, BREAKOUT_RIGHT };
 enum { BREAKOUT_WALL_TOP = 50, BREAKOUT_PADDLE_GAP = 10, BREAKOUT_START_ABOVE_MIDDLE = 30 }; /* px */
@@ -53,14 +54,14 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* state; positions are upper left corners */
-    float paddle_x, paddle_size; /* size: the current width */
+    float paddle_x, paddle_size; /* paddle_size: the current width */
     float ball_x, ball_y;
     float velocity_x, velocity_y; /* px/s */
     float speed;                  /* of the next return, px/s */
     int32_t balls_left, returns, points, walls, frames;
-    int32_t wall_points; /* of a whole wall */
+    int32_t wall_points; /* points of a whole wall */
     bool launched;
-    uint64_t bricks[BREAKOUT_MAX_ROWS]; /* bit i: the brick in column i stands */
+    uint64_t bricks[BREAKOUT_MAX_ROWS]; /* bit i: the brick in column i exists */
 } Breakout;
 
 static const char breakout_about[] = "Keep the ball in play and knock all bricks out of the wall, twice.";
@@ -153,7 +154,7 @@ static inline void breakout_begin_round(Breakout *env) {
     env->launched = false;
 }
 
-/* Everything but the bricks, which are written when they change. */
+/* Writes everything except the bricks, which are written when they change. */
 static inline void breakout_observe(Breakout *env) {
     float *observation = env->game.observations;
     const float width = (float)env->width, height = (float)env->height;
@@ -178,7 +179,7 @@ static inline void breakout_reset(Breakout *env) {
     breakout_observe(env);
 }
 
-/* ---- The first contact of the ball in a frame ------------------------------------------------------ */
+/* ---- First contact of the ball in a frame ---------------------------------------------------------- */
 
 typedef enum {
     BREAKOUT_NOTHING,
@@ -190,9 +191,9 @@ typedef enum {
 
 typedef struct {
     BreakoutObstacle obstacle;
-    float time;    /* share of the frame, in [0, 1] */
-    float overlap; /* length of the common edge, px: of two bricks met together, the longer edge counts */
-    bool sideways; /* met with its left or right side */
+    float time;    /* fraction of the frame, in [0, 1] */
+    float overlap; /* length of the common edge, px; of two bricks hit together, the longer edge counts */
+    bool sideways; /* hit with its left or right side */
     int32_t row, column;
 } BreakoutContact;
 
@@ -218,8 +219,7 @@ static inline void breakout_meet_paddle(const Breakout *env, float dx, float dy,
     if (!beside && time < first->time) *first = (BreakoutContact){.obstacle = BREAKOUT_PADDLE, .time = time};
 }
 
-/* Times at which a span of `size` px at `from`, moving by `move`, begins and ceases to overlap [low, high].
- */
+/* Computes when a span of `size` px at `from`, moving by `move`, starts and stops overlapping [low, high]. */
 static inline void breakout_sweep(float from, float size, float move, float low, float high, float *enter,
                                   float *leave) {
     if (move == 0) {
@@ -257,7 +257,7 @@ static inline int32_t breakout_cell(float position, int32_t cell_size, int32_t n
     return cell < num_cells ? cell : num_cells - 1;
 }
 
-/* Tries the bricks in the box that the ball sweeps through. */
+/* Checks the bricks in the box that the ball sweeps through. */
 static inline void breakout_meet_bricks(const Breakout *env, float dx, float dy, BreakoutContact *first) {
     const float size = (float)env->ball_size;
     const float top = env->ball_y + puffer_min(dy, 0) - (float)BREAKOUT_WALL_TOP,
@@ -290,7 +290,7 @@ static inline void breakout_hit_brick(Breakout *env, int32_t row, int32_t column
 static inline void breakout_return_ball(Breakout *env) {
     env->returns++;
     if (env->returns % 4 == 0) env->speed = puffer_min(env->speed + BREAKOUT_SPEED_GAIN, BREAKOUT_SPEED_MAX);
-    /* The slope of the way up: -1 at the left end of the paddle, 1 at the right, 45 degrees each. */
+    /* Direction of the return: -1 at the left end of the paddle, 1 at the right, 45 degrees each. */
     const float middle = env->ball_x + 0.5f * (float)env->ball_size;
     const float slope = puffer_clamp(2 * (middle - env->paddle_x) / env->paddle_size - 1, -1, 1);
     const float up = env->speed / sqrtf(1 + slope * slope);
@@ -303,10 +303,10 @@ static inline void breakout_halve_paddle(Breakout *env) {
     const float full = (float)env->paddle_width;
     if (env->paddle_size < full) return;
     env->paddle_size = 0.5f * full;
-    env->paddle_x += 0.25f * full; /* its middle stays */
+    env->paddle_x += 0.25f * full; /* keeps its center */
 }
 
-/* The ball stops at what it meets and goes on from there in the next frame. */
+/* The ball stops at an obstacle and continues in the next frame. */
 static inline void breakout_move_ball(Breakout *env) {
     const float dx = env->velocity_x * BREAKOUT_FRAME_S, dy = env->velocity_y * BREAKOUT_FRAME_S;
     BreakoutContact first = {.obstacle = BREAKOUT_NOTHING, .time = 1, .overlap = -1};
@@ -343,7 +343,7 @@ static inline float breakout_direction(const Breakout *env) {
     return (float)((action == BREAKOUT_RIGHT) - (action == BREAKOUT_LEFT));
 }
 
-/* One frame. False when the game is over. */
+/* Simulates one frame. Returns false if the episode is over. */
 static inline bool breakout_play_frame(Breakout *env, float direction) {
     env->frames++;
     if (env->launched) {

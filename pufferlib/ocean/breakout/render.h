@@ -1,4 +1,4 @@
-/* Breakout, drawn: points, balls in reserve, the wall, the paddle, the ball. */
+/* Rendering of breakout: points, balls in reserve, the wall, the paddle, the ball. */
 #ifndef BREAKOUT_RENDER_H
 #define BREAKOUT_RENDER_H
 

@@ -1,20 +1,18 @@
-/* Cartpole: push a cart so that the pole which is hinged on it stays upright.
+/* Cartpole: push a cart so that the pole hinged on it stays upright.
  *
- * The state is double, as Gymnasium has it: the upright pole is unstable, and an error grows 50-fold in a
- * second.
+ * The state is double, as in Gymnasium. The upright pole is unstable, and an error grows 50-fold in a second.
  *
- * Observation  float[4]: position of the cart (m, 0 is the middle), its speed (m/s), angle of the pole (rad,
- *              0 is upright, grows to the right), its speed (rad/s).
- * Actions      Discrete(2): 0 push to the left, 1 push to the right; anything else does not push. With
- *              `continuous`, Box(1): the push as a share of `force`, clamped to [-1, 1].
- * Rewards      +1 for every step, the last one included. With `sutton_barto_reward`, -1 when the pole falls
- *              or the cart leaves, and 0 otherwise.
- * Ends         terminal when the cart is more than 2.4 m from the middle or the pole more than 12 degrees
- *              from upright; truncation after max_steps steps.
- * Source       Gymnasium's CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out
- *              and the equations of Florian (2007): the same seed and actions give the same bytes, as a
- *              test sees. CartPole-v0 is the same with max_steps 200.
- */
+ * Observation  float[4]: position of the cart (m, 0 is the center), its speed (m/s), angle of the pole (rad,
+ *              0 is upright, positive to the right), its angular speed (rad/s).
+ * Actions      Discrete(2): 0 push left, 1 push right. Any other number does not push. With `continuous`,
+ *              Box(1): the push as a fraction of `force`, clamped to [-1, 1].
+ * Rewards      +1 for every step, including the last one. With `sutton_barto_reward`, -1 when the pole falls
+ *              or the cart leaves the track, and 0 otherwise.
+ * Ends         terminal when the cart is more than 2.4 m from the center or the pole more than 12 degrees
+ *              from upright, truncation after max_steps steps.
+ * Source       Gymnasium's CartPole-v1, after Barto, Sutton and Anderson (1983) without friction and with the
+ *              equations of Florian (2007). A test checks that the same seed and actions give the same bytes.
+ *              CartPole-v0 is the same with max_steps 200. */
 #ifndef CARTPOLE_H
 #define CARTPOLE_H
 
@@ -40,7 +38,7 @@ typedef struct {
     bool continuous, sutton_barto_reward;
     /* metrics */
     float score, perf;
-    /* the parameters as double */
+    /* parameters as double */
     double g, length, dt, push;
     double pole, total; /* kg */
     double pole_moment; /* mass of the pole times its half length, kg m */
@@ -71,13 +69,13 @@ static const PufferMetric cartpole_metrics[] = {
 };
 /* clang-format on */
 
-/* Gymnasium's bounds: twice those within which the pole stands. */
+/* Gymnasium's bounds: twice those of the terminal conditions. */
 static const PufferBounds cartpole_bounds[] = {{-2 * CARTPOLE_MAX_X, 2 * CARTPOLE_MAX_X},
                                                {-INFINITY, INFINITY},
                                                {-2 * CARTPOLE_MAX_ANGLE, 2 * CARTPOLE_MAX_ANGLE},
                                                {-INFINITY, INFINITY}};
 
-/* True if no step can leave the bounds: forces and times are the usual ones. */
+/* Returns true if no step can leave the bounds, because forces and times are the default ones. */
 static inline bool cartpole_is_usual(const Cartpole *env) {
     for (size_t i = 0; i < sizeof cartpole_parameters / sizeof *cartpole_parameters; i++) {
         const PufferParameter *parameter = &cartpole_parameters[i];
@@ -124,8 +122,8 @@ static inline void cartpole_observe(Cartpole *env) {
     observation[3] = (float)env->spin;
 }
 
-/* For the next step. The processor computes them while it begins the step of the next game, which does not
- * wait for them: a tenth of a step's time. */
+/* Computed for the next step. The CPU overlaps this with the step of the next game, which does not depend on
+ * it. This saves a tenth of a step's time. */
 static inline void cartpole_read_angle(Cartpole *env) {
     env->sine = sin(env->angle);
     env->cosine = cos(env->angle);
@@ -151,7 +149,7 @@ static inline double cartpole_direction(const Cartpole *env) {
     return (action == CARTPOLE_RIGHT) - (action == CARTPOLE_LEFT);
 }
 
-/* The operations of Gymnasium, in its order: another one would have other last bits. */
+/* The operations and their order are Gymnasium's. Any other order would change the last bits. */
 static inline void cartpole_move(Cartpole *env, double direction) {
     const double sine = env->sine, cosine = env->cosine;
     const double pull =

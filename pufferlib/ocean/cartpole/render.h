@@ -1,5 +1,5 @@
-/* Cartpole, drawn: the track with its ends, the cart, the pole between the angles at which it has fallen, and
- * how much of the time is over. */
+/* Rendering of cartpole: the track with its ends, the cart, the pole between its terminal angles, and the
+ * fraction of time that has passed. */
 #ifndef CARTPOLE_RENDER_H
 #define CARTPOLE_RENDER_H
 

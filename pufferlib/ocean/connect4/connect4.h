@@ -1,26 +1,26 @@
-/* Connect4: drop discs into seven columns of six cells; four in a line win. The agent begins, an opponent
- * that searches `depth` moves ahead answers within the same step; or a second agent moves by turns with it.
+/* Connect4: drop discs into seven columns of six cells. Four in a line win. The agent moves first. An
+ * opponent that searches `depth` moves ahead answers within the same step, or a second agent takes turns with
+ * it.
  *
  * Observation  float[49]: 42 cells, column by column from the left, each from the bottom: 1 own disc, -1 disc
- *              of the opponent, 0 empty. 7 columns, a mask of the legal actions: 1, or 0 once it is full.
- * Actions      Discrete(7): the column. A full column, or none of the seven, loses at once.
- *              With two players who is not to move can only wait: 0 is legal, and any number does nothing.
+ *              of the opponent, 0 empty. Then a mask of the 7 actions: 1 if legal, 0 if the column is full.
+ * Actions      Discrete(7): the column. A full column, or any other number, loses immediately. With two
+ *              players, the player who is not to move can only wait: 0 is legal, and any number does nothing.
  * Rewards      1 for a win, -1 for a loss, 0 for a draw and for all other moves.
  * Ends         terminal with four in a line, with a full board (a draw), and with an illegal move.
- * Opponent     Minimax, `depth` moves ahead, its own being the first: it forces a win, the soonest, or else
- *              avoids a loss, or puts it off the longest; among equal moves it plays any. So it never misses
- *              a win from depth 1 on, nor a block from depth 2 on; where all moves lose to the next one, it
- *              blocks what can be blocked.
- * Players      1: an agent against the opponent. 2: an agent for each side; the first begins, both are there
- *              in every step, each sees its own discs as 1, and one of them waits.
- * Source       PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over
- *              replies, so that it errs, and answers two openings from a book; a full board is never a draw;
- *              only games that end at the moment of a report are counted. Here all of that is as above.
+ * Opponent     Minimax, `depth` moves ahead, including its own next move. It forces a win as soon as
+ *              possible, or else avoids a loss, or delays it as long as possible. Among equal moves it
+ *              chooses at random. It therefore never misses a win from depth 1 on, nor a block from depth 2
+ *              on. If all moves lose to the next one, it blocks what can be blocked.
+ * Players      1: an agent against the opponent. 2: an agent for each side. The first one moves first. Both
+ *              are present in every step, each sees its own discs as 1, and one of them waits.
+ * Source       PufferLib's connect4. There the opponent also looks four moves ahead, but adds up values over
+ *              replies, so that it makes mistakes, and answers two openings from a book. A full board is
+ *              never a draw, and only games that end at the moment of a report are counted.
  *
- * A side is a word of bits, seven a column, the lowest the bottom cell and the seventh always 0, which keeps
- * lines from running around the edges. A game has 56 bytes, and the head that all games have; there are no
- * tables.
- */
+ * A side is a word of bits, seven per column. The lowest is the bottom cell and the seventh is always 0,
+ * which prevents lines from wrapping around the edges. A game has 56 bytes in addition to the common head.
+ * There are no tables. */
 #ifndef CONNECT4_H
 #define CONNECT4_H
 
@@ -29,7 +29,7 @@
 enum { CONNECT4_COLUMNS = 7, CONNECT4_ROWS = 6, CONNECT4_CELLS = 42 };
 enum { CONNECT4_OBSERVED = CONNECT4_CELLS + CONNECT4_COLUMNS };
 
-#define CONNECT4_BOTTOM 0x0000040810204081u /* the lowest cell of each column */
+#define CONNECT4_BOTTOM 0x0000040810204081u /* lowest cell of each column */
 #define CONNECT4_BOARD  (CONNECT4_BOTTOM * 0x3Fu)
 
 typedef struct {
@@ -39,8 +39,8 @@ typedef struct {
     /* metrics */
     float score, perf, drawn, illegal;
     /* state */
-    uint64_t own, other;           /* discs of the agent and of the opponent, or of the second agent */
-    uint64_t own_last, other_last; /* the disc dropped last; 0 before the first, and after an illegal move */
+    uint64_t own, other;           /* discs of the agent, and of the opponent or second agent */
+    uint64_t own_last, other_last; /* the last disc; 0 before the first, and after an illegal move */
 } Connect4;
 
 static const char connect4_about[] = "Four in a line against an opponent that searches with minimax.";
@@ -82,7 +82,7 @@ static inline uint64_t connect4_column(int32_t column) {
     return (uint64_t)0x3F << 7 * column;
 }
 
-/* The cells that a disc can fall into, one of each column that is not full. */
+/* Returns the cells that a disc can fall into, one in each column that is not full. */
 static inline uint64_t connect4_playable(uint64_t discs) {
     return (discs + CONNECT4_BOTTOM) & CONNECT4_BOARD;
 }
@@ -99,8 +99,8 @@ static inline uint64_t connect4_completing_along(uint64_t side, int32_t step) {
     return (after & (side << 3 * step | side >> step)) | (before & (side >> 3 * step | side << step));
 }
 
-/* The cells that make a line of four with three discs of `side`; upright only from above, as discs fall.
- * Those with a disc in them or above them mean nothing. */
+/* Returns the cells that complete a line of four with three discs of `side`. Vertical lines are completed
+ * only from above, as discs fall. Cells that hold a disc, or have one above them, are meaningless. */
 static inline uint64_t connect4_completing(uint64_t side) {
     uint64_t cells = side << 1 & side << 2 & side << 3;
     for (int32_t step = 6; step <= 8; step++) cells |= connect4_completing_along(side, step);
@@ -109,25 +109,25 @@ static inline uint64_t connect4_completing(uint64_t side) {
 
 /* ---- The opponent --------------------------------------------------------------------------------- */
 
-/* Cells of `playable` after which the other side, which completes a line in the cells `theirs`, cannot do so
- * with its next move. */
+/* Returns the cells of `playable` after which the other side, which completes a line in the cells `theirs`,
+ * cannot do so with its next move. */
 static inline uint64_t connect4_safe(uint64_t playable, uint64_t theirs) {
     const uint64_t blocks = playable & theirs;
     if (blocks != 0) playable = (blocks & (blocks - 1)) == 0 ? blocks : 0;
     return playable & ~(theirs >> 1);
 }
 
-/* The value of a position for the side `own`, which is to move, cannot win at once, and looks depth >= 2
- * moves ahead: 0 for what ends in no line within them, or else how many of them are left when the winner
- * drops its last disc, that one included; negative where that is the other side. A value that is not between
- * `alpha` and `beta` is only a bound (alpha-beta search). The last two moves need no search. */
+/* Value of a position for the side `own`, which is to move, cannot win immediately, and looks depth >= 2
+ * moves ahead. The value is 0 if no line is completed within these moves. Otherwise it is the number of moves
+ * left when the winner drops its last disc, including that one, and negative if the other side wins. A value
+ * outside of `alpha` to `beta` is only a bound (alpha-beta search). The last two moves need no search. */
 static int32_t connect4_value(uint64_t own, uint64_t other, int32_t depth, int32_t alpha, int32_t beta) {
     static const int32_t from_the_middle[CONNECT4_COLUMNS] = {3, 2, 4, 1, 5, 0, 6};
     const uint64_t playable = connect4_playable(own | other);
     const uint64_t moves = connect4_safe(playable, connect4_completing(other));
     if (moves == 0) return playable == 0 ? 0 : 1 - depth;
     if (depth == 2) return 0;
-    if (beta > depth - 2) beta = depth - 2; /* a win with the next own move: the best there can be */
+    if (beta > depth - 2) beta = depth - 2; /* the best possible value: a win with the next own move */
     for (int32_t i = 0; i < CONNECT4_COLUMNS && alpha < beta; i++) {
         const uint64_t move = moves & connect4_column(from_the_middle[i]);
         if (move == 0) continue;
@@ -137,7 +137,7 @@ static int32_t connect4_value(uint64_t own, uint64_t other, int32_t depth, int32
     return alpha;
 }
 
-/* The best moves for the side `own`, which is to move; the board is not full. */
+/* Returns the best moves for the side `own`, which is to move. The board must not be full. */
 static inline uint64_t connect4_best_moves(uint64_t own, uint64_t other, int32_t depth) {
     const uint64_t playable = connect4_playable(own | other);
     if (depth == 0) return playable;
@@ -152,7 +152,7 @@ static inline uint64_t connect4_best_moves(uint64_t own, uint64_t other, int32_t
     int32_t best = -depth;
     for (uint64_t rest = moves; rest != 0; rest &= rest - 1) {
         const uint64_t move = rest & -rest;
-        /* Anything worse than the best is only a bound; what is as good has its true value. */
+        /* Values worse than the best are only bounds. Equally good values are exact. */
         const int32_t value = -connect4_value(other, own | move, depth - 1, -depth, 1 - best);
         if (value > best) best_moves = 0;
         if (value >= best) best_moves |= move, best = value;
@@ -175,7 +175,7 @@ static inline void connect4_observe_move(float *observation, uint64_t move, floa
     if (row == CONNECT4_ROWS - 1) observation[CONNECT4_CELLS + column] = 0;
 }
 
-/* Write the mask of one of two agents: the legal columns of the one that `acts`, column 0 of the other. */
+/* Writes the mask of one of two agents: the legal columns if it `acts`, otherwise column 0. */
 static inline void connect4_observe_turn(const Connect4 *env, float *observation, bool acts) {
     const uint64_t playable = connect4_playable(env->own | env->other);
     for (int32_t column = 0; column < CONNECT4_COLUMNS; column++) {
@@ -202,19 +202,19 @@ static inline PufferOutcome connect4_end(Connect4 *env, int32_t result, bool ill
     return PUFFER_TERMINATED;
 }
 
-/* `result` is that of the first agent. */
+/* `result` is the result of the first agent. */
 static inline PufferOutcome connect4_end_of_two(Connect4 *env, int32_t result, bool illegal) {
     env->game.rewards[1] = (float)-result;
     return connect4_end(env, result, illegal);
 }
 
-/* The cell that a disc falls into; 0 where the column is full or there is none. */
+/* Returns the cell that a disc falls into, or 0 if the column is full or does not exist. */
 static inline uint64_t connect4_cell(const Connect4 *env, int32_t action) {
     const uint64_t column = action >= 0 && action < CONNECT4_COLUMNS ? connect4_column(action) : 0;
     return connect4_playable(env->own | env->other) & column;
 }
 
-/* A step of two agents, of which the one with fewer discs, or else the first, is to move. */
+/* A step with two agents. The one with fewer discs is to move, or the first if both have equally many. */
 static inline PufferOutcome connect4_step_of_two(Connect4 *env) {
     const uint64_t discs = env->own | env->other;
     const int32_t mover = __builtin_popcountll(discs) & 1, won = mover == 0 ? 1 : -1;
@@ -242,7 +242,7 @@ static inline PufferOutcome connect4_step(Connect4 *env) {
     connect4_observe_move(env->game.observations, env->own_last, 1);
     if (connect4_has_line(env->own)) return connect4_end(env, 1, false);
 
-    /* The agent began, so that a cell is left. */
+    /* The agent moved first, so there is an empty cell. */
     env->other_last = connect4_pick(&env->game.rng, connect4_best_moves(env->other, env->own, env->depth));
     env->other |= env->other_last;
     connect4_observe_move(env->game.observations, env->other_last, -1);

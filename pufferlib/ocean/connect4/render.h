@@ -1,5 +1,5 @@
-/* Connect4, drawn: the board with the discs of both sides, the last two with a white ring, the winning line
- * in white; above it who is who and how the game stands, below it the columns' numbers. */
+/* Rendering of connect4: the board with the discs of both sides, the last two with a white ring, and the
+ * winning line in white. Above it the players and the state of the game, below it the column numbers. */
 #ifndef CONNECT4_RENDER_H
 #define CONNECT4_RENDER_H
 
@@ -46,7 +46,7 @@ static inline void connect4_draw_cell(const Connect4 *env, PufferCanvas *canvas,
     draw_disc(canvas, x, y, CONNECT4_RADIUS, own ? CONNECT4_OWN : other ? CONNECT4_OTHER : DRAW_NIGHT);
 }
 
-/* A white line through every four of `side`. */
+/* Draws a white line through every four of `side`. */
 static inline void connect4_draw_lines(PufferCanvas *canvas, uint64_t side) {
     static const int32_t across[4] = {0, 1, 1, 1}, up[4] = {1, -1, 0, 1};
     for (int32_t i = 0; i < 4; i++) {

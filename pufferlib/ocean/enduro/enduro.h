@@ -1,39 +1,46 @@
-/* Enduro: a car race through day and night. Overtake so many cars a day, or the race is over.
+/* Enduro: a car race through day and night. Overtake a quota of cars each day, or the race is over.
  *
- * A road of three lanes, seen from behind the car. Along it, lengths are in units of a quarter of a car:
- * traffic drives 1.25 a frame, the player 1 to 2. Across it they are px of a screen of 152 by 210 px, at the
- * row of the player's car: a lane is 32 wide. `speed` is the player's over the traffic's, -2.5 to 7.5; a
- * tenth of it is gained on the traffic in a frame of 1/60 s. A step plays `frameskip` frames.
+ * The road has three lanes and is seen from behind the car. Lengths along the road are in units of a quarter
+ * of a car: traffic drives 1.25 per frame, the player 1 to 2. Lengths across the road are in px of a 152 by
+ * 210 px screen, at the row of the player's car. A lane is 32 px wide. `speed` is the player's speed relative
+ * to the traffic, -2.5 to 7.5. A tenth of it is gained on the traffic in a frame of 1/60 s. A step simulates
+ * `frameskip` frames.
  *
  * Observation  float[18 + 5 * max_enemies], in [-1, 1]:
- *              the car's x between the edges of the road, its y over 210 px, its speed from least to most;
- *              x of the left and the right edge beside the car over 152 px, now and a frame ago; lane / 2;
- *              for each car in sight, the nearest ahead first, then those behind, nearest first: x over
- *              152 px, y over 210 px, how far they moved in the last frame, in tens of px, and 1 if it is in
- *              the player's lane; 0 where there is no car;
- *              where the road turns to (0 left, 0.5 straight on, 1 right); which way the curve pushes the car
- *              (-1, 0, 1), how hard (1 is the most), and how sharp it is (-1 left to 1 right);
- *              time of day; cars still to be passed over all of today's; for each lane the distance to the
- *              nearest car ahead over the farthest there is, 1 if there is none; for how long the car cannot
- *              be steered, over the longest.
- * Actions      Discrete(9): 0 nothing, 1 accelerate, 2 right, 3 left, 4 brake, 5 brake and right, 6 brake
- *              and left, 7 accelerate and right, 8 accelerate and left; anything else is nothing. With
- *              `continuous`, Box(2): steering, left to right, and throttle, full brake to full; clamped.
- * Rewards      per car passed for the first time, per car that passes the player, per day with its quota,
- *              per crash, per touch of the edge; and per frame: after a crash, with a free lane ahead while
- *              faster than the traffic, and a bonus that grows with each car passed since the last crash. A
- *              car that had passed the player gives back what it took when it is passed again.
- * Ends         terminal at the end of a day whose quota was not met; truncation after max_days.
- * Rules        Four gears, of which the first pulls twice as hard. A crash stops the car, throws it to the
- *              other edge of the road and takes 90 frames; meanwhile, and until it is clear of cars, nothing
- *              can be hit. The edge costs speed and 20 frames. Curves push outwards. A day has 16 phases; in
- *              the snow the steering is weak, in the fog cars are seen late. Cars appear in ones and twos at
- *              the far end, from behind if the player is slow but not in his lane; of cars within 6.5
- *              lengths of each other one lane is always free. Until the quota is met a car that passes the
- *              player counts against it.
- * Source       PufferLib's Enduro, after Activision's cartridge of 1983. There the last observation is
- *              never written, the terminal is lost, a seed is ignored, the second day is denser than the
- *              next two, and the free lane is paid at any speed.
+ *              - x of the car between the edges of the road, its y over 210 px, its speed from minimum to
+ *                maximum
+ *              - x of the left and right edge beside the car over 152 px, now and one frame ago
+ *              - lane / 2
+ *              - for each car in view, nearest ahead first, then those behind, nearest first: x over 152 px,
+ *                y over 210 px, its movement in the last frame in tens of px, and 1 if it is in the player's
+ *                lane. 0 for missing cars
+ *              - direction of the road (0 left, 0.5 straight, 1 right)
+ *              - direction in which the curve pushes the car (-1, 0, 1), strength of the push (up to 1), and
+ *                sharpness of the curve (-1 left to 1 right)
+ *              - time of day
+ *              - cars still to be passed over today's quota
+ *              - for each lane, the distance to the nearest car ahead over the maximum distance, 1 if there
+ *                is none
+ *              - time for which the car cannot be steered over the maximum
+ * Actions      Discrete(9): 0 nothing, 1 accelerate, 2 right, 3 left, 4 brake, 5 brake and right, 6 brake and
+ *              left, 7 accelerate and right, 8 accelerate and left. Any other number does nothing. With
+ *              `continuous`, Box(2): steering from left to right, and throttle from full brake to full
+ *              throttle, both clamped.
+ * Rewards      per car passed for the first time, per car that passes the player, per completed day, per
+ *              crash, and per contact with the edge. Per frame: after a crash, for a free lane ahead while
+ *              faster than the traffic, and a bonus that grows with each car passed since the last crash.
+ *              Passing a car again returns what it took when it passed the player.
+ * Ends         terminal at the end of a day whose quota was not met, truncation after max_days.
+ * Rules        There are four gears. The first accelerates twice as fast. A crash stops the car, throws it to
+ *              the other edge of the road and takes 90 frames. During this time, and until it is clear of
+ *              cars, there are no collisions. The edge costs speed and 20 frames. Curves push outwards. A day
+ *              has 16 phases. In snow, steering is weak. In fog, cars become visible late. One or two cars at
+ *              a time appear at the far end, or from behind if the player is slow, but not in its lane. Among
+ *              cars within 6.5 lengths of each other, one lane is always free. Until the quota is met, a car
+ *              that passes the player counts against it.
+ * Source       PufferLib's Enduro, after Activision's game of 1983. There the last observation is never
+ *              written, the terminal is lost, seeds are ignored, the second day has denser traffic than the
+ *              next two, and the free lane is rewarded at any speed.
  *
  * A game takes 680 bytes. */
 #ifndef ENDURO_H
@@ -84,7 +91,7 @@ static inline EnduroControls enduro_controls(const Enduro *env) {
     return meanings[action >= 0 && action < ENDURO_ACTIONS ? action : ENDURO_COAST];
 }
 
-/* The gears share the range of speeds 4 : 2.5 : 3.25 : 1.5; the first pulls twice as hard. */
+/* The gears divide the range of speeds as 4 : 2.5 : 3.25 : 1.5. The first accelerates twice as fast. */
 static inline int32_t enduro_gear(const Enduro *env) {
     const float unit = ENDURO_SPEED_RANGE / 11.25f, above = env->speed - ENDURO_SPEED_MIN;
     return (above >= 4 * unit) + (above >= 6.5f * unit) + (above >= 9.75f * unit);
@@ -116,7 +123,7 @@ static inline void enduro_drive(Enduro *env, EnduroControls controls) {
     if (env->stun == 0) env->crashed = false;
 }
 
-/* Without control, `stunned`, the edge only stops the car. */
+/* For a car without control (`stunned`), the edge only stops it. */
 static inline void enduro_touch_edge(Enduro *env, bool stunned) {
     const float limit = env->edge - 0.5f * env->car_width;
     if (fabsf(env->x) <= limit) return;
@@ -145,10 +152,10 @@ static inline float enduro_screen_y(float row, float scale) {
     return ENDURO_HORIZON + (row - ENDURO_HORIZON) * scale;
 }
 
-/* The numbers of car i: [0][i] to [ENDURO_SLOT - 1][i]. */
+/* Features of car i: [0][i] to [ENDURO_SLOT - 1][i]. */
 typedef float EnduroCarFeatures[ENDURO_SLOT][ENDURO_MAX_CARS];
 
-/* All cars at once, in vectors of four. Places without a car have what an old one left, made harmless. */
+/* Computes all cars in vectors of four. Unused places contain old values, which are made harmless. */
 static inline void enduro_compute_cars(const Enduro *env, EnduroCarFeatures numbers) {
     const float bend = enduro_bend(env), row = enduro_row(env),
                 own = enduro_lane_middle(enduro_own_lane(env));
@@ -168,7 +175,7 @@ static inline void enduro_compute_cars(const Enduro *env, EnduroCarFeatures numb
     }
 }
 
-/* Cars in sight, and where the nearest ahead is in each lane. Returns how many slots are filled. */
+/* Writes the cars in view, and the nearest car ahead in each lane. Returns the number of filled slots. */
 static inline int32_t enduro_observe_cars(const Enduro *env, float *slots, float *nearest) {
     const float far = enduro_is_fog(env) ? ENDURO_FOG : ENDURO_FAR;
     const int32_t passed = env->num_passed;
@@ -224,14 +231,14 @@ static inline void enduro_reset(Enduro *env) {
     env->todays_quota = env->first_quota;
     env->speed = ENDURO_SPEED_MIN;
     enduro_begin_stretch(env);
-    env->turn = 0; /* a race begins with a straight */
+    env->turn = 0; /* a race starts on a straight */
     enduro_place_narrow(env);
     env->edge = env->last_edge = enduro_edge(env, 0);
     env->last_row = enduro_row(env);
     enduro_observe(env);
 }
 
-/* Add up the rewards, with factors of 0 and 1 in place of branches that cannot be predicted. */
+/* Adds up the rewards, with factors of 0 and 1 instead of unpredictable branches. */
 static inline void enduro_reward(Enduro *env) {
     const bool is_free = env->ahead[enduro_own_lane(env)] == 0;
     env->reward += env->streak * (float)(env->stun == 0);

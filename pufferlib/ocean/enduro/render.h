@@ -1,5 +1,5 @@
-/* Enduro, drawn: the scenery, the cars by distance, and a dashboard with the day, the cars still to be
- * passed, the speed and the time of day. */
+/* Rendering of enduro: the scenery, the cars sorted by distance, and a dashboard with the day, the cars still
+ * to be passed, the speed and the time of day. */
 #ifndef ENDURO_RENDER_H
 #define ENDURO_RENDER_H
 
@@ -24,7 +24,7 @@ typedef struct {
     bool braking;
 } EnduroPaint;
 
-/* A rectangle inside of a car, in hundredths of its width and height. */
+/* A rectangle inside a car, in hundredths of the car's width and height. */
 static inline void enduro_draw_part(PufferCanvas *canvas, const int32_t box[4], int32_t left, int32_t top,
                                     int32_t width, int32_t height, uint32_t colour) {
     const int32_t x0 = box[0] + left * box[2] / 100, x1 = box[0] + (left + width) * box[2] / 100;
@@ -44,7 +44,7 @@ static inline void enduro_draw_lamps(const EnduroView *view, const int32_t box[4
     }
 }
 
-/* A car from behind; at night little more than its lamps can be seen. */
+/* A car from behind. At night little more than its lights is visible. */
 static inline void enduro_draw_car(const EnduroView *view, float x, float distance, EnduroPaint paint) {
     PufferCanvas *canvas = view->canvas;
     const float scale = enduro_scale(distance), size = view->env->car_width * scale;
@@ -73,7 +73,7 @@ static inline void enduro_draw_car(const EnduroView *view, float x, float distan
     enduro_draw_lamps(view, box, paint.braking);
 }
 
-/* The cars ahead of the player, or those beside and behind, the farthest first. */
+/* Draws the cars ahead of the player, or those beside and behind it, farthest first. */
 static inline void enduro_draw_traffic(const EnduroView *view, bool ahead) {
     static const uint32_t paints[8] = {DRAW_RED,   DRAW_YELLOW, DRAW_BLUE, 0xF1F1F1,
                                        DRAW_GREEN, DRAW_ORANGE, 0x9B59B6,  0x34495E};
@@ -137,7 +137,7 @@ static inline void enduro_draw_cars_left(const EnduroView *view, int32_t x, int3
     }
 }
 
-/* The sixteen phases in their colours, and the present time. */
+/* The sixteen phases in their colours, and the current time. */
 static inline void enduro_draw_clock(const EnduroView *view, int32_t x, int32_t y, int32_t width,
                                      int32_t scale) {
     Enduro other = *view->env;
@@ -151,8 +151,7 @@ static inline void enduro_draw_clock(const EnduroView *view, int32_t x, int32_t 
     draw_rectangle(view->canvas, now - scale, y - 2 * scale, 2 * scale, 10 * scale, DRAW_WHITE);
 }
 
-/* Dashboard without text, for small pictures: bars of the cars passed and of the speed, and the time of day.
- */
+/* Dashboard without text for small images: bars for the cars passed and the speed, and the time of day. */
 static inline void enduro_draw_small_dashboard(const EnduroView *view) {
     const Enduro *env = view->env;
     const int32_t bar = (view->canvas->height - view->bottom) / 6 + 1, gap = bar / 2 + 1;

@@ -1,26 +1,26 @@
-/* Enduro's scenery: the sky by the time of day, hills, the road, trees, snow and fog. */
+/* Enduro's scenery: sky by time of day, hills, road, trees, snow and fog. */
 #ifndef ENDURO_SCENE_H
 #define ENDURO_SCENE_H
 
 #include "enduro.h"
 #include "puffer_draw.h"
 
-#define ENDURO_TREE_GAP 9.0f /* between trees of a side, along the road */
+#define ENDURO_TREE_GAP 9.0f /* between trees on one side, along the road */
 
 enum { ENDURO_TREES = 24, ENDURO_FLAKES = 160, ENDURO_STARS = 60 };
 
-/* Colours of a phase of the day; `light` is 1 in full daylight. */
+/* Colours of a phase of the day. `light` is 1 in full daylight. */
 typedef struct {
     uint32_t sky, low_sky, hills, ground;
     float light;
 } EnduroPalette;
 
-/* Values that all parts of a picture share. */
+/* Values shared by all parts of an image. */
 typedef struct {
     const Enduro *env;
     PufferCanvas *canvas;
     EnduroPalette palette;
-    float across, down; /* px of the picture for one of the screen */
+    float across, down; /* image px per screen px */
     float bend, row;
     float fog; /* 0 none to 1 full */
     int32_t horizon, bottom;
@@ -36,14 +36,14 @@ static inline uint32_t enduro_mix(uint32_t colour, uint32_t other, float share) 
     return mixed;
 }
 
-/* A well mixed number for each `value`, always the same. */
+/* A hash of `value`, always the same. */
 static inline uint32_t enduro_hash(uint32_t value) {
     value = (value ^ value >> 16) * 0x7FEB352Du;
     value = (value ^ value >> 15) * 0x846CA68Bu;
     return value ^ value >> 16;
 }
 
-/* In the last third of a phase the next one begins to show. */
+/* The last third of a phase blends into the next one. */
 static inline EnduroPalette enduro_palette(const Enduro *env) {
     static const EnduroPalette palettes[ENDURO_PHASES] = {
         {0x4A7FC1, 0xF6C58F, 0x56724E, 0x5C9A4A, 0.9f},  {0x3F8FE0, 0xBFE3FA, 0x4F8A50, 0x56A745, 1},
@@ -68,7 +68,7 @@ static inline EnduroPalette enduro_palette(const Enduro *env) {
     };
 }
 
-/* Full while cars are hidden, rising before and falling after. */
+/* Full while cars are hidden, increasing before and decreasing after. */
 static inline float enduro_fog(const Enduro *env) {
     const float time = enduro_time(env);
     const float rising = 1 + 3 * (time - ENDURO_FOG_FIRST), falling = 1 - 3 * (time - ENDURO_FOG_LAST - 1);
@@ -91,7 +91,7 @@ static inline EnduroView enduro_view(const Enduro *env, PufferCanvas *canvas) {
     };
 }
 
-/* A colour as it looks in this light, and at this distance in the fog. */
+/* A colour in the current light, at this distance in the fog. */
 static inline uint32_t enduro_shade(const EnduroView *view, uint32_t colour, float distance) {
     const uint32_t dark = enduro_mix(0x04060C, view->palette.sky, 0.15f);
     const uint32_t lit = enduro_mix(dark, colour, 0.12f + 0.88f * view->palette.light);
@@ -100,7 +100,7 @@ static inline uint32_t enduro_shade(const EnduroView *view, uint32_t colour, flo
 
 /* ---- The sky ---------------------------------------------------------------------------------------- */
 
-/* Height of the skyline in [0, 1] at a place of the full circle, from waves that close. */
+/* Height of the skyline in [0, 1] at a position on the full circle, from periodic waves. */
 static inline float enduro_skyline(float turn, int32_t layer) {
     if (layer == 0) {
         return 0.5f + 0.28f * draw_wave(3 * turn) + 0.14f * draw_wave(11 * turn + 0.16f) +
@@ -176,7 +176,7 @@ static inline bool enduro_stripe(const EnduroView *view, float distance, float l
     return place - floor(place) >= 0.5;
 }
 
-/* A part of a row of the road; `from` and `to` are px beside the player. */
+/* Part of a row of the road. `from` and `to` are in px beside the player. */
 static inline void enduro_draw_strip(const EnduroView *view, int32_t y, float scale, float from, float to,
                                      uint32_t colour) {
     const float left = enduro_screen_x(from, scale, view->bend) * view->across;
@@ -185,7 +185,7 @@ static inline void enduro_draw_strip(const EnduroView *view, int32_t y, float sc
     draw_rectangle(view->canvas, (int32_t)left, y, width > 0 ? width : 1, 1, colour);
 }
 
-/* At night the lamps of the car light the road ahead. */
+/* At night the car's headlights light the road ahead. */
 static inline void enduro_draw_beam(const EnduroView *view, int32_t y, float scale, float distance) {
     const float dark =
         puffer_clamp(1 - 2 * view->palette.light, 0, 1) * puffer_clamp(1 - distance / 50, 0, 1);
@@ -236,7 +236,7 @@ static inline void enduro_draw_tree(const EnduroView *view, int32_t x, int32_t y
     }
 }
 
-/* Trees stand at fixed places of the road; the farthest are drawn first. */
+/* Trees have fixed positions along the road. The farthest are drawn first. */
 static inline void enduro_draw_trees(const EnduroView *view) {
     const double first = floor(view->env->odometer / (double)ENDURO_TREE_GAP);
     for (int32_t i = ENDURO_TREES - 1; i >= 0; i--) {

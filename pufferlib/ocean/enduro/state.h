@@ -11,34 +11,34 @@
 #define ENDURO_SCREEN_HEIGHT 210.0f
 #define ENDURO_HORIZON       52.0f
 #define ENDURO_DASHBOARD     160.0f /* begins here */
-#define ENDURO_ROW           143.0f /* of the player's car at the least speed */
-#define ENDURO_ROW_SLIDE     9.0f   /* it is that much higher at full speed */
+#define ENDURO_ROW           143.0f /* top of the dashboard */
+#define ENDURO_ROW_SLIDE     9.0f   /* row of the player's car at minimum speed */
 #define ENDURO_CENTRE        76.0f
 #define ENDURO_ROAD_HALF     48.0f
 #define ENDURO_LANE          32.0f
-#define ENDURO_BEND          40.0f /* how far a full curve moves the vanishing point */
-#define ENDURO_NARROWING     6.0f  /* of each side of the road at a narrow place */
-/* along the road */
+#define ENDURO_BEND          40.0f /* this much higher at full speed */
+#define ENDURO_NARROWING     6.0f  /* shift of the vanishing point by a full curve */
+/* of each side of the road at a narrow place */
 #define ENDURO_FOCUS         20.0f /* at this distance everything is half as large */
 #define ENDURO_FAR           160.0f
 #define ENDURO_FOG           48.0f
 #define ENDURO_BEHIND        8.0f
-#define ENDURO_NARROW_LENGTH 30.0f /* half of it */
+#define ENDURO_NARROW_LENGTH 30.0f /* half length */
 #define ENDURO_CLEAR_LENGTHS 6.5f
 /* speeds, per frame */
 #define ENDURO_SPEED_MIN   -2.5f
 #define ENDURO_SPEED_MAX   7.5f
 #define ENDURO_SPEED_RANGE (ENDURO_SPEED_MAX - ENDURO_SPEED_MIN)
-#define ENDURO_GAIN        0.1f /* on the traffic, for a speed of 1 */
+#define ENDURO_GAIN        0.1f /* on the traffic, at a speed of 1 */
 #define ENDURO_BRAKING     0.01f
-#define ENDURO_STEER_LEAST 0.3f /* px, and 1 more at full speed */
+#define ENDURO_STEER_LEAST 0.3f /* px, plus 1 at full speed */
 #define ENDURO_SNOW_GRIP   0.6f
 #define ENDURO_CURVE_PUSH  0.025f
 #define ENDURO_CURVE_EASE  0.05f
 #define ENDURO_THROW       1.0f /* px, of a crashed car */
 #define ENDURO_REBOUND     0.5f /* px, of a car that touched the edge */
 #define ENDURO_EDGE_SPEED  1.25f
-#define ENDURO_TURN        0.0004f /* of the horizon by a full curve, in circles */
+#define ENDURO_TURN        0.0004f /* of the horizon in a full curve, in circles */
 
 enum {
     ENDURO_COAST,
@@ -60,7 +60,7 @@ enum { ENDURO_FIRST_SLOT = 8, ENDURO_SLOT = 5 };
 
 typedef struct {
     uint8_t lane;  /* 0 is left */
-    uint8_t paint; /* in the picture */
+    uint8_t paint; /* for rendering */
     bool paid;     /* passed before */
 } EnduroCar;
 
@@ -80,30 +80,30 @@ typedef struct {
     float x; /* from the middle of the road, px */
     float speed;
     float streak; /* bonus per frame */
-    float reward; /* of this step so far; not behind a pointer, so that the compiler knows what a store
-                     changes */
+    float reward; /* of this step so far; not behind a pointer, so that the compiler can
+                                       optimize */
     int32_t stun; /* frames until the car can be steered again */
-    float thrown; /* while stunned: px a frame */
+    float thrown; /* px per frame while stunned */
     bool crashed; /* stunned by a crash */
     bool untouchable;
     /* the road */
     double odometer, stretch_end;
     float curve;     /* -1 left to 1 right */
-    int32_t turn;    /* what the curve eases to: -1, 0, 1 */
+    int32_t turn;    /* value that the curve approaches: -1, 0, 1 */
     float narrow_at; /* distance of the narrow place */
-    float edge;      /* from the middle of the road, beside the player */
+    float edge;      /* distance from the middle of the road, beside the player */
     float heading;   /* in circles, for the horizon */
-    /* a frame ago: edge, vanishing point, row, and what was gained on the traffic since */
+    /* one frame ago: edge, vanishing point, row, and distance gained on the traffic since then */
     float last_edge, last_bend, last_row, gain;
     /* the day */
     int32_t day, day_frame, today, todays_quota;
     float phase_per_frame;
-    /* the traffic, by distance; the first num_passed are behind */
+    /* traffic, sorted by distance; the first num_passed are behind */
     int32_t num_cars, num_passed, spawn_frames, slots_shown;
-    uint8_t ahead[ENDURO_LANES]; /* how many of those that are not behind are in each lane */
+    uint8_t ahead[ENDURO_LANES]; /* number of cars per lane that are not behind */
     uint8_t next_paint;
     float spawn_gap;
-    float distances[ENDURO_MAX_CARS]; /* from the player, ahead; these two are apart, to be vectors */
+    float distances[ENDURO_MAX_CARS]; /* ahead of the player; separate arrays, to be vectors */
     float middles[ENDURO_MAX_CARS];   /* of their lanes */
     EnduroCar cars[ENDURO_MAX_CARS];
 } Enduro;
@@ -150,7 +150,7 @@ static inline float enduro_speed_share(const Enduro *env) {
     return (env->speed - ENDURO_SPEED_MIN) * (1 / ENDURO_SPEED_RANGE);
 }
 
-/* In phases. */
+/* Time of day, in phases. */
 static inline float enduro_time(const Enduro *env) {
     return (float)env->day_frame * env->phase_per_frame;
 }
@@ -165,7 +165,7 @@ static inline bool enduro_is_fog(const Enduro *env) {
     return time >= ENDURO_FOG_FIRST && time < ENDURO_FOG_LAST + 1;
 }
 
-/* Size of what is at this distance, over its size beside the player. */
+/* Size at this distance relative to the size beside the player. */
 static inline float enduro_scale(float distance) {
     return ENDURO_FOCUS / (ENDURO_FOCUS + distance);
 }
@@ -190,7 +190,7 @@ static inline int32_t enduro_own_lane(const Enduro *env) {
     return (env->x > -0.5f * ENDURO_LANE) + (env->x >= 0.5f * ENDURO_LANE);
 }
 
-/* Never from left to right or back without a straight between. */
+/* There is always a straight between a left and a right curve. */
 static inline void enduro_begin_stretch(Enduro *env) {
     PufferRng *rng = &env->game.rng;
     env->stretch_end += ENDURO_STRETCH + puffer_random_below(rng, ENDURO_STRETCH_MORE);

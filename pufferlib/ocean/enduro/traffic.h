@@ -30,7 +30,7 @@ static inline void enduro_count_lost(Enduro *env) {
     env->reward += env->reward_repass;
 }
 
-/* Move all cars by some places in their arrays. */
+/* Shifts all cars by some places in their arrays. */
 static inline void enduro_shift_cars(Enduro *env, int32_t from, int32_t to) {
     const size_t count = (size_t)env->num_cars;
     memmove(env->distances + to, env->distances + from, count * sizeof *env->distances);
@@ -38,12 +38,12 @@ static inline void enduro_shift_cars(Enduro *env, int32_t from, int32_t to) {
     memmove(env->cars + to, env->cars + from, count * sizeof *env->cars);
 }
 
-/* The places of all cars, rounded up to vectors of four: a loop over them has no rest to do one by one. */
+/* Number of cars rounded up to vectors of four, so that loops have no remainder. */
 static inline int32_t enduro_whole_vectors(const Enduro *env) {
     return (env->max_enemies + 3) & ~3;
 }
 
-/* All other cars are equally fast, so that their order never changes. The distances move by fours, a vector,
+/* All other cars have the same speed, so their order never changes. Distances are updated in vectors of four,
  * whatever the number of cars. */
 static inline void enduro_move_traffic(Enduro *env) {
     float *distances = env->distances;
@@ -77,7 +77,7 @@ static inline void enduro_add_car(Enduro *env, bool ahead, int32_t lane) {
     env->num_cars++;
 }
 
-/* Bit i: a car is in lane i, less than 6.5 car lengths from where new ones appear. */
+/* Bit i: there is a car in lane i, less than 6.5 car lengths from where new ones appear. */
 static inline int32_t enduro_lanes_taken(const Enduro *env, bool ahead) {
     const float from = ahead ? ENDURO_FAR : -ENDURO_BEHIND, near = ENDURO_CLEAR_LENGTHS * env->car_length;
     int32_t taken = 0;
@@ -87,7 +87,7 @@ static inline int32_t enduro_lanes_taken(const Enduro *env, bool ahead) {
     return taken;
 }
 
-/* One or two cars side by side, in lanes that leave one free. */
+/* Adds one or two cars side by side, and leaves one lane free. */
 static inline void enduro_add_row(Enduro *env, bool ahead) {
     PufferRng *rng = &env->game.rng;
     const int32_t first = puffer_random_below(rng, ENDURO_LANES);
@@ -103,8 +103,8 @@ static inline void enduro_add_row(Enduro *env, bool ahead) {
     }
 }
 
-/* The next cars come after 0.5 s on the first day, 0.1 s less on each day after it, and in half of that at
- * full speed; and not before there is room. */
+/* The next cars appear after 0.5 s on the first day, 0.1 s less on each following day, and in half of that
+ * time at full speed, but not before there is room. */
 static inline void enduro_spawn(Enduro *env) {
     static const float day_frames[] = {30, 24, 18, 12, 6};
     const int32_t last_day = sizeof day_frames / sizeof *day_frames - 1;
@@ -123,7 +123,7 @@ static inline void enduro_spawn(Enduro *env) {
     env->spawn_frames = (int32_t)(frames * (1 - 0.5f * enduro_speed_share(env)));
 }
 
-/* The car that the player's overlaps; -1 if there is none. */
+/* Returns the car that overlaps the player's, or -1. */
 static inline int32_t enduro_overlapping_car(const Enduro *env) {
     for (int32_t i = 0; i < env->num_cars && env->distances[i] < env->car_length; i++) {
         if (env->distances[i] <= -env->car_length) continue;

@@ -1,12 +1,12 @@
 /* A Go board of 5 x 5 to 19 x 19: stones, chains, liberties, captures, legal moves, area.
  *
- * Point (row, column) has the index row * (size + 1) + column; the column too many is no point and keeps the
- * rows apart. A set of points is a bit for each index, in `words` words: one suffices up to 7 x 7, 19 x 19
- * takes six. Every function takes the number of words from the board and is inlined, so that a caller who
- * passes a constant gets code for that size.
+ * Point (row, column) has the index row * (size + 1) + column. The extra column contains no points and
+ * separates the rows. A set of points has a bit for each index, in `words` words: one for boards up to 7 x 7,
+ * six for 19 x 19. Every function takes the number of words from the board and is inlined, so that a caller
+ * with a constant number gets specialized code.
  *
- * Stones of one colour that touch are a chain. It has the index of one of its stones, its head, and keeps the
- * set of its liberties. A move changes only the chains that it touches. */
+ * Connected stones of one colour form a chain. A chain has the index of one of its stones, its head, and
+ * stores the set of its liberties. A move changes only the chains that it touches. */
 #ifndef GO_BOARD_H
 #define GO_BOARD_H
 
@@ -19,11 +19,11 @@ enum { GO_BLACK, GO_WHITE, GO_EMPTY, GO_EDGE };
 /* Pointers to the parts of a board in its owner's memory. */
 typedef struct {
     int32_t size, stride, words;
-    uint64_t *stones[2], *heads[2], *empty; /* sets, for each colour and for none */
+    uint64_t *stones[2], *heads[2], *empty; /* sets, for each colour and for empty points */
     uint64_t *liberties;                    /* a set for each chain */
-    uint16_t *chain, *next;                 /* for each stone: its chain, another stone of it, in a circle */
-    uint16_t *num_stones, *num_liberties;   /* for each chain */
-    uint8_t *colours;                       /* for each index, and around the board GO_EDGE */
+    uint16_t *chain, *next; /* for each stone: its chain, and the chain's next stone, in a circle */
+    uint16_t *num_stones, *num_liberties; /* for each chain */
+    uint8_t *colours;                     /* for each index, and GO_EDGE around the board */
 } GoBoard;
 
 /* ---- Sets --------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ PUFFER_INLINE int32_t go_count(const uint64_t *set, const int32_t words) {
     return count;
 }
 
-/* Word `w` of the set of all neighbours of the points of `set`, with indices that are no points. */
+/* Word `w` of the set of all neighbours of points in `set`, including indices that are not points. */
 PUFFER_INLINE uint64_t go_neighbours(const uint64_t *set, const int32_t words, int32_t stride, int32_t w) {
     const uint64_t here = set[w], below = w > 0 ? set[w - 1] : 0, above = w + 1 < words ? set[w + 1] : 0;
     return here << 1 | below >> 63 | here >> 1 | above << 63 | here << stride | below >> (64 - stride) |
@@ -59,7 +59,7 @@ PUFFER_INLINE uint64_t go_neighbours(const uint64_t *set, const int32_t words, i
 
 /* ---- The board ---------------------------------------------------------------------------------- */
 
-/* Memory of a board, in words of 64 bits. */
+/* Memory of a board in 64-bit words. */
 static inline size_t go_board_words(int32_t words) {
     const size_t sets = (size_t)words, indices = 64 * sets;
     return 5 * sets + indices * sets + 4 * indices / 4 + indices / 8 + 2 * GO_MARGIN / 8;
@@ -109,7 +109,7 @@ PUFFER_INLINE void go_lose_liberty(const GoBoard *board, int32_t chain, int32_t 
     go_remove(liberties, point);
 }
 
-/* Make one chain of two: the smaller becomes part of the larger. */
+/* Joins two chains. The smaller one becomes part of the larger one. */
 PUFFER_INLINE void go_join(const GoBoard *board, int32_t colour, int32_t one, int32_t other) {
     if (one == other) return;
     const bool swap = board->num_stones[one] < board->num_stones[other];
@@ -131,7 +131,7 @@ PUFFER_INLINE void go_join(const GoBoard *board, int32_t colour, int32_t one, in
     go_remove(board->heads[colour], small);
 }
 
-/* Take a chain off the board: its points are liberties of the chains around it. Returns its stones. */
+/* Removes a chain. Its points become liberties of the surrounding chains. Returns its number of stones. */
 PUFFER_INLINE int32_t go_capture(const GoBoard *board, int32_t colour, int32_t chain) {
     const int32_t steps[4] = {-board->stride, -1, 1, board->stride};
     int32_t stone = chain;
@@ -160,7 +160,7 @@ PUFFER_INLINE void go_new_chain(const GoBoard *board, int32_t colour, int32_t po
     for (int32_t w = 0; w < board->words; w++) board->liberties[point * board->words + w] = 0;
 }
 
-/* Play a legal move. Returns how many stones it captured. */
+/* Plays a legal move. Returns the number of captured stones. */
 PUFFER_INLINE int32_t go_place(const GoBoard *board, int32_t colour, int32_t point) {
     const int32_t steps[4] = {-board->stride, -1, 1, board->stride};
     int32_t captured = 0;
@@ -182,9 +182,9 @@ PUFFER_INLINE int32_t go_place(const GoBoard *board, int32_t colour, int32_t poi
     return captured;
 }
 
-/* The point where the other side may not play after a move at `point`, or GO_NOWHERE. Simple ko: a lone stone
- * that captured one stone, and whose only liberty is where that was, may not be taken back at once; this
- * forbids exactly what would repeat the position before the last move. */
+/* Returns the point where the other side may not play after a move at `point`, or GO_NOWHERE. Simple ko: a
+ * single stone that captured one stone, and whose only liberty is where that stone was, may not be recaptured
+ * immediately. This forbids exactly the moves that would repeat the position before the last move. */
 PUFFER_INLINE int32_t go_ko(const GoBoard *board, int32_t point, int32_t captured) {
     const int32_t chain = board->chain[point];
     if (captured != 1 || board->num_stones[chain] != 1 || board->num_liberties[chain] != 1) return GO_NOWHERE;
@@ -194,10 +194,10 @@ PUFFER_INLINE int32_t go_ko(const GoBoard *board, int32_t point, int32_t capture
     return 64 * w + __builtin_ctzll(liberties[w]);
 }
 
-/* ---- Looking at the board ----------------------------------------------------------------------- */
+/* ---- Analysis of the board --------------------------------------------------------------------- */
 
-/* Liberties of each side's chains by the number that a chain has: [0] of those in atari, [1] of those with
- * two, and so on; [GO_MANY] of those with five or more. */
+/* Liberties of each side's chains by the chain's number of liberties: [0] of chains in atari, [1] of chains
+ * with two, and so on, [GO_MANY] of chains with five or more. */
 typedef struct {
     uint64_t by_count[2][GO_CLASSES][GO_MAX_WORDS];
 } GoLiberties;
@@ -221,7 +221,7 @@ PUFFER_INLINE void go_count_liberties(const GoBoard *board, GoLiberties *liberti
 }
 
 /* Legal moves of `colour`: next to an empty point, next to an own chain that keeps a liberty, or with a
- * capture; not at `ko`. So suicide is illegal. */
+ * capture, but not at `ko`. Suicide is illegal. */
 PUFFER_INLINE void go_legal(const GoBoard *board, const GoLiberties *liberties, int32_t colour, int32_t ko,
                             uint64_t *legal) {
     for (int32_t w = 0; w < board->words; w++) {
@@ -232,7 +232,7 @@ PUFFER_INLINE void go_legal(const GoBoard *board, const GoLiberties *liberties, 
     if (ko != GO_NOWHERE) go_remove(legal, ko);
 }
 
-/* The empty points around which all stones are of `colour`. */
+/* Empty points that are surrounded by stones of `colour` only. */
 PUFFER_INLINE void go_eyes(const GoBoard *board, int32_t colour, uint64_t *eyes) {
     for (int32_t w = 0; w < board->words; w++) {
         eyes[w] = board->empty[w] & ~go_neighbours(board->empty, board->words, board->stride, w) &
@@ -240,7 +240,7 @@ PUFFER_INLINE void go_eyes(const GoBoard *board, int32_t colour, uint64_t *eyes)
     }
 }
 
-/* Grow `reached` over empty points as far as it goes. */
+/* Extends `reached` over empty points as far as possible. */
 PUFFER_INLINE void go_flood(const GoBoard *board, uint64_t *reached) {
     bool grown = true;
     while (grown) {
@@ -254,7 +254,7 @@ PUFFER_INLINE void go_flood(const GoBoard *board, uint64_t *reached) {
 }
 
 /* Area of each side by Tromp and Taylor: its stones, and the empty points from which paths over empty points
- * lead to its stones only. */
+ * lead only to its stones. */
 PUFFER_INLINE void go_area(const GoBoard *board, uint64_t area[2][GO_MAX_WORDS]) {
     for (int32_t colour = 0; colour < 2; colour++) {
         for (int32_t w = 0; w < board->words; w++) area[colour][w] = board->stones[colour][w];

@@ -1,31 +1,35 @@
 /* Go: play black against a scripted white, or black and white against each other.
  *
  * Observation  float[3 n + 5] for the n = grid_size * grid_size points of the board, row by row from the top:
- *              [0, n] is 1 for every action that is legal; then for each point 1 if there is a stone of the
- *              agent; the same for the opponent; stones captured by the agent and by the opponent, over n; 1
- *              if the opponent has just passed; share of the agent's steps that is over.
- * Actions      Discrete(n + 1): 0 pass, 1 to n play at that point. What is not legal (an occupied point,
- *              suicide, ko, any other number) does nothing, and the opponent does not move. With two players
- *              who is not to move can only wait: 0 is legal, and any number does nothing.
- * Rewards      reward_result for a won game, minus that for a lost one, 0 for a tie; besides, in every step
- *              reward_move_pass, reward_move_valid or reward_move_invalid by what the action is, and
+ *              - [0, n] is 1 for every legal action
+ *              - for each point, 1 if there is a stone of the agent
+ *              - for each point, 1 if there is a stone of the opponent
+ *              - stones captured by the agent and by the opponent, over n
+ *              - 1 if the opponent has just passed
+ *              - fraction of the agent's steps that has passed. With two players it is of both together, and
+ *                white sees 1 more, so that it knows its colour
+ * Actions      Discrete(n + 1): 0 pass, 1 to n play at that point. An illegal action (an occupied point,
+ *              suicide, ko, any other number) does nothing, and the opponent does not move. With two players,
+ *              the player who is not to move can only wait: 0 is legal, and any number does nothing.
+ * Rewards      reward_result for a won game, minus that for a lost one, 0 for a tie. In addition, in every
+ *              step, reward_move_pass, reward_move_valid or reward_move_invalid depending on the action, and
  *              reward_player_capture and reward_opponent_capture for each captured stone.
- * Ends         terminal after two passes in a row, of either side, and after the agent's
- *              moves_per_point * n-th action, which the observation announces.
- * Players      1: an agent for black against the opponent. 2: an agent for each colour, for play against
- *              itself; both are there in every step, each sees its own stones first, and one of them waits.
- * The share of the steps that is over is of both together, and white sees 1 more, so that it knows its
- * colour. Rules        Chains without liberties are captured; suicide is illegal; simple ko: no move may
- * repeat the position before the opponent's last move. Tromp-Taylor area scoring: stones and empty points
- *              that reach only one colour, minus komi for black. Nothing is removed as dead.
- * Opponent     0 plays at random; 1 captures what is in atari, else extends a chain of its own that is in
- *              atari, else plays at random; 2 does the same, but before it plays at random it takes a liberty
- *              of a chain with two, else three, else four liberties. Among equals it chooses at random. It
- *              fills no eye at random, passes when nothing else is left, and answers a pass with a pass if
- *              it is ahead.
+ * Ends         terminal after two passes in a row, of either side, and after the agent's moves_per_point *
+ *              n-th action, which the observation announces.
+ * Players      1: an agent for black against the opponent. 2: an agent for each colour, for self-play. Both
+ *              are present in every step, each sees its own stones first, and one of them waits.
+ * Rules        Chains without liberties are captured. Suicide is illegal. Simple ko: no move may repeat the
+ *              position before the opponent's last move. Tromp-Taylor area scoring: stones and empty points
+ *              that reach only one colour, minus komi for black. No dead stones are removed.
+ * Opponent     0 plays at random. 1 captures chains in atari, else extends an own chain in atari, else plays
+ *              at random. 2 does the same, but before it plays at random it takes a liberty of a chain with
+ *              two, else three, else four liberties. Among equal moves it chooses at random. Random moves
+ *              never fill an eye. It passes if no other move is left, and answers a pass with a pass if it is
+ *              ahead.
  * Source       the Tromp-Taylor rules (tromp.github.io/go.html), with simple ko instead of superko and
- * without suicide; numbers and opponent of PufferLib's Go. There a pass never ends a game, the game ends
- *              where white has no move, the terminal flag is lost, and ko and legal moves are not observed.
+ *              without suicide. Numbers and opponent are those of PufferLib's Go. There a pass never ends a
+ *              game, the game ends when white has no move, the terminal flag is lost, and ko and legal moves
+ *              are not observed.
  *
  * A game takes 1.4 KB up to 7 x 7, 3.6 KB up to 10 x 10, 22.5 KB on 19 x 19. */
 #ifndef GO_H
@@ -35,7 +39,7 @@
 
 enum { GO_PASS = 0 };
 enum { GO_RANDOM, GO_EASY, GO_GREEDY };
-enum { GO_WIDTH = 640, GO_PANEL = 80 }; /* of the picture, and height of the panel above the board, px */
+enum { GO_WIDTH = 640, GO_PANEL = 80 }; /* width of the image, and height of the panel above the board, px */
 
 typedef struct {
     PufferGame game;
@@ -46,13 +50,12 @@ typedef struct {
     float reward_player_capture, reward_opponent_capture;
     /* metrics */
     float score, perf;
-    /* state; behind the struct lie the board and three sets, the planes of the observation as it shows them
-     */
+    /* state; behind the struct are the board and three sets, the current planes of the observation */
     int32_t words, limit;
     uint32_t divisor;    /* point * divisor >> 16 is the row */
-    int32_t mover;       /* colour that is to move: of one agent always black */
+    int32_t mover;       /* colour to move: always black with one agent */
     int32_t ko;          /* where the side to move may not play, or GO_NOWHERE */
-    int32_t last[2];     /* move of each side, or GO_NOWHERE, for the picture */
+    int32_t last[2];     /* last move of each side, or GO_NOWHERE, for rendering */
     int32_t passes;      /* in a row */
     int32_t captured[2]; /* by each side */
 } Go;
@@ -111,12 +114,12 @@ PUFFER_INLINE GoBoard go_board_of(const Go *env, const int32_t words) {
     return go_board((uint64_t *)(env + 1), env->grid_size, words);
 }
 
-/* The planes of the observation as they are: legal moves, black's stones, white's. */
+/* The current planes of the observation: legal moves, black's stones, white's. */
 PUFFER_INLINE uint64_t *go_shown(const Go *env) {
     return (uint64_t *)(env + 1) + go_board_words(env->words);
 }
 
-/* Points by which black leads on the board as it stands. */
+/* Points by which black leads on the current board. */
 PUFFER_INLINE float go_lead(const Go *env, const GoBoard *board) {
     uint64_t area[2][GO_MAX_WORDS];
     go_area(board, area);
@@ -127,7 +130,7 @@ PUFFER_INLINE float go_lead(const Go *env, const GoBoard *board) {
 
 /* ---- Observation -------------------------------------------------------------------------------- */
 
-/* Bring a plane of the observation from the set `shown` to the set `now`. */
+/* Updates a plane of the observation from the set `shown` to the set `now`. */
 PUFFER_INLINE void go_update_plane(const Go *env, float *plane, uint64_t *shown, const uint64_t *now,
                                    const int32_t words) {
     for (int32_t w = 0; w < words; w++) {
@@ -145,7 +148,7 @@ PUFFER_INLINE void go_observe_time(Go *env) {
     end[-1] = (float)env->game.episode_length / (float)env->limit;
 }
 
-/* Write the observation; `liberties` are those of the present board. */
+/* Writes the observation. `liberties` are those of the current board. */
 PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t points = go_num_points(env), words = board->words;
     uint64_t *shown = go_shown(env);
@@ -162,7 +165,7 @@ PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoLiberties *
     go_observe_time(env);
 }
 
-/* Write the points of a set into a plane of zeros. */
+/* Writes the points of a set into a plane of zeros. */
 static inline void go_write_plane(const Go *env, float *plane, const uint64_t *set) {
     for (int32_t w = 0; w < env->words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
@@ -180,7 +183,7 @@ static inline void go_observe_time_of_two(Go *env) {
     observation[2 * size - 1] = 1 + share;
 }
 
-/* Write both rows anew; only who is to move sees its legal moves. */
+/* Writes both rows completely. Only the player to move sees its legal moves. */
 static inline void go_observe_of_two(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t points = go_num_points(env);
     float *row = env->game.observations;
@@ -221,7 +224,7 @@ static inline void go_reset(Go *env) {
 
 /* ---- The opponent ------------------------------------------------------------------------------- */
 
-/* A random point of a set, or GO_NOWHERE if it is empty. */
+/* Returns a random point of a set, or GO_NOWHERE if it is empty. */
 PUFFER_INLINE int32_t go_pick(Go *env, const uint64_t *set, const int32_t words) {
     const int32_t count = go_count(set, words);
     if (count == 0) return GO_NOWHERE;
@@ -232,7 +235,7 @@ PUFFER_INLINE int32_t go_pick(Go *env, const uint64_t *set, const int32_t words)
     return 64 * w + __builtin_ctzll(rest);
 }
 
-/* White's move, or GO_NOWHERE for a pass. */
+/* Returns white's move, or GO_NOWHERE for a pass. */
 PUFFER_INLINE int32_t go_choose_reply(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t words = board->words;
     const uint64_t *const preferences[] = {liberties->by_count[GO_BLACK][0], liberties->by_count[GO_WHITE][0],
@@ -270,14 +273,14 @@ PUFFER_INLINE void go_reply(Go *env, const GoBoard *board, const GoLiberties *li
 
 /* ---- A step ------------------------------------------------------------------------------------- */
 
-/* The point of a legal move; GO_NOWHERE for everything else. */
+/* Returns the point of a legal move, or GO_NOWHERE for any other action. */
 PUFFER_INLINE int32_t go_point(const Go *env, int32_t action) {
     if (action <= GO_PASS || action > go_num_points(env)) return GO_NOWHERE;
     const int32_t point = action - 1 + (action - 1) / env->grid_size;
     return go_has(go_shown(env), point) ? point : GO_NOWHERE;
 }
 
-/* A pass or legal move of an agent. */
+/* Applies a pass or a legal move of an agent. */
 PUFFER_INLINE void go_play(Go *env, const GoBoard *board, const int32_t colour, int32_t point) {
     float *reward = &env->game.rewards[colour];
     env->last[colour] = point;
@@ -343,7 +346,7 @@ static inline PufferOutcome go_play_turn_of_two(Go *env) {
     return PUFFER_TERMINATED;
 }
 
-/* Boards of one word, up to 7 x 7, have code of their own. */
+/* Boards of one word, up to 7 x 7, have specialized code. */
 static inline PufferOutcome go_step(Go *env) {
     if (env->players == 2) return go_play_turn_of_two(env);
     return env->words == 1 ? go_play_turn(env, 1) : go_play_turn(env, env->words);

@@ -1,5 +1,5 @@
-/* Go, drawn: stones on a wooden board, the last moves marked, small squares on points that count for a side;
- * above, what each side captured and who leads. */
+/* Rendering of go: stones on a wooden board, the last moves marked, and small squares on points that count
+ * for a side. Above the board, each side's captures and the score. */
 #ifndef GO_RENDER_H
 #define GO_RENDER_H
 
@@ -12,11 +12,11 @@
 #define GO_LINE 0x5B3D1Au
 #define GO_GREY 0x8FA3ABu
 
-enum { GO_BEND = 12 }; /* most that the grain of the wood bends, px */
+enum { GO_BEND = 12 }; /* maximum bend of the wood grain, px */
 
 static const PufferKey go_keys[] = {{"p", 0, GO_PASS, "pass"}};
 
-/* Position of the board in the picture. */
+/* Position of the board in the image. */
 typedef struct {
     int32_t left, top, pitch, radius;
 } GoPlace;
@@ -27,7 +27,7 @@ static inline GoPlace go_place_of(const Go *env) {
     return (GoPlace){left, GO_PANEL + left, pitch, pitch * 46 / 100};
 }
 
-/* A person clicks on the points where black may play. */
+/* The user clicks on the points where black may play. */
 static inline bool go_area_of_action(const void *game, int32_t agent, int32_t action, PufferArea *area) {
     (void)agent;
     const Go *env = game;
@@ -39,7 +39,7 @@ static inline bool go_area_of_action(const void *game, int32_t agent, int32_t ac
     return true;
 }
 
-/* `share` of the way from one colour to another. */
+/* Blends two colours, with `share` of the second one. */
 static inline uint32_t go_mix(uint32_t from, uint32_t to, float share) {
     uint32_t colour = 0;
     for (int32_t shift = 0; shift < 24; shift += 8) {
@@ -82,7 +82,7 @@ static inline void go_draw_stone(PufferCanvas *canvas, int32_t x, int32_t y, int
     }
 }
 
-/* Grain: columns of slightly different shade that wander a little to the side. */
+/* Grain: columns of slightly different shade that drift a little to the side. */
 static inline void go_draw_wood(PufferCanvas *canvas) {
     uint32_t shades[GO_WIDTH + 2 * GO_BEND];
     for (int32_t i = 0; i < GO_WIDTH + 2 * GO_BEND; i++) {
@@ -142,7 +142,7 @@ static inline void go_draw_points(const Go *env, PufferCanvas *canvas, const GoP
     }
 }
 
-/* A number with one digit behind the point. */
+/* A number with one decimal digit. */
 static inline void go_draw_decimal(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale, uint32_t colour,
                                    float value) {
     const int32_t tenths = (int32_t)(10 * fabsf(value) + 0.5f);

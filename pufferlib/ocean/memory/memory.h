@@ -1,12 +1,11 @@
-/* Memory: watch some random digits, wait, and recite them.
+/* Memory: watch some random digits, wait, and repeat them.
  *
- * Observation  float[1]: the digit that is shown, 0 or 1; 0 when none is. The reset shows the first one.
- * Actions      Discrete(2). While the other digits are shown: 0. While waiting: any. Then the digits, one
- *              a step. Anything else than 0 and 1 is wrong.
- * Rewards      1 for each right action while digits are shown or recited, 0 while waiting.
+ * Observation  float[1]: the digit that is shown, 0 or 1, or 0 if none is. The reset shows the first one.
+ * Actions      Discrete(2). While the other digits are shown: 0. While waiting: any. Then the digits, one per
+ *              step. Any number other than 0 and 1 is wrong.
+ * Rewards      1 for each right action while digits are shown or repeated, 0 while waiting.
  * Ends         terminal after 2 * mem_length + mem_delay - 1 steps.
- * Source       PufferLib's memory.
- */
+ * Source       PufferLib's memory. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -20,7 +19,7 @@ typedef struct {
     float score, perf;
     /* state; digit i is bit i */
     uint32_t digits;
-    uint32_t wrong; /* which ones were recited wrongly */
+    uint32_t wrong; /* digits that were repeated wrongly */
 } Memory;
 
 static const char memory_about[] = "Watch random digits, wait, and recite them: needs a policy with memory.";
@@ -68,7 +67,7 @@ static inline void memory_reset(Memory *env) {
 
 static inline PufferOutcome memory_step(Memory *env) {
     const int32_t action = *(const int32_t *)env->game.actions, step = env->game.episode_length;
-    const int32_t index = step - env->mem_length - env->mem_delay; /* of the digit to recite */
+    const int32_t index = step - env->mem_length - env->mem_delay; /* index of the digit to repeat */
     if (index >= 0) {
         const bool right = action == memory_digit(env, index);
         env->wrong |= (uint32_t)!right << index;

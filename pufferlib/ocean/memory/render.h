@@ -1,5 +1,5 @@
-/* Memory, drawn: a box for each step in three groups, the digits shown, the wait, the answers; the box of now
- * has a frame, right answers are green, wrong ones red. */
+/* Rendering of memory: a box for each step in three groups: the digits shown, the wait, and the answers. The
+ * current box has a frame, right answers are green, and wrong ones red. */
 #ifndef MEMORY_RENDER_H
 #define MEMORY_RENDER_H
 
@@ -11,12 +11,12 @@ static const PufferKey memory_keys[] = {
     {"1", 0, 1, "digit 1"},
 };
 
-/* Boxes of the wait; a long one is drawn short. */
+/* Number of boxes for the wait. A long wait is shortened. */
 static inline int32_t memory_drawn_delay(const Memory *env) {
     return env->mem_delay < 16 ? env->mem_delay : 16;
 }
 
-/* The box in which step `step` is drawn. */
+/* Box in which step `step` is drawn. */
 static inline int32_t memory_box_of(const Memory *env, int32_t step) {
     const int32_t waited = step - env->mem_length;
     if (waited < 0) return step;
@@ -24,7 +24,7 @@ static inline int32_t memory_box_of(const Memory *env, int32_t step) {
     return env->mem_length + waited * memory_drawn_delay(env) / env->mem_delay;
 }
 
-/* The digit of a box that is known by now, -1 of another: one that was shown, or that was recited. */
+/* The digit of a box, if it was shown or repeated by now, otherwise -1. */
 static inline int32_t memory_known(const Memory *env, int32_t box) {
     const int32_t answer = box - env->mem_length - memory_drawn_delay(env);
     const int32_t step = env->game.episode_length;

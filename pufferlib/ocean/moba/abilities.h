@@ -1,7 +1,7 @@
 /* Moba, abilities: three for each of the five heroes. L is the hero's level.
  *
- * Around a place means a square: within r columns and rows of it. An ability that aims needs a target;
- * without one, without its mana or before its cooldown is over it cannot be cast, and costs nothing. */
+ * Distances are in squares: within r means within r columns and r rows. An aimed ability needs a target.
+ * Without a target, without enough mana or during its cooldown, it cannot be cast and costs nothing. */
 #ifndef MOBA_ABILITIES_H
 #define MOBA_ABILITIES_H
 
@@ -21,7 +21,7 @@ static inline MobaBoard moba_enemies(const Moba *env, int32_t id) {
     return env->boards[1 - env->units[id].team];
 }
 
-/* Hit everything hostile around (x, y) that `wanted` agrees to. */
+/* Damages all hostile units around (x, y) that `wanted` accepts. */
 MOBA_NOINLINE void moba_blast(Moba *env, int32_t id, int32_t x, int32_t y, int32_t reach, int32_t damage,
                               bool (*wanted)(const MobaUnit *unit)) {
     uint8_t ids[MOBA_MAX_NEAR];
@@ -36,7 +36,7 @@ static inline bool moba_is_minion(const MobaUnit *unit) {
     return unit->kind == MOBA_CREEP || unit->kind == MOBA_NEUTRAL_CREEP;
 }
 
-/* Jump to the free cell beside the target that is nearest to the hero. */
+/* Jumps to the free cell beside the target that is nearest to the hero. */
 MOBA_NOINLINE void moba_jump_to(Moba *env, int32_t id, int32_t target) {
     const MobaUnit *hero = &env->units[id], *other = &env->units[target];
     int32_t best = INT32_MAX, best_x = 0, best_y = 0;
@@ -53,12 +53,12 @@ MOBA_NOINLINE void moba_jump_to(Moba *env, int32_t id, int32_t target) {
 
 /* ---- Support ------------------------------------------------------------------------------------------- */
 
-/* Hook: pull the target by 1.5 + 0.1 L cells. */
+/* Hook: pulls the target by 1.5 + 0.1 L cells. */
 static void moba_hook(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_drag(env, target, env->units[id].x, env->units[id].y, (15 + level) / 10);
 }
 
-/* Aura: heroes and creeps of the own side within 5 gain 350 + 50 L. */
+/* Aura: heroes and creeps of the own side within 5 gain 350 + 50 L hp. */
 static void moba_aura(Moba *env, int32_t id, int32_t target, int32_t level) {
     (void)target;
     uint8_t ids[MOBA_MAX_NEAR];
@@ -79,13 +79,13 @@ static void moba_shackle(Moba *env, int32_t id, int32_t target, int32_t level) {
 
 /* ---- Assassin ------------------------------------------------------------------------------------------ */
 
-/* Reap: 100 + 20 L to creeps and neutrals within 3. */
+/* Reap: 100 + 20 L damage to creeps and neutrals within 3. */
 static void moba_reap(Moba *env, int32_t id, int32_t target, int32_t level) {
     (void)target;
     moba_blast(env, id, env->units[id].x, env->units[id].y, 3, 100 + 20 * level, moba_is_minion);
 }
 
-/* Ambush: beside the target at once, and 250 + 50 L damage. */
+/* Ambush: jumps beside the target, and 250 + 50 L damage. */
 static void moba_ambush(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_jump_to(env, id, target);
     moba_hit(env, id, target, 250 + 50 * level);
@@ -104,7 +104,7 @@ static void moba_nuke(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_hit(env, id, target, 250 + 40 * level);
 }
 
-/* Storm: 100 + 40 L within 2 of the target. */
+/* Storm: 100 + 40 L damage within 2 of the target. */
 static void moba_storm(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_blast(env, id, env->units[target].x, env->units[target].y, 2, 100 + 40 * level, NULL);
 }
@@ -119,19 +119,19 @@ static void moba_freeze(Moba *env, int32_t id, int32_t target, int32_t level) {
 
 /* ---- Tank ---------------------------------------------------------------------------------------------- */
 
-/* Whirl: 25 + 2 L within 2. It has no cooldown. */
+/* Whirl: 25 + 2 L damage within 2. It has no cooldown. */
 static void moba_whirl(Moba *env, int32_t id, int32_t target, int32_t level) {
     (void)target;
     moba_blast(env, id, env->units[id].x, env->units[id].y, 2, 25 + 2 * level, NULL);
 }
 
-/* Mend: the hero gains 400 + 125 L. */
+/* Mend: the hero gains 400 + 125 L hp. */
 static void moba_mend(Moba *env, int32_t id, int32_t target, int32_t level) {
     (void)target;
     moba_heal(&env->units[id], 400 + 125 * level);
 }
 
-/* Charge: beside the target at once; what is hostile within 4 and can be moved is pulled 2 cells closer. */
+/* Charge: jumps beside the target, and pulls movable hostile units within 4 by 2 cells. */
 static void moba_charge(Moba *env, int32_t id, int32_t target, int32_t level) {
     (void)level;
     uint8_t ids[MOBA_MAX_NEAR];
@@ -145,8 +145,8 @@ static void moba_charge(Moba *env, int32_t id, int32_t target, int32_t level) {
 
 /* ---- Carry --------------------------------------------------------------------------------------------- */
 
-/* Leap: 3 + 0.1 L cells away from the target, straight or else 45 degrees to a side, as far as the first of
- * the three ways that has a free cell leads; and the target is slowed for 20 + L ticks. */
+/* Leap: 3 + 0.1 L cells away from the target, straight or else 45 degrees to a side, along the first of the
+ * three directions that has a free cell. The target is slowed for 20 + L ticks. */
 static void moba_leap(Moba *env, int32_t id, int32_t target, int32_t level) {
     static const int8_t turns[3] = {0, 1, -1};
     const MobaUnit *hero = &env->units[id], *other = &env->units[target];
@@ -173,7 +173,7 @@ static void moba_cripple(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_hit(env, id, target, 50 + 20 * level);
 }
 
-/* Volley: 100 + 20 L within 2 of the target. */
+/* Volley: 100 + 20 L damage within 2 of the target. */
 static void moba_volley(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_blast(env, id, env->units[target].x, env->units[target].y, 2, 100 + 20 * level, NULL);
 }
@@ -200,7 +200,7 @@ static const MobaAbility moba_abilities[MOBA_ROLES][3] = {
                     {100, 40, MOBA_ON_ANY, moba_volley}},
 };
 
-/* Cast ability 0 to 2, if that is possible. */
+/* Casts ability 0 to 2, if possible. */
 static inline bool moba_cast(Moba *env, int32_t id, int32_t number, int32_t target) {
     MobaHero *hero = moba_hero(env, id);
     const MobaAbility *ability = &moba_abilities[env->units[id].place][number];

@@ -13,9 +13,9 @@ enum { MOBA_TOWER_REACH = 5, MOBA_TOWER_ATTACK_TICKS = 5, MOBA_BLOCKED_TICKS = 8
 static const int16_t moba_tower_hp[6] = {0, 1800, 2000, 2000, 2100, 4500};
 static const int16_t moba_tower_damage[6] = {0, 110, 175, 175, 175, 0};
 
-/* ---- Creeps and neutrals alike ---------------------------------------------------------------------- */
+/* ---- Creeps and neutrals ------------------------------------------------------------------------------ */
 
-/* Count down the timers of a tick. False if the unit is stunned. */
+/* Counts down timers by one tick. Returns false if the unit is stunned. */
 static inline bool moba_update_minion(MobaUnit *unit) {
     if (unit->attack_timer > 0) unit->attack_timer--;
     if (unit->slow > 0) unit->slow--;
@@ -24,7 +24,7 @@ static inline bool moba_update_minion(MobaUnit *unit) {
     return false;
 }
 
-/* True unless the unit is slowed and this is the tick in which it stands. */
+/* Returns true unless the unit is slowed and must stand in this tick. */
 static inline bool moba_minion_can_walk(const MobaUnit *unit) {
     return (unit->slow & 1) == 0;
 }
@@ -38,7 +38,7 @@ static inline void moba_minion_attack(Moba *env, int32_t id) {
 
 /* ---- Creeps -------------------------------------------------------------------------------------------- */
 
-/* Walk in `direction` or beside it. False if every way is blocked. */
+/* Walks in `direction` or beside it. Returns false if every direction is blocked. */
 MOBA_NOINLINE bool moba_walk_creep(Moba *env, int32_t id, int32_t direction) {
     const MobaUnit *unit = &env->units[id];
     if (!moba_minion_can_walk(unit)) return true;
@@ -48,7 +48,7 @@ MOBA_NOINLINE bool moba_walk_creep(Moba *env, int32_t id, int32_t direction) {
     return true;
 }
 
-/* Keep the target until it is dead or out of sight, then choose the nearest enemy. */
+/* Keeps the target until it is dead or out of view, then chooses the nearest enemy. */
 static inline void moba_choose_creep_target(const Moba *env, MobaUnit *unit) {
     if (unit->target != 0) {
         const MobaUnit *target = &env->units[unit->target];
@@ -72,7 +72,7 @@ static inline void moba_step_creep(Moba *env, int32_t id) {
         }
         const int32_t towards = moba_direction(target->x - unit->x, target->y - unit->y);
         if (moba_walk_creep(env, id, towards)) return;
-        unit->target = 0; /* behind trees, or behind others */
+        unit->target = 0; /* behind trees or other units */
         unit->blocked_timer = MOBA_BLOCKED_TICKS;
     }
     moba_walk_creep(env, id, moba_lane_direction(unit->team, unit->place, unit->x, unit->y));
@@ -100,7 +100,7 @@ static inline void moba_spawn_minion(Moba *env, int32_t id, MobaKind kind, int32
     moba_place_unit(env, id, team, cell.x, cell.y);
 }
 
-/* Spawn five creeps in each lane of each side, as far as there is room for them. */
+/* Spawns five creeps in each lane of each side, as far as there is room. */
 static inline void moba_spawn_wave(Moba *env) {
     for (int32_t i = 0; i < 2 * MOBA_LANES * MOBA_WAVE; i++) {
         const int32_t team = (i & 1) ^ env->first, lane = i / 2 % MOBA_LANES;
@@ -116,7 +116,7 @@ static inline void moba_spawn_wave(Moba *env) {
 
 /* ---- Towers -------------------------------------------------------------------------------------------- */
 
-/* Attack with all towers every 5 ticks, each the nearest enemy. */
+/* Every 5 ticks, each tower attacks the nearest enemy. */
 static inline void moba_step_towers(Moba *env) {
     if (env->tick % MOBA_TOWER_ATTACK_TICKS != 0) return;
     for (int32_t i = 0; i < MOBA_TOWERS; i++) {
@@ -138,7 +138,7 @@ static inline int32_t moba_camp_distance(const MobaUnit *unit, int32_t camp) {
     return moba_distance(unit, &(MobaUnit){.x = site.x, .y = site.y});
 }
 
-/* Keep the hero that hit it while that is within 7 of the middle of the camp, else choose the nearest
+/* Keeps the hero that hit it while that hero is within 7 of the middle of the camp, else chooses the nearest
  * within 3. */
 static inline void moba_choose_neutral_target(const Moba *env, MobaUnit *unit) {
     if (unit->target != 0 && moba_camp_distance(&env->units[unit->target], unit->place) <= MOBA_LEASH) return;
@@ -159,7 +159,7 @@ static inline MobaCell moba_neutral_home(int32_t id) {
     return (MobaCell){(uint8_t)(site.x + (number & 1 ? 1 : -1)), (uint8_t)(site.y + (number & 2 ? 1 : -1))};
 }
 
-/* Walk inside the clearing, which is round: a straight way leads from every cell to every other. */
+/* Walks inside the clearing, which is round, so that a straight line connects any two cells. */
 static inline void moba_walk_neutral(Moba *env, int32_t id, int32_t direction) {
     const MobaUnit *unit = &env->units[id];
     const int32_t d = moba_free_direction(env, MOBA_RADIANT, unit->x, unit->y, direction);
@@ -168,7 +168,7 @@ static inline void moba_walk_neutral(Moba *env, int32_t id, int32_t direction) {
     if (moba_camp_at[y][x] == 1 + unit->place) moba_move(env, id, x, y);
 }
 
-/* Let a neutral act. False once it is at home without a target. */
+/* Steps a neutral. Returns false once it is at home without a target. */
 static inline bool moba_step_neutral(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     if (!moba_update_minion(unit)) return true;
@@ -187,7 +187,7 @@ static inline bool moba_step_neutral(Moba *env, int32_t id) {
     return true;
 }
 
-/* Let the camps act that a hero has woken, by entering the clearing or by a hit. */
+/* Steps the camps that a hero has activated by entering the clearing or by a hit. */
 static inline void moba_step_camps(Moba *env) {
     for (int32_t i = 0; i < MOBA_HEROES; i++) {
         const MobaUnit *hero = &env->units[MOBA_FIRST_HERO + i];

@@ -8,7 +8,7 @@ enum { MOBA_MAX_LEVEL = 30, MOBA_XP_PARTS = 60 };
 enum { MOBA_CREEP_XP = 60, MOBA_NEUTRAL_XP = 35, MOBA_HERO_XP = 100, MOBA_XP_REACH = 7 };
 enum { MOBA_REGENERATION = 2, MOBA_BASE_DAMAGE = 50 }; /* of a hero: per tick; at level 0 */
 
-/* Attributes of a hero at level 0, and gains with each level. */
+/* Attributes of a hero at level 0, and gains per level. */
 typedef struct {
     int16_t hp, mana, hp_gain, mana_gain, damage_gain;
 } MobaClass;
@@ -19,13 +19,13 @@ static const MobaClass moba_classes[MOBA_ROLES] = {
     [MOBA_CARRY] = {300, 250, 50, 50, 25},
 };
 
-/* Experience at which the next level is reached; the first row is level 1. */
+/* Experience required for each level. The first row is level 1. */
 static const int32_t moba_level_xp[MOBA_MAX_LEVEL] = {
     0,     240,   640,   1160,  1760,  2440,  3200,  4000,  4900,  5900,  7000,  8200,  9500,  10900, 12400,
     14000, 15700, 17500, 19400, 21400, 23600, 26000, 28600, 31400, 34400, 38400, 43400, 49400, 56400, 63900,
 };
 
-/* ---- Life and levels ------------------------------------------------------------------------------- */
+/* ---- Hp and levels -------------------------------------------------------------------------------- */
 
 static inline void moba_set_max_hp(MobaUnit *unit, int32_t max_hp) {
     unit->max_hp = (int16_t)max_hp;
@@ -37,13 +37,13 @@ static inline void moba_heal(MobaUnit *unit, int32_t amount) {
     unit->hp = (int16_t)(hp < unit->max_hp ? hp : unit->max_hp);
 }
 
-/* Agents are radiant's heroes, then dire's where these are not scripted. */
+/* Agents are radiant's heroes, then dire's if they are not scripted. */
 static inline void moba_reward(Moba *env, int32_t id, float amount) {
     const int32_t agent = id - MOBA_FIRST_HERO;
     if (agent < env->agents) env->game.rewards[agent] += amount;
 }
 
-/* Set the attributes of a hero's level; lost hp and mana stay lost. */
+/* Sets the attributes of a hero's level. Lost hp and mana are not restored. */
 static inline void moba_apply_level(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
@@ -57,7 +57,7 @@ static inline void moba_apply_level(Moba *env, int32_t id) {
     moba_set_max_hp(unit, max_hp);
 }
 
-/* Give a hero experience, up to that of the last level. */
+/* Gives a hero experience, up to the maximum level. */
 static inline void moba_gain_xp(Moba *env, int32_t id, int32_t parts) {
     MobaHero *hero = moba_hero(env, id);
     const int32_t room = MOBA_XP_PARTS * moba_level_xp[MOBA_MAX_LEVEL - 1] - hero->xp;
@@ -72,8 +72,8 @@ static inline void moba_gain_xp(Moba *env, int32_t id, int32_t parts) {
     }
 }
 
-/* Share the experience for a death equally among the side's heroes within 7 steps across and down of the
- * dead, and the killer wherever it stands. */
+/* Divides the experience for a death equally among the side's heroes within 7 columns and rows of the dead
+ * unit, and the killer at any distance. */
 static inline void moba_share_xp(Moba *env, int32_t team, int32_t killer, const MobaUnit *dead,
                                  int32_t points) {
     int32_t ids[MOBA_ROLES], count = 0;
@@ -93,8 +93,8 @@ static inline bool moba_tower_stands(const Moba *env, int32_t team, int32_t numb
     return env->units[moba_tower_id(team, number)].hp > 0;
 }
 
-/* Tiers fall in order: tiers 2 and 3 are shielded while the tower before them in their lane stands, tier 4
- * while all of tier 3 stand, the ancient while one of tier 4 stands. */
+/* Towers fall in the order of tiers. Tiers 2 and 3 are shielded while the previous tower in their lane
+ * exists, tier 4 while all of tier 3 exist, and the ancient while a tower of tier 4 exists. */
 static inline bool moba_is_shielded(const Moba *env, int32_t team, int32_t number) {
     const int32_t tier = moba_tower_tier[number];
     if (tier == 1) return false;
@@ -127,7 +127,7 @@ static inline void moba_destroy_tower(Moba *env, int32_t killer, const MobaUnit 
 
 /* ---- Death ------------------------------------------------------------------------------------------ */
 
-/* Respawn at home at once, with full hp and mana; level, experience and cooldowns stay. */
+/* Respawns at home immediately, with full hp and mana. Level, experience and cooldowns are kept. */
 static inline void moba_respawn(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
@@ -170,8 +170,8 @@ MOBA_NOINLINE void moba_kill(Moba *env, int32_t killer, int32_t id) {
     }
 }
 
-/* Damage a unit. A neutral that is hit chases the hero, and its camp wakes up. A hero is rewarded for its
- * share of a tower's hp. */
+/* Damages a unit. A neutral that is hit chases the hero, and its camp is activated. A hero is rewarded for
+ * the fraction of a tower's hp that it removes. */
 static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t damage) {
     MobaUnit *unit = &env->units[id];
     if (moba_is_hero(id)) moba_hero(env, id)->was_hit = true;
@@ -190,7 +190,7 @@ static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t dam
     }
 }
 
-/* Stun a unit; the longer of two stuns counts, as for slows. */
+/* Stuns a unit. The longer of two stuns counts, as for slows. */
 static inline void moba_stun(Moba *env, int32_t id, int32_t ticks) {
     MobaUnit *unit = &env->units[id];
     if (unit->hp > 0 && unit->stun < ticks) unit->stun = (uint8_t)ticks;

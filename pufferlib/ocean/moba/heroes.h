@@ -15,7 +15,7 @@ typedef struct {
 
 /* ---- Agents -------------------------------------------------------------------------------------------- */
 
-/* Read the intent from an agent's action, mirrored for dire. A velocity out of range is no velocity. */
+/* Reads the intent from an agent's action, mirrored for dire. An invalid velocity is zero. */
 static inline MobaIntent moba_read_action(const Moba *env, int32_t id) {
     const int32_t *action = (const int32_t *)env->game.actions + (id - MOBA_FIRST_HERO) * MOBA_ACTIONS;
     const uint32_t down = (uint32_t)action[0] < 7 ? (uint32_t)action[0] : 3;
@@ -57,7 +57,7 @@ static inline int32_t moba_hero_target(const Moba *env, int32_t id, bool only_he
     return moba_nearest(env, enemies, wild, unit->x, unit->y, MOBA_SIGHT, NULL);
 }
 
-/* Cast the first of Q, W, E that is intended and possible, or else attack. */
+/* Casts the first of Q, W, E that is intended and possible, or else attacks. */
 static inline void moba_act(Moba *env, int32_t id, const MobaIntent *intent) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
@@ -73,13 +73,13 @@ static inline void moba_act(Moba *env, int32_t id, const MobaIntent *intent) {
     moba_hit(env, id, target, hero->damage);
 }
 
-/* Cells in a tick. */
+/* Cells per tick. */
 static inline float moba_speed(const Moba *env, int32_t id) {
     const float haste = env->heroes[id - MOBA_FIRST_HERO].haste > 0 ? 2 : 1;
     return env->agent_speed * haste * (env->units[id].slow > 0 ? 0.5f : 1);
 }
 
-/* To this place, which is at most a cell away, if its cell is free. */
+/* Moves to a position at most a cell away, if its cell is free. */
 MOBA_NOINLINE bool moba_try_step(Moba *env, int32_t id, float x, float y) {
     const MobaUnit *unit = &env->units[id];
     const int32_t u = (int32_t)x, v = (int32_t)y;
@@ -92,8 +92,8 @@ MOBA_NOINLINE bool moba_try_step(Moba *env, int32_t id, float x, float y) {
     return true;
 }
 
-/* In steps of at most a cell; along an obstacle, if not through it: first to the side, dire first down or up.
- */
+/* Walks in steps of at most a cell. If blocked, walks along the obstacle: first to the side, dire first down
+ * or up. */
 static inline void moba_walk_hero(Moba *env, int32_t id, float x, float y) {
     if (x == 0 && y == 0) return;
     MobaHero *hero = moba_hero(env, id);

@@ -1,10 +1,9 @@
-/* Moba, the map: 128 x 128 cells, drawn by code when the process first needs it.
+/* Moba, the map: 128 x 128 cells, generated when the process first needs it.
  *
- * Radiant lives in the lower left corner, dire in the upper right one, and the map is its own mirror image:
- * cell (x, y) is what (y, x) is. So everything is told once, for radiant; dire has it mirrored. x grows to
- * the right, y downwards. Three lanes join the bases: along the left and upper edge, through the middle,
- * along the lower and right edge. The river parts the halves; clearings in the forest are the camps of
- * neutrals. */
+ * Radiant's base is in the lower left corner, dire's in the upper right one. The map is symmetric: cell (x,
+ * y) equals (y, x). It is therefore defined only for radiant and mirrored for dire. x points right and y
+ * down. Three lanes connect the bases: along the left and upper edge, through the middle, and along the lower
+ * and right edge. The river separates the halves. Clearings in the forest are the camps of neutrals. */
 #ifndef MOBA_MAP_H
 #define MOBA_MAP_H
 
@@ -13,14 +12,14 @@
 #include "puffer_env.h"
 
 enum { MOBA_SIZE = 128 };
-enum { MOBA_SIGHT = 5, MOBA_VIEW = 2 * MOBA_SIGHT + 1, MOBA_LAYERS = 4 }; /* what a hero sees */
-enum { MOBA_PAD = 8 }; /* rows and columns around the map, so that a window needs no care at the edge */
+enum { MOBA_SIGHT = 5, MOBA_VIEW = 2 * MOBA_SIGHT + 1, MOBA_LAYERS = 4 }; /* view of a hero */
+enum { MOBA_PAD = 8 }; /* rows and columns around the map, so that views need no bounds checks */
 enum { MOBA_PADDED = MOBA_SIZE + 2 * MOBA_PAD };
 enum { MOBA_LANES = 3, MOBA_SIDE_TOWERS = 12, MOBA_SIDE_CAMPS = 9, MOBA_CAMPS = 2 * MOBA_SIDE_CAMPS };
 enum { MOBA_ROLES = 5, MOBA_CLEARING_RADIUS = 5 };
 
 typedef enum {
-    MOBA_FOREST, /* the only one that nobody can enter */
+    MOBA_FOREST, /* the only terrain that cannot be entered */
     MOBA_GROUND,
     MOBA_CLEARING,
     MOBA_RIVER,
@@ -52,7 +51,7 @@ static const MobaCell moba_camp_sites[MOBA_SIDE_CAMPS] = {
     {25, 40}, {26, 58}, {26, 78}, {42, 59}, {42, 73}, {87, 102}, {69, 101}, {49, 101}, {68, 85},
 };
 
-/* The lanes from radiant's base to dire's, each its own mirror image backwards. */
+/* The lanes from radiant's base to dire's. Each is symmetric. */
 enum { MOBA_LANE_POINTS = 5 };
 static const MobaCell moba_lane_points[MOBA_LANES][MOBA_LANE_POINTS] = {
     {{12, 106}, {10, 96}, {10, 10}, {96, 10}, {106, 12}},
@@ -73,10 +72,10 @@ static const MobaCell moba_paths[][2] = {
 /* ---- The tables, 0.2 MB, written once by moba_prepare ------------------------------------------- */
 
 static uint8_t moba_terrain[MOBA_SIZE][MOBA_SIZE];               /* [y][x] */
-static uint8_t moba_view[MOBA_PADDED][MOBA_PADDED][MOBA_LAYERS]; /* what a hero sees of an empty map */
+static uint8_t moba_view[MOBA_PADDED][MOBA_PADDED][MOBA_LAYERS]; /* view of an empty map */
 static uint8_t moba_flow[MOBA_LANES][MOBA_SIZE][MOBA_SIZE];      /* radiant's next direction along a lane */
-static uint8_t moba_camp_at[MOBA_SIZE][MOBA_SIZE];               /* 1 + the camp whose clearing this is */
-static float moba_velocity[7][7][2];                             /* of two parts of an action: x and y */
+static uint8_t moba_camp_at[MOBA_SIZE][MOBA_SIZE];               /* 1 + the camp of the clearing */
+static float moba_velocity[7][7][2];                             /* x and y for two components of an action */
 
 static inline MobaCell moba_mirror(MobaCell cell, int32_t team) {
     return team == 0 ? cell : (MobaCell){cell.y, cell.x};
@@ -93,7 +92,7 @@ static inline int32_t moba_lane_direction(int32_t team, int32_t lane, int32_t x,
 
 /* ---- Carving ------------------------------------------------------------------------------------- */
 
-/* A round spot, and its mirror image. The outermost cells stay forest. */
+/* Carves a round area and its mirror image. The outermost cells remain forest. */
 static inline void moba_carve(int32_t x, int32_t y, int32_t radius, MobaTerrain terrain) {
     const int32_t low = 3, high = MOBA_SIZE - 4;
     for (int32_t v = y - radius; v <= y + radius; v++) {
@@ -145,9 +144,9 @@ static inline void moba_carve_map(void) {
 
 /* ---- Flow fields --------------------------------------------------------------------------------- */
 
-enum { MOBA_OFF_LANE = 6 }; /* a cell beside the lane counts for six */
+enum { MOBA_OFF_LANE = 6 }; /* cost of a cell beside the lane */
 
-/* Set the cost of entering each cell, 0 for one that cannot be entered: forest and towers. */
+/* Sets the cost of entering each cell, 0 for forest and towers, which cannot be entered. */
 static inline void moba_set_costs(int32_t lane, uint8_t cost[MOBA_SIZE][MOBA_SIZE]) {
     for (int32_t y = 0; y < MOBA_SIZE; y++) {
         for (int32_t x = 0; x < MOBA_SIZE; x++) {
@@ -169,8 +168,8 @@ static inline void moba_set_costs(int32_t lane, uint8_t cost[MOBA_SIZE][MOBA_SIZ
     }
 }
 
-/* Shorten the distance to dire's ancient from (x, y) by way of its neighbours. A step costs twice the cost of
- * the cell that it enters, a slanting one three times. */
+/* Relaxes the distance to dire's ancient from (x, y) via its neighbours. A step costs twice the cost of the
+ * cell that it enters, a diagonal one three times. */
 static inline bool moba_relax(const uint8_t cost[MOBA_SIZE][MOBA_SIZE],
                               uint16_t distance[MOBA_SIZE][MOBA_SIZE], int32_t x, int32_t y) {
     int32_t best = distance[y][x];
@@ -184,7 +183,7 @@ static inline bool moba_relax(const uint8_t cost[MOBA_SIZE][MOBA_SIZE],
     return shorter;
 }
 
-/* Sweeps forth and back until nothing changes, which spreads the ways along their own direction quickly. */
+/* Sweeps back and forth until nothing changes, which propagates distances quickly along the sweep. */
 static inline void moba_find_distances(const uint8_t cost[MOBA_SIZE][MOBA_SIZE],
                                        uint16_t distance[MOBA_SIZE][MOBA_SIZE]) {
     const MobaCell goal = moba_mirror(moba_tower_sites[MOBA_ANCIENT], 1);
@@ -219,11 +218,11 @@ static inline void moba_make_flow_field(int32_t lane) {
     }
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------- */
+/* ---- Preparation --------------------------------------------------------------------------------- */
 
 enum { MOBA_SEES_GROUND, MOBA_SEES_WALL = 15 };
 
-/* The hook `prepare` of the environment: runs once in a process. */
+/* Implementation of `prepare`. Runs once per process. */
 static void moba_prepare(void) {
     moba_carve_map();
     for (int32_t lane = 0; lane < MOBA_LANES; lane++) moba_make_flow_field(lane);

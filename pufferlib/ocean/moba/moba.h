@@ -1,37 +1,37 @@
-/* Moba: two teams of five heroes, with creeps in three lanes at their side, fight for each other's
- * ancient.
+/* Moba: two teams of five heroes, supported by creeps in three lanes, try to destroy each other's ancient.
  *
- * Radiant lives in the lower left corner of 128 x 128 cells, dire in the upper right one (map.h). A
- * cell holds one unit. Every 150 ticks each side sends five creeps down each lane, at most 24 of them live
- * in a lane; 18 camps of four neutrals stand in the forest and fill up every 600 ticks; 12 towers a side
- * fall in the order of their tiers, the ancient last. Heroes gain experience, levels, and use three
- * abilities each (abilities.h); one that dies is at home again at once.
+ * Radiant's base is in the lower left corner of 128 x 128 cells, dire's in the upper right one (map.h). A
+ * cell holds one unit. Every 150 ticks each side sends five creeps down each lane, with at most 24 of them
+ * alive per lane. 18 camps of four neutrals are in the forest and refill every 600 ticks. Each side has 12
+ * towers that fall in the order of their tiers, the ancient last. Heroes gain experience and levels, and have
+ * three abilities each (abilities.h). A hero that dies respawns at home immediately.
  *
- * Agents       radiant's five heroes (support, assassin, burst, tank, carry) against a script that walks
- *              down the lanes and attacks; without script_opponents all ten, radiant's first.
- * Observation  uint8[11 * 11 * 4 + 26]. For each cell around the hero, row by row: what is there (0
- *              ground, 15 wall, 30 own creep, 45 own tower, 60 to 120 own heroes by role, 135 neutral, 150
- *              to 240 the other side's in the same order), its life and mana as shares of 255 (255 as mana
- *              of a tower: it is shielded), 8 x its level or tier. Then the hero: 2 x, 2 y, 8 x level,
- *              life, mana, damage / 4, 64 x speed, 255 or 127 when slowed, 4 x ticks of stun, 4 x ticks of
- *              slow, 2 x ticks of the three cooldowns, 16 x ticks to the next attack, 16 x ticks between
- *              attacks, and as 0 or 255: was hit, is dire, five for its role, and whether the last reward
- *              was for a death, experience, distance, a tower. Dire sees the map mirrored, as if it were
- *              radiant.
- * Actions      MultiDiscrete(7, 7, 3, 2, 2, 2): velocity downwards and to the right, (a - 3) / 3, at most
- *              1 in all; 2 to aim at heroes and towers only; use Q, W, E. In a tick a hero does the first
- *              that is possible of Q, W, E and an attack at the nearest target within 5, and then walks.
- *              Out of range is no velocity, any target, no ability.
- * Rewards      reward_xp per point of experience; reward_siege for a tower's life, to each hero for the part
- *              that its hits take; reward_tower to the hero that fells it; reward_death to one that dies;
- *              reward_distance per cell nearer to the enemy's ancient; at the end reward_win to all of the
- *              winner, and as much less for the others.
- * Ends         terminal when an ancient falls; truncation after max_ticks.
- * Source       PufferLib's MOBA for the numbers; the map is our own. There one channel of the view
- *              overwrites the next, the end of a game is not told, nothing ends a game that stands still,
- *              the reward for distance is never paid, and a table of 256 MiB holds the paths.
- * Memory       36 KB a game, 0.2 MB of tables a process.
- */
+ * Agents       radiant's five heroes (support, assassin, burst, tank, carry) against a script that walks down
+ *              the lanes and attacks. Without script_opponents, all ten heroes, radiant's first.
+ * Observation  uint8[11 * 11 * 4 + 26].
+ *              - For each cell around the hero, row by row: its content (0 ground, 15 wall, 30 own creep, 45
+ *                own tower, 60 to 120 own heroes by role, 135 neutral, 150 to 240 the other side's units in
+ *                the same order), hp and mana scaled to 255 (for a tower, mana 255 means shielded), 8 x its
+ *                level or tier.
+ *              - The hero: 2 x, 2 y, 8 x level, hp, mana, damage / 4, 64 x speed, 255 or 127 when slowed, 4 x
+ *                ticks of stun, 4 x ticks of slow, 2 x ticks of the three cooldowns, 16 x ticks to the next
+ *                attack, 16 x ticks between attacks.
+ *              - As 0 or 255: was hit, is dire, five for its role, and whether the last reward included
+ *                death, experience, distance, a tower.
+ *              Dire sees the map mirrored, as if it were radiant.
+ * Actions      MultiDiscrete(7, 7, 3, 2, 2, 2): velocity down and to the right, (a - 3) / 3, with norm at
+ *              most 1. 2 to aim at heroes and towers only. Use Q, W, E. In a tick, a hero does the first
+ *              possible of Q, W, E and an attack on the nearest target within 5, and then walks. Invalid
+ *              numbers mean no velocity, any target, no ability.
+ * Rewards      reward_xp per point of experience. reward_siege for a tower's hp, to each hero for the
+ *              fraction that it removes. reward_tower to the hero that destroys it. reward_death to a hero
+ *              that dies. reward_distance per cell closer to the enemy's ancient. At the end, reward_win to
+ *              all of the winner, and minus that to the others.
+ * Ends         terminal when an ancient falls, truncation after max_ticks.
+ * Source       PufferLib's MOBA for the numbers. The map is new. There one channel of the view overwrites the
+ *              next, the end of a game is not signalled, no limit ends a stalled game, the reward for
+ *              distance is never paid, and a table of 256 MiB stores the paths.
+ * Memory       36 KB per game, 0.2 MB of tables per process. */
 #ifndef MOBA_H
 #define MOBA_H
 
@@ -79,7 +79,7 @@ static inline const char *moba_spec(const Moba *env, PufferSpec *spec) {
     return NULL;
 }
 
-/* ---- The beginning ------------------------------------------------------------------------------------- */
+/* ---- Start -------------------------------------------------------------------------------------------- */
 
 static inline void moba_place_tower(Moba *env, int32_t team, int32_t number) {
     const MobaCell site = moba_mirror(moba_tower_sites[number], team);
@@ -115,7 +115,7 @@ static inline void moba_place_hero(Moba *env, int32_t team, int32_t role, int32_
     hero->goal_distance = (int16_t)moba_goal_distance(env, id);
 }
 
-/* Place the heroes at random homes, the same for both sides. */
+/* Places the heroes at random homes, the same for both sides. */
 static inline void moba_place_heroes(Moba *env) {
     int32_t numbers[MOBA_ROLES] = {0, 1, 2, 3, 4};
     for (int32_t role = 0; role < MOBA_ROLES; role++) {
@@ -149,7 +149,7 @@ static inline void moba_reset(Moba *env) {
  */
 
 static inline void moba_begin_tick(Moba *env) {
-    /* The side that acts first may strike first, so it is drawn anew in every tick. */
+    /* The side that acts first has an advantage, so it is chosen at random in every tick. */
     env->first = puffer_random_below(&env->game.rng, 2);
     if (env->tick % MOBA_WAVE_TICKS == 0) moba_spawn_wave(env);
     if (env->tick % MOBA_CAMP_TICKS == 0) moba_respawn_camps(env);
@@ -196,8 +196,8 @@ static inline PufferOutcome moba_end(Moba *env) {
     return PUFFER_TERMINATED;
 }
 
-/* Prefetch the next game of the batch while this one is played: a tick reads a little here and there of 36
- * KB, so it would mostly wait for memory. Beyond the last game it is in vain, and harmless. */
+/* Prefetches the next game of the batch while this one is stepped. A tick reads small parts of 36 KB, so it
+ * would mostly wait for memory. After the last game this is useless but harmless. */
 static inline void moba_prefetch(const Moba *next) {
     const char *at = (const char *)next;
     for (size_t offset = 0; offset < sizeof *next; offset += 64) __builtin_prefetch(at + offset, 1, 2);

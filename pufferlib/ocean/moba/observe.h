@@ -1,5 +1,5 @@
-/* Moba, observations. A hero of dire sees the mirror image of the map, so to every agent its own base is in
- * the lower left corner. */
+/* Moba, observations. Heroes of dire see the mirrored map, so every agent's own base is in the lower left
+ * corner. */
 #ifndef MOBA_OBSERVE_H
 #define MOBA_OBSERVE_H
 
@@ -12,7 +12,7 @@ static inline uint8_t moba_byte(int32_t value) {
     return (uint8_t)(value < 255 ? value : 255);
 }
 
-/* Write code, hp, mana (of a tower: 255 if it is shielded) and level of a unit. */
+/* Writes the code, hp, mana (for a tower: 255 if shielded) and level of a unit. */
 static inline void moba_show_unit(const Moba *env, int32_t id, int32_t viewer, uint8_t *cell) {
     const MobaUnit *unit = &env->units[id];
     cell[0] = unit->codes[viewer];
@@ -27,7 +27,7 @@ static inline void moba_show_unit(const Moba *env, int32_t id, int32_t viewer, u
     }
 }
 
-/* Write the cells around a hero: the empty map, and over it the units. */
+/* Writes the cells around a hero: the empty map, and then the units. */
 static inline void moba_observe_cells(const Moba *env, const MobaUnit *hero, uint8_t *cells) {
     const int32_t viewer = hero->team, x = hero->x, y = hero->y, row = MOBA_VIEW * MOBA_LAYERS;
     const int32_t left = (viewer == MOBA_RADIANT ? x : y) - MOBA_SIGHT + MOBA_PAD;

@@ -1,6 +1,6 @@
-/* Moba, drawn: the map with its forest, lanes and river; creeps, neutrals and towers with what is left of
- * them; heroes as letters, radiant's light blue, dire's red, with life and mana; shots, and rings where an
- * ability was used. Beside it the score, the heroes and a legend. */
+/* Rendering of moba: the map with its forest, lanes and river, and creeps, neutrals and towers with their hp.
+ * Heroes are letters, radiant's light blue, dire's red, with hp and mana. Shots are lines, and rings mark
+ * used abilities. A panel shows the score, the heroes and a legend. */
 #ifndef MOBA_RENDER_H
 #define MOBA_RENDER_H
 
@@ -14,7 +14,7 @@ static const uint32_t moba_team_colours[3] = {DRAW_CYAN, DRAW_RED, 0xB07A3Cu};
 static const uint32_t moba_cast_colours[3] = {DRAW_YELLOW, 0x9BE36Au, 0xE07BE0u}; /* Q, W, E */
 static const char *const moba_role_names[MOBA_ROLES] = {"SUPPORT", "ASSASSIN", "BURST", "TANK", "CARRY"};
 
-/* Q and R have a meaning of their own when a person plays, so the abilities are 1, 2, 3. */
+/* Q and R have other meanings in interactive play, so the abilities are on 1, 2, 3. */
 static const PufferKey moba_keys[] = {
     {"", 0, 3, "stand"},         {"", 1, 3, "stand"},
     {"up", 0, 0, "walk up"},     {"down", 0, 6, "walk down"},
@@ -30,7 +30,7 @@ static inline int32_t moba_px(int32_t cell) {
     return cell * MOBA_CELL_PX + MOBA_CELL_PX / 2;
 }
 
-/* A circle, two px thick. */
+/* A circle with a line width of two px. */
 static inline void moba_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y, int32_t radius,
                                   uint32_t colour) {
     int32_t across = radius, down = 0;
@@ -44,7 +44,7 @@ static inline void moba_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y, in
     }
 }
 
-/* Bar of a unit's hp above it; none at full hp. */
+/* A unit's hp bar above it, hidden at full hp. */
 static inline void moba_draw_life(PufferCanvas *canvas, const MobaUnit *unit, int32_t width, int32_t above) {
     if (unit->hp == unit->max_hp) return;
     const uint32_t colour = 3 * unit->hp > unit->max_hp ? DRAW_GREEN : DRAW_RED;
@@ -83,7 +83,7 @@ static inline uint32_t moba_ground_colour(int32_t x, int32_t y) {
     };
     const MobaTerrain terrain = (MobaTerrain)moba_terrain[y][x];
     if (terrain == MOBA_BASE && x > y) return 0x5E4A50u;
-    /* A little change from cell to cell, the same in every picture. */
+    /* A slight variation between cells, the same in every image. */
     const uint32_t grain = ((uint32_t)x * 73856093u ^ (uint32_t)y * 19349663u) >> 7 & 1;
     return colours[terrain] + grain * 0x030303u;
 }
@@ -151,7 +151,7 @@ static inline void moba_draw_hero(const Moba *env, PufferCanvas *canvas, int32_t
     draw_bar(canvas, x - 9, y - 13, 18, 2, hero->mana, hero->max_mana, DRAW_BLUE);
 }
 
-/* Above the hero that the picture is for. */
+/* Above the hero for which the image is drawn. */
 static inline void moba_draw_arrow(const Moba *env, PufferCanvas *canvas) {
     const MobaHero *hero = &env->heroes[canvas->agent];
     draw_arrow(canvas, (int32_t)(hero->x * MOBA_CELL_PX), (int32_t)(hero->y * MOBA_CELL_PX) - 18);

@@ -1,9 +1,8 @@
-/* Moba, units: ids, places on the map, and search for the nearest.
+/* Moba, units: ids, positions on the map, and search for the nearest unit.
  *
- * A unit is an id: heroes 1 to 10, towers, neutrals, creeps; 0 is none. A cell holds one unit at most.
- * `grid` holds the unit of each cell. `boards` hold, for each side, a bit for each cell that it occupies; a
- * search for the nearest enemy reads two words of each of a few rows and touches only the units found there.
- */
+ * A unit is an id: heroes 1 to 10, then towers, neutrals, creeps. 0 is none. A cell holds at most one unit.
+ * `grid` holds the unit of each cell. `boards` hold, for each side, a bit for each cell that it occupies. A
+ * search for the nearest enemy reads two words of a few rows and accesses only the units found there. */
 #ifndef MOBA_UNITS_H
 #define MOBA_UNITS_H
 
@@ -17,7 +16,7 @@ enum { MOBA_BOARD_WORDS = MOBA_PADDED / 32 + 2 };
 
 enum { MOBA_HEROES = 2 * MOBA_ROLES, MOBA_TOWERS = 2 * MOBA_SIDE_TOWERS };
 enum { MOBA_CAMP_SIZE = 4, MOBA_NEUTRALS = MOBA_CAMPS * MOBA_CAMP_SIZE };
-enum { MOBA_WAVE = 5, MOBA_LANE_CREEPS = 24 }; /* of one side in one lane at most */
+enum { MOBA_WAVE = 5, MOBA_LANE_CREEPS = 24 }; /* maximum per side and lane */
 enum {
     MOBA_FIRST_HERO = 1,
     MOBA_FIRST_TOWER = MOBA_FIRST_HERO + MOBA_HEROES,
@@ -38,22 +37,22 @@ typedef struct {
     uint8_t place;  /* a hero's role, a tower's number on its side, a neutral's camp, a creep's lane */
     uint8_t target; /* of a creep or neutral; 0 is none */
     uint8_t attack_timer, stun, slow;
-    uint8_t blocked_timer; /* ticks in which a creep whose way was blocked chases only enemies in reach */
-    uint8_t codes[2];      /* its code in what radiant and dire observe */
+    uint8_t blocked_timer; /* ticks for which a blocked creep chases only enemies in reach */
+    uint8_t codes[2];      /* its code in the observations of radiant and dire */
 } MobaUnit;
 
 typedef struct {
-    float x, y; /* inside its cell */
-    int32_t xp; /* in sixtieths, so that five heroes can share exactly */
+    float x, y; /* position inside its cell */
+    int32_t xp; /* in sixtieths, so that five heroes can share it exactly */
     int16_t mana, max_mana, damage;
     uint8_t level;
     uint8_t cooldown[3];
-    uint8_t site;          /* where it is at home */
-    uint8_t haste;         /* ticks of double speed left */
-    int16_t goal_distance; /* to the enemy's ancient, cells */
+    uint8_t site;          /* its home site */
+    uint8_t haste;         /* remaining ticks of double speed */
+    int16_t goal_distance; /* distance to the enemy's ancient, cells */
     bool was_hit;
-    bool rewarded_death, rewarded_xp, rewarded_distance, rewarded_tower; /* parts of the last step's reward */
-    /* for the picture */
+    bool rewarded_death, rewarded_xp, rewarded_distance, rewarded_tower; /* parts of the last reward */
+    /* for rendering */
     uint8_t cast, cast_age, cast_x, cast_y, attacked;
 } MobaHero;
 
@@ -69,16 +68,16 @@ typedef struct {
     /* state */
     int32_t tick;
     int32_t agents;
-    int32_t winner;                 /* a team, -1 while both ancients stand */
-    int32_t first;                  /* the team that acts first in this tick */
+    int32_t winner;                 /* a team, or -1 while both ancients exist */
+    int32_t first;                  /* team that acts first in this tick */
     bool scripted[2];               /* teams whose heroes are scripted */
-    uint32_t awake;                 /* bit i: camp i */
-    uint32_t creeps[2][MOBA_LANES]; /* bit i: creep i of the side in the lane lives */
+    uint32_t awake;                 /* bit i: camp i is active */
+    uint32_t creeps[2][MOBA_LANES]; /* bit i: creep i of the side in the lane is alive */
     int32_t fallen[2], hero_kills[2];
     MobaHero heroes[MOBA_HEROES];
     MobaUnit units[MOBA_UNITS];
     uint32_t boards[MOBA_BOARDS][MOBA_PADDED][MOBA_BOARD_WORDS];
-    uint8_t grid[MOBA_SIZE * MOBA_SIZE]; /* in tiles of 8 x 8: who stands together lies together in memory */
+    uint8_t grid[MOBA_SIZE * MOBA_SIZE]; /* in tiles of 8 x 8, so that neighbours are close in memory */
 } Moba;
 
 /* ---- Ids ------------------------------------------------------------------------------------------ */
@@ -107,8 +106,8 @@ static inline MobaHero *moba_hero(Moba *env, int32_t id) {
     return &env->heroes[id - MOBA_FIRST_HERO];
 }
 
-/* Code of a unit in observations: friends have low numbers, foes high ones, with room between the numbers for
- * networks that read them as amounts. 0 is free ground, 15 a wall. */
+/* Code of a unit in observations. Friends have low numbers and enemies high ones, with gaps between the
+ * numbers for networks that treat them as amounts. 0 is free ground, 15 a wall. */
 static inline uint8_t moba_code(MobaKind kind, int32_t team, int32_t role, int32_t viewer) {
     if (kind == MOBA_NEUTRAL_CREEP) return 135;
     const int32_t side = team == viewer ? 0 : 120;
@@ -143,14 +142,14 @@ static inline void moba_remove_unit(Moba *env, int32_t id, int32_t board) {
     moba_flip(env, board, unit->x, unit->y);
 }
 
-/* Move a unit to a free cell. The caller sets a hero's exact place. */
+/* Moves a unit to a free cell. The caller sets the exact position of a hero. */
 static inline void moba_move(Moba *env, int32_t id, int32_t x, int32_t y) {
     const int32_t board = env->units[id].team;
     moba_remove_unit(env, id, board);
     moba_place_unit(env, id, board, x, y);
 }
 
-/* The free cell nearest to this one, within 6; mirrored for dire. False if there is none. */
+/* Finds the nearest free cell within 6, mirrored for dire. Returns false if there is none. */
 MOBA_NOINLINE bool moba_find_free(const Moba *env, int32_t team, int32_t x, int32_t y, MobaCell *found) {
     const int32_t reach = 6;
     int32_t nearest = INT32_MAX;
@@ -166,28 +165,28 @@ MOBA_NOINLINE bool moba_find_free(const Moba *env, int32_t team, int32_t x, int3
     return nearest < INT32_MAX;
 }
 
-static inline int32_t moba_distance(const MobaUnit *a, const MobaUnit *b) { /* in steps, slanting ones too */
+static inline int32_t moba_distance(const MobaUnit *a, const MobaUnit *b) { /* in steps, also diagonal */
     const int32_t dx = a->x > b->x ? a->x - b->x : b->x - a->x;
     const int32_t dy = a->y > b->y ? a->y - b->y : b->y - a->y;
     return dx > dy ? dx : dy;
 }
 
-/* ---- Who is near ----------------------------------------------------------------------------------- */
+/* ---- Nearby units ----------------------------------------------------------------------------------- */
 
 typedef const uint32_t (*MobaBoard)[MOBA_BOARD_WORDS];
 
-/* The cells that a board holds in row y, from column x on: bit i is column x + i. */
+/* Occupied cells of a board in row y, from column x on: bit i is column x + i. */
 static inline uint32_t moba_row(MobaBoard board, int32_t x, int32_t y) {
     const uint32_t *row = board[y + MOBA_PAD], column = (uint32_t)(x + MOBA_PAD);
     const uint64_t words = row[column >> 5] | (uint64_t)row[(column >> 5) + 1] << 32;
     return (uint32_t)(words >> (column & 31));
 }
 
-/* The nearest unit on either board within `reach` columns and rows that `wanted` agrees to; the lower id of
- * two at the same distance. 0 if there is none. */
+/* Returns the nearest unit on either board within `reach` columns and rows that `wanted` accepts, the lower
+ * id at equal distance, or 0 if there is none. */
 PUFFER_INLINE int32_t moba_nearest(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
                                    int32_t reach, bool (*wanted)(const MobaUnit *unit)) {
-    int32_t best = INT32_MAX; /* distance squared, and the id */
+    int32_t best = INT32_MAX; /* squared distance, and the id */
     for (int32_t i = 0; i <= 2 * reach; i++) {
         const int32_t dy = i & 1 ? (i + 1) / 2 : -(i / 2); /* from the middle outwards */
         if (dy * dy > best >> 8) break;
@@ -201,9 +200,9 @@ PUFFER_INLINE int32_t moba_nearest(const Moba *env, MobaBoard one, MobaBoard oth
     return best == INT32_MAX ? 0 : best & 255;
 }
 
-enum { MOBA_MAX_NEAR = 121 }; /* a reach of 5 */
+enum { MOBA_MAX_NEAR = 121 }; /* for a reach of 5 */
 
-/* All units on either board within `reach` columns and rows. Returns how many. */
+/* Collects all units on either board within `reach` columns and rows. Returns their number. */
 MOBA_NOINLINE int32_t moba_collect(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
                                    int32_t reach, uint8_t ids[MOBA_MAX_NEAR]) {
     int32_t count = 0;
@@ -222,8 +221,8 @@ static inline bool moba_is_hero_or_tower(const MobaUnit *unit) {
 
 /* ---- Small moves ----------------------------------------------------------------------------------- */
 
-/* The first direction with a free cell among this one and those up to 90 degrees beside it; -1 if there is
- * none. Radiant tries its right side first, dire the left one. */
+/* Returns the first direction with a free cell among this one and those up to 90 degrees beside it, or -1.
+ * Radiant tries its right side first, dire the left one. */
 MOBA_NOINLINE int32_t moba_free_direction(const Moba *env, int32_t team, int32_t x, int32_t y,
                                           int32_t direction) {
     static const int8_t turns[5] = {0, 1, -1, 2, -2};
@@ -234,13 +233,13 @@ MOBA_NOINLINE int32_t moba_free_direction(const Moba *env, int32_t team, int32_t
     return -1;
 }
 
-/* The direction that leads nearest to (dx, dy), one of which is not 0. */
+/* The direction closest to (dx, dy), which must not be (0, 0). */
 static inline int32_t moba_direction(int32_t dx, int32_t dy) {
     static const uint8_t directions[3][3] = {{7, 0, 1}, {6, 0, 2}, {5, 4, 3}};
     return directions[(dy > 0) - (dy < 0) + 1][(dx > 0) - (dx < 0) + 1];
 }
 
-/* Put a hero into the middle of a free cell. */
+/* Moves a hero to the middle of a free cell. */
 static inline void moba_move_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
     MobaHero *hero = moba_hero(env, id);
     moba_move(env, id, x, y);
@@ -248,7 +247,7 @@ static inline void moba_move_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
     hero->y = (float)y + 0.5f;
 }
 
-/* Drag a unit up to `cells` straight towards (x, y), as far as the way is free, and not onto that cell. */
+/* Drags a unit up to `cells` cells straight towards (x, y), until it is blocked, and not onto that cell. */
 MOBA_NOINLINE void moba_drag(Moba *env, int32_t id, int32_t x, int32_t y, int32_t cells) {
     MobaUnit *unit = &env->units[id];
     for (; cells > 0 && (unit->x != x || unit->y != y); cells--) {

@@ -1,15 +1,15 @@
-/* The hills of both mountain cars, drawn: the ground, the flag, and a car that stands on it. */
+/* Rendering of the hills of both mountain cars: the ground, the flag, and a car on it. */
 #ifndef MOUNTAIN_CAR_HILLS_H
 #define MOUNTAIN_CAR_HILLS_H
 
 #include "puffer_draw.h"
 
-#define HILLS_LEFT  (-1.2) /* positions at both ends of the picture */
+#define HILLS_LEFT  (-1.2) /* positions at both ends of the image */
 #define HILLS_RIGHT 0.6
 #define HILLS_GRASS 0x2E6B3Au
 #define HILLS_EARTH 0x123A2Cu
 
-/* Height of the ground: its derivative is the slope that the physics has. */
+/* Height of the ground. Its derivative is the slope used by the physics. */
 static inline double hills_height(double position) {
     return 0.45 * draw_sine(3 * position) + 0.55;
 }
@@ -44,14 +44,14 @@ static inline void hills_draw_flag(PufferCanvas *canvas, double position) {
     }
 }
 
-/* A point of a car that leans: px along and away from the slope. */
+/* Computes a point of a tilted car: px along and perpendicular to the slope. */
 static inline void hills_turn(const double at[2], double along, double away, double slope[2],
                               int32_t point[2]) {
     point[0] = (int32_t)(at[0] + along * slope[0] - away * slope[1]);
     point[1] = (int32_t)(at[1] - along * slope[1] - away * slope[0]);
 }
 
-/* A car and, behind it, what it throws out as it accelerates to `direction`, -1 to 1. */
+/* Draws a car and its exhaust when it accelerates to `direction`, -1 to 1. */
 static inline void hills_draw_car(PufferCanvas *canvas, double position, double direction) {
     const double rise = 1.35 * draw_cosine(3 * position), length = sqrt(1 + rise * rise);
     double slope[2] = {1 / length, rise / length};
@@ -74,7 +74,7 @@ static inline void hills_draw_car(PufferCanvas *canvas, double position, double 
     }
 }
 
-/* All of it, with the steps and how much of the time is over. */
+/* Draws everything, with the steps and the fraction of time that has passed. */
 static inline void hills_draw(PufferCanvas *canvas, double flag, double position, double direction,
                               int32_t steps, int32_t max_steps) {
     draw_clear(canvas, DRAW_NIGHT);

@@ -1,14 +1,13 @@
-/* Mountain car: a car in a valley is too weak to drive up to the flag; it has to gather speed by rocking.
+/* Mountain car: a car in a valley is too weak to drive up to the flag. It has to gain speed by rocking.
  *
- * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.5), and
- *              its speed (-0.07 to 0.07 a step).
- * Actions      Discrete(3): 0 accelerate to the left, 1 coast, 2 accelerate to the right; anything else
+ * Observation  float[2]: position of the car (-1.2 to 0.6, with the valley at -0.52 and the flag at 0.5), and
+ *              its speed (-0.07 to 0.07 per step).
+ * Actions      Discrete(3): 0 accelerate to the left, 1 coast, 2 accelerate to the right. Any other number
  *              coasts.
- * Rewards      -1 for every step, of which frameskip are played with one action.
- * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
- * Source       Gymnasium's MountainCar-v0, after Moore (1990): the same seed and actions give the same
- *              bytes, as a test sees.
- */
+ * Rewards      -1 for every physics step, of which each action lasts frameskip.
+ * Ends         terminal at the flag with at least goal_velocity, truncation after max_steps steps.
+ * Source       Gymnasium's MountainCar-v0, after Moore (1990). A test checks that the same seed and actions
+ *              give the same bytes. */
 #ifndef MOUNTAIN_CAR_H
 #define MOUNTAIN_CAR_H
 
@@ -33,7 +32,7 @@ typedef struct {
     int32_t max_steps;
     /* metrics */
     float score, perf;
-    /* the parameters as double */
+    /* parameters as double */
     double goal_speed, push, pull;
     /* state */
     double position, speed;
@@ -101,7 +100,7 @@ static inline void mountain_car_reset(MountainCar *env) {
     mountain_car_observe(env);
 }
 
-/* The operations of Gymnasium, in its order: another one would have other last bits. */
+/* The operations and their order are Gymnasium's. Any other order would change the last bits. */
 static inline void mountain_car_move(MountainCar *env) {
     const double speed = env->speed + (env->direction * env->push + cos(3 * env->position) * -env->pull);
     env->speed = mountain_car_bound(speed, -MOUNTAIN_CAR_MAX_SPEED, MOUNTAIN_CAR_MAX_SPEED);

@@ -1,4 +1,4 @@
-/* Mountain car, drawn, and its keys. */
+/* Rendering of mountain car, and its keys. */
 #ifndef MOUNTAIN_CAR_RENDER_H
 #define MOUNTAIN_CAR_RENDER_H
 

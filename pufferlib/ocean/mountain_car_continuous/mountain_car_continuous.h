@@ -1,15 +1,13 @@
-/* Mountain car with a continuous force: rock a weak car up to the flag, and accelerate as little as it takes.
+/* Mountain car with a continuous force: rock a weak car up to the flag with as little force as possible.
  *
- * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.45), and
- *              its speed (-0.07 to 0.07 a step).
- * Actions      Box(-1, 1): the force as a share of the most there is, to the right; what is outside counts
- *              as the nearest inside.
- * Rewards      minus 0.1 force squared for every step, of which frameskip are played with one action; 100
- *              at the goal.
- * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
- * Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990): the same seed and actions give the
- *              same bytes, as a test sees.
- */
+ * Observation  float[2]: position of the car (-1.2 to 0.6, with the valley at -0.52 and the flag at 0.45),
+ *              and its speed (-0.07 to 0.07 per step).
+ * Actions      Box(-1, 1): the force to the right as a fraction of the maximum, clamped.
+ * Rewards      minus 0.1 force squared for every physics step, of which each action lasts frameskip. 100 at
+ *              the goal.
+ * Ends         terminal at the flag with at least goal_velocity, truncation after max_steps steps.
+ * Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990). A test checks that the same seed and
+ *              actions give the same bytes. */
 #ifndef MOUNTAIN_CAR_CONTINUOUS_H
 #define MOUNTAIN_CAR_CONTINUOUS_H
 
@@ -32,11 +30,11 @@ typedef struct {
     int32_t max_steps;
     /* metrics */
     float score, perf;
-    /* the parameters as double */
+    /* parameters as double */
     double goal_speed, pull;
     /* state */
     double position, speed;
-    float force; /* of the last step, in [-1, 1] */
+    float force; /* in the last step, in [-1, 1] */
     int32_t steps;
     PufferGenerator generator;
 } MountainCarContinuous;
@@ -100,8 +98,8 @@ static inline float mountain_car_continuous_force(const MountainCarContinuous *e
     return action == action ? puffer_clamp(action, -1, 1) : 0;
 }
 
-/* What a number of Gymnasium's state is rounded to: it is double until the first step is over, and float
- * after. */
+/* Rounds a number like Gymnasium's state, which is double until the end of the first step, and float after
+ * it. */
 static inline double mountain_car_continuous_round(const MountainCarContinuous *env, double value) {
     return env->steps == 0 ? value : (double)(float)value;
 }
@@ -113,7 +111,7 @@ static inline double mountain_car_continuous_bound(const MountainCarContinuous *
     return value > most ? most : value < least ? least : value;
 }
 
-/* The operations of Gymnasium, in its order and precision: others would have other last bits. */
+/* The operations, their order and precision are Gymnasium's. Others would change the last bits. */
 static inline void mountain_car_continuous_move(MountainCarContinuous *env) {
     const float push = env->force * (float)puffer_decimal(env->power);
     const float slope = (float)(env->pull * cos(mountain_car_continuous_round(env, 3 * env->position)));
@@ -133,7 +131,7 @@ static inline bool mountain_car_continuous_is_there(const MountainCarContinuous 
            env->speed >= mountain_car_continuous_round(env, env->goal_speed);
 }
 
-/* One of Gymnasium's steps. Returns true at the goal. */
+/* One Gymnasium step. Returns true at the goal. */
 static inline bool mountain_car_continuous_advance(MountainCarContinuous *env) {
     mountain_car_continuous_move(env);
     const bool is_there = mountain_car_continuous_is_there(env);

@@ -1,4 +1,4 @@
-/* Mountain car with a continuous force, drawn. */
+/* Rendering of mountain car with a continuous force. */
 #ifndef MOUNTAIN_CAR_CONTINUOUS_RENDER_H
 #define MOUNTAIN_CAR_CONTINUOUS_RENDER_H
 

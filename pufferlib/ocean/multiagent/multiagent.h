@@ -1,15 +1,14 @@
-/* Multiagent: agents that have to do different things: the first plays 0, the second 1, and so on by turns.
+/* Multiagent: agents that must do different things. The first plays 0, the second 1, and so on alternately.
  *
- * With `absence`, each agent sits out an episode with that chance, but never all of them: its mask is False,
- * its row 0, and what it plays is ignored.
+ * With `absence`, each agent is absent from an episode with that probability, but never all of them. Its mask
+ * is then False, its row 0, and its action is ignored.
  *
  * Observation  float[1]: the action to play, 0 or 1.
- * Actions      Discrete(2); anything else is wrong.
- * Rewards      1 for each agent that is there and whose action is right, 0 otherwise.
+ * Actions      Discrete(2). Any other number is wrong.
+ * Rewards      1 for each agent that is present and whose action is right, 0 otherwise.
  * Ends         terminal after every step, for all.
- * Source       PufferLib's multiagent, which is two agents in Python, every second step only a reset.
- *              `pymultiagent` is the same in Python.
- */
+ * Source       PufferLib's multiagent, with two agents in Python, where every second step only resets.
+ *              `pymultiagent` is the Python version. */
 #ifndef MULTIAGENT_H
 #define MULTIAGENT_H
 
@@ -17,10 +16,10 @@
 
 enum { MULTIAGENT_ABSENT, MULTIAGENT_ZERO, MULTIAGENT_ONE, MULTIAGENT_OTHER };
 
-/* State of an agent, for the picture. */
+/* State of an agent, for rendering. */
 typedef struct {
-    bool is_there; /* in this episode */
-    int8_t played; /* in the last step */
+    bool is_there; /* present in this episode */
+    int8_t played; /* action in the last step */
 } MultiagentPlayer;
 
 typedef struct {
@@ -65,7 +64,7 @@ static inline const char *multiagent_spec(const Multiagent *env, PufferSpec *spe
     return NULL;
 }
 
-/* Draw the agents of this episode. */
+/* Chooses the agents of this episode at random. */
 static inline void multiagent_choose_present(Multiagent *env) {
     const uint32_t limit = (uint32_t)(env->absence * 65536);
     const int32_t certain = puffer_random_below(&env->game.rng, env->players);
@@ -88,7 +87,7 @@ static inline void multiagent_reset(Multiagent *env) {
 
 static inline void multiagent_record_actions(Multiagent *env, const int32_t *actions) {
     for (int32_t agent = 0; agent < env->players; agent++) {
-        const uint32_t action = (uint32_t)actions[agent]; /* a negative one is large */
+        const uint32_t action = (uint32_t)actions[agent]; /* negative numbers become large */
         const int8_t played = action < 2 ? (int8_t)(MULTIAGENT_ZERO + action) : MULTIAGENT_OTHER;
         env->shown[agent].played = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
     }

@@ -1,6 +1,6 @@
-/* Multiagent, drawn: eight agents, the one that the picture is for among them, as discs with the action that
- * each should play, dark if it is not there; and below its number and what it played last, green if right,
- * red if wrong. */
+/* Rendering of multiagent: eight agents, including the one that the image is drawn for, as discs with the
+ * action that each should play, dark if it is absent. Below are its number and its last action, green if
+ * right, red if wrong. */
 #ifndef MULTIAGENT_RENDER_H
 #define MULTIAGENT_RENDER_H
 
