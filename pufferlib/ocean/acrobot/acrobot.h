@@ -83,7 +83,8 @@ static inline const char *acrobot_spec(const Acrobot *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = 480,
         .picture_height = 480,
-        .frames_per_second = puffer_clamp(3 * rate, 1, 60), /* three times real time: 15, as in Gymnasium */
+        .frames_per_second =
+            puffer_clamp(3 * rate, 1, 60), /* three times as fast as real time: 15, as in Gymnasium */
     };
     return NULL;
 }

@@ -80,8 +80,7 @@ typedef struct {
     float x; /* from the middle of the road, px */
     float speed;
     float streak; /* bonus per frame */
-    float reward; /* of this step so far; not behind a pointer, so that the compiler can
-                                       optimize */
+    float reward; /* of this step so far; not behind a pointer, which would prevent optimizations */
     int32_t stun; /* frames until the car can be steered again */
     float thrown; /* px per frame while stunned */
     bool crashed; /* stunned by a crash */

@@ -4,7 +4,7 @@
 
 #include "market.h"
 
-/* 2 where the first element beats the second, 0 where it is the other way round, else 1. */
+/* Returns 2 if the first element beats the second, 0 if it is the other way round, else 1. */
 static inline int32_t nmmo3_element_factor(int32_t attacker, int32_t defender) {
     static const uint8_t beaten[] = {[NMMO3_EARTH] = NMMO3_AQUA,
                                      [NMMO3_FIRE] = NMMO3_AIR,
@@ -23,7 +23,7 @@ static inline int32_t nmmo3_damage(const Nmmo3Body *attacker, const Nmmo3Body *d
     return nmmo3_greater(0, force - guard) * nmmo3_element_factor(attacker->element, defender->element);
 }
 
-/* Damage the defender. Returns true when it dies. */
+/* Damages the defender. Returns true if it dies. */
 static inline bool nmmo3_strike(Nmmo3Body *attacker, Nmmo3Body *defender) {
     attacker->in_combat = defender->in_combat = NMMO3_COMBAT_TICKS;
     defender->hp = (uint8_t)nmmo3_greater(0, defender->hp - nmmo3_damage(attacker, defender));
@@ -37,7 +37,7 @@ static inline int32_t nmmo3_loot_tier(const Nmmo3 *env, int32_t level) {
     return tier;
 }
 
-/* Pay the player for an enemy that it has killed: gold, a tool on the ground, and experience. */
+/* Rewards the player for a killed enemy: gold, a tool on the ground, and experience. */
 static inline void nmmo3_loot_enemy(Nmmo3 *env, int32_t agent, const Nmmo3Body *enemy) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t gold = 1 + enemy->combat / 10;
@@ -51,8 +51,8 @@ static inline void nmmo3_loot_enemy(Nmmo3 *env, int32_t agent, const Nmmo3Body *
     env->game.rewards[agent] += env->reward_combat_level;
 }
 
-/* Cells in reach of a weapon that is aimed down, nearest first; other directions turn them. Returns their
- * number. */
+/* Returns the cells in reach of a weapon that is aimed down, nearest first, and their number. Other
+ * directions rotate them. */
 static inline int32_t nmmo3_reach(int32_t held_type, const int8_t (**cells)[2]) {
     static const int8_t bow[NMMO3_REACH][2] = {{0, 1}, {0, 2}, {0, 3}, {0, 4}};
     static const int8_t sword[3][2] = {{0, 1}, {-1, 1}, {1, 1}};
@@ -60,8 +60,8 @@ static inline int32_t nmmo3_reach(int32_t held_type, const int8_t (**cells)[2]) 
     return held_type == NMMO3_SWORD ? 3 : held_type == NMMO3_BOW ? NMMO3_REACH : 1;
 }
 
-/* The first living enemy in reach, with the directions in the order down, up, right, left; NULL if there is
- * none. The player turns to it. */
+/* Returns the first living enemy in reach, checking the directions in the order down, up, right, left, or
+ * NULL. The player turns to it. */
 static inline Nmmo3Body *nmmo3_target(Nmmo3 *env, Nmmo3Player *player) {
     const int8_t (*cells)[2];
     const int32_t count = nmmo3_reach(nmmo3_type_of(player->worn[NMMO3_HAND]), &cells);

@@ -1,4 +1,4 @@
-/* Neural MMO 3, drawn: tiles, items, players and enemies, each in a square of 32 px. */
+/* Rendering of Neural MMO 3: tiles, items, players and enemies, each in a square of 32 px. */
 #ifndef NMMO3_ICONS_H
 #define NMMO3_ICONS_H
 
@@ -11,7 +11,7 @@ enum { NMMO3_SIDE = 32 };
 #define NMMO3_WOODY 0x8A5A2Bu
 #define NMMO3_GOLD  0xF2C84Bu
 
-/* By element; the first is for none. */
+/* By element. The first one is for none. */
 static const uint32_t nmmo3_element_colours[] = {0x9AA5ABu, 0x9C6B3Cu, 0xF0603Au, 0xBFE3F2u, 0x3F8CE8u};
 
 /* By season. */
@@ -19,7 +19,7 @@ static const uint32_t nmmo3_grass_colours[] = {0x5FA352u, 0x93AE45u, 0xB98242u, 
 static const uint32_t nmmo3_tuft_colours[] = {0x4A8841u, 0x7C9638u, 0x9C6733u, 0xBFCFD8u};
 static const uint32_t nmmo3_water_colours[] = {0x2F6FB5u, 0x2E7FC2u, 0x35648Fu, 0x7FB2D2u};
 
-/* A number that looks random and is the same for the same place. */
+/* A pseudorandom number that is always the same for a position. */
 static inline uint32_t nmmo3_hash(int32_t x, int32_t y) {
     uint32_t hash = (uint32_t)x * 374761393u + (uint32_t)y * 668265263u;
     hash = (hash ^ (hash >> 13)) * 1274126177u;
@@ -139,7 +139,7 @@ static inline void nmmo3_draw_raw(PufferCanvas *canvas, int32_t x, int32_t y, in
     }
 }
 
-/* An item in the middle of a square, its tier as dots below. */
+/* Draws an item in the middle of a square, with its tier as dots below. */
 static inline void nmmo3_draw_item(PufferCanvas *canvas, int32_t left, int32_t top, int32_t type,
                                    int32_t tier) {
     const int32_t x = left + NMMO3_SIDE / 2, y = top + NMMO3_SIDE / 2 - 2;
@@ -176,14 +176,14 @@ static inline void nmmo3_draw_weapon(PufferCanvas *canvas, int32_t x, int32_t y,
     }
 }
 
-/* Feet, further apart for walking and furthest for running. */
+/* Draws the feet, farther apart for walking and farthest for running. */
 static inline void nmmo3_draw_feet(PufferCanvas *canvas, int32_t x, int32_t y, const Nmmo3Body *body) {
     const int32_t apart = body->animation == NMMO3_RUNS ? 9 : body->animation == NMMO3_MOVES ? 7 : 5;
     draw_rectangle(canvas, x - apart - 2, y + 8, 5, 5, DRAW_NIGHT);
     draw_rectangle(canvas, x + apart - 2, y + 8, 5, 5, DRAW_NIGHT);
 }
 
-/* Eyes at the side to which it looks; none on its back. */
+/* Draws the eyes at the side that the body faces, none if seen from behind. */
 static inline void nmmo3_draw_eyes(PufferCanvas *canvas, int32_t x, int32_t y, const Nmmo3Body *body) {
     const int32_t aside = 4 * nmmo3_dx[body->facing], down = body->facing == NMMO3_DOWN ? 2 : 0;
     if (body->facing == NMMO3_UP) return;
@@ -191,8 +191,8 @@ static inline void nmmo3_draw_eyes(PufferCanvas *canvas, int32_t x, int32_t y, c
     draw_rectangle(canvas, x + aside + 2, y - 4 + down, 3, 4, DRAW_NIGHT);
 }
 
-/* A player is round, an enemy square with horns; both in the colour of their element, if they have one. Above
- * them hp, below their combat level. The dead are grey. */
+/* A player is round, an enemy square with horns, both in the colour of their element, if they have one. Above
+ * them is their hp, below their combat level. Dead bodies are grey. */
 static inline void nmmo3_draw_body(PufferCanvas *canvas, int32_t left, int32_t top, const Nmmo3Body *body,
                                    bool is_followed) {
     const int32_t x = left + NMMO3_SIDE / 2, y = top + NMMO3_SIDE / 2;

@@ -1,4 +1,4 @@
-/* Neural MMO 3: items on the ground, in the bag, and worn. */
+/* Neural MMO 3: items on the ground, in the inventory, and worn. */
 #ifndef NMMO3_ITEMS_H
 #define NMMO3_ITEMS_H
 
@@ -12,7 +12,7 @@ static inline void nmmo3_push(Nmmo3Queue *queue, uint32_t due, int32_t tile, int
     queue->events[last] = (Nmmo3Event){.due = due, .tile = tile, .item = (uint8_t)item};
 }
 
-/* The first event if its tick has come, else NULL. */
+/* Returns the first event if its tick has come, else NULL. */
 static inline const Nmmo3Event *nmmo3_pop_due(Nmmo3Queue *queue, uint32_t tick) {
     if (queue->count == 0 || queue->events[queue->first].due != tick) return NULL;
     const Nmmo3Event *event = &queue->events[queue->first];
@@ -34,8 +34,8 @@ static inline void nmmo3_put_item(Nmmo3 *env, int32_t tile, int32_t item) {
     codes[NMMO3_ITEM_TIER] = (uint8_t)nmmo3_tier_of(item);
 }
 
-/* Put back the resources that are due, in place of any tool there; then remove the tools that are due, unless
- * another has been dropped there since. */
+/* Restores the resources that are due, replacing any tool there. Then removes the tools that are due, unless
+ * another one has been dropped there since. */
 static inline void nmmo3_update_items(Nmmo3 *env) {
     const Nmmo3Event *event;
     while ((event = nmmo3_pop_due(&env->growth, env->tick)) != NULL) {
@@ -50,7 +50,7 @@ static inline void nmmo3_update_items(Nmmo3 *env) {
     }
 }
 
-/* Drop a tool at (x, y), or beside it if an item lies there already; without room for it there is none. */
+/* Drops a tool at (x, y), or beside it if there is already an item. Without room, no tool is dropped. */
 static inline void nmmo3_drop_tool(Nmmo3 *env, int32_t x, int32_t y, int32_t tier) {
     static const int8_t around[9][2] = {{0, 0}, {-1, -1}, {0, -1}, {1, -1}, {-1, 0},
                                         {1, 0}, {-1, 1},  {0, 1},  {1, 1}};
@@ -67,9 +67,9 @@ static inline void nmmo3_drop_tool(Nmmo3 *env, int32_t x, int32_t y, int32_t tie
     }
 }
 
-/* ---- In the bag ----------------------------------------------------------------------------------- */
+/* ---- In the inventory ----------------------------------------------------------------------------- */
 
-/* The first empty slot, or -1. */
+/* Returns the first empty slot, or -1. */
 static inline int32_t nmmo3_empty_slot(const Nmmo3Player *player) {
     for (int32_t slot = 0; slot < NMMO3_SLOTS; slot++) {
         if (player->bag[slot] == 0) return slot;
@@ -77,7 +77,7 @@ static inline int32_t nmmo3_empty_slot(const Nmmo3Player *player) {
     return -1;
 }
 
-/* The item that harvesting `item` gives. */
+/* Returns the item that harvesting `item` yields. */
 static inline int32_t nmmo3_product(Nmmo3 *env, int32_t item) {
     const int32_t type = nmmo3_type_of(item), tier = nmmo3_tier_of(item);
     if (type == NMMO3_ORE) return nmmo3_item(NMMO3_HELM + puffer_random_below(&env->game.rng, 3), tier);
@@ -94,7 +94,7 @@ static inline void nmmo3_learn_profession(Nmmo3 *env, int32_t agent, int32_t tie
     env->game.rewards[agent] += env->reward_profession_level;
 }
 
-/* Pick up the item under a player. All but tools need a tool in the hand, of their tier or higher. */
+/* Picks up the item under a player. All items except tools require a held tool of their tier or higher. */
 static inline void nmmo3_pick_up(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t tile = nmmo3_tile(env, player->body.x, player->body.y), item = nmmo3_item_at(env, tile);
@@ -122,8 +122,8 @@ static inline int32_t nmmo3_place_of(int32_t type) {
     return type <= NMMO3_TOOL ? NMMO3_HAND : NMMO3_NECK;
 }
 
-/* Attack of an item: 24 for a sword of the first tier, twice as much for each tier more; a bow is half a tier
- * behind. */
+/* Attack of an item: 24 for a sword of the first tier, twice as much for each further tier. A bow is half a
+ * tier behind. */
 static inline int32_t nmmo3_attack_of(int32_t item) {
     static const int16_t bows[NMMO3_MAX_TIERS + 1] = {0, 17, 34, 68, 136, 272};
     const int32_t type = nmmo3_type_of(item), tier = nmmo3_tier_of(item);
@@ -136,7 +136,7 @@ static inline int32_t nmmo3_defence_of(int32_t item) {
     return type >= NMMO3_HELM && type <= NMMO3_LEGS ? nmmo3_level_of_tier(nmmo3_tier_of(item)) : 0;
 }
 
-/* Put on (sign 1) or take off (sign -1) the item of a slot. */
+/* Equips (sign 1) or unequips (sign -1) the item of a slot. */
 static inline void nmmo3_wear(Nmmo3 *env, int32_t agent, int32_t slot, int32_t sign) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t item = player->bag[slot], type = nmmo3_type_of(item), place = nmmo3_place_of(type);
@@ -155,7 +155,7 @@ static inline void nmmo3_wear(Nmmo3 *env, int32_t agent, int32_t slot, int32_t s
     if (type == NMMO3_TOOL) env->game.rewards[agent] += (float)sign * env->reward_tool;
 }
 
-/* Eat a herb; put gear on where nothing is worn, or take it off; gear only out of combat. */
+/* Eats a herb, equips gear if the place is free, or unequips it. Gear can only be changed out of combat. */
 static inline void nmmo3_use(Nmmo3 *env, int32_t agent, int32_t slot) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t item = player->bag[slot], type = nmmo3_type_of(item);

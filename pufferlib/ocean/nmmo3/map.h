@@ -6,7 +6,7 @@
 
 /* ---- Memory behind the struct ------------------------------------------------------------------- */
 
-/* `count`, or where it is -1 one for every `tiles` tiles. */
+/* Returns `count`, or one for every `tiles` tiles if it is -1. */
 static inline int32_t nmmo3_count(const Nmmo3 *env, int32_t count, int32_t tiles) {
     return count >= 0 ? count : env->width * env->height / tiles;
 }
@@ -15,23 +15,23 @@ static inline int32_t nmmo3_enemies(const Nmmo3 *env) {
     return nmmo3_count(env, env->num_enemies, 128);
 }
 
-/* Ores, and as many herbs. */
+/* Number of ores, and of herbs. */
 static inline int32_t nmmo3_resources(const Nmmo3 *env) {
     return nmmo3_count(env, env->num_resources, 128);
 }
 
-/* Hilts, and as many logs. */
+/* Number of hilts, and of logs. */
 static inline int32_t nmmo3_weapons(const Nmmo3 *env) {
     return nmmo3_count(env, env->num_weapons, 256);
 }
 
-/* Gems of each element. */
+/* Number of gems of each element. */
 static inline int32_t nmmo3_gems(const Nmmo3 *env) {
     return nmmo3_count(env, env->num_gems, 512);
 }
 
-/* Capacities of the queues: every tile with a resource has one event at most, and an enemy, which is away for
- * enemy_respawn_ticks, drops one tool each time. */
+/* Capacities of the queues: every tile with a resource has at most one event, and an enemy, which is absent
+ * for enemy_respawn_ticks, drops one tool each time. */
 static inline int32_t nmmo3_growth_capacity(const Nmmo3 *env) {
     return 2 * nmmo3_resources(env) + 2 * nmmo3_weapons(env) + 4 * nmmo3_gems(env);
 }
@@ -40,14 +40,14 @@ static inline int32_t nmmo3_drops_capacity(const Nmmo3 *env) {
     return nmmo3_enemies(env) * (NMMO3_DROP_TICKS / env->enemy_respawn_ticks + 1);
 }
 
-/* Cut `bytes` off the memory at `*offset`. Every part begins at a multiple of 8. */
+/* Takes `bytes` from the memory at `*offset`. Every part starts at a multiple of 8. */
 static inline void *nmmo3_part(Nmmo3 *env, size_t *offset, size_t bytes) {
     void *part = (char *)env + *offset;
     *offset += (bytes + 7) / 8 * 8;
     return part;
 }
 
-/* Point into the memory behind the struct. Returns its end. */
+/* Sets the pointers into the memory behind the struct. Returns its end. */
 static inline size_t nmmo3_lay_out(Nmmo3 *env) {
     const size_t area = (size_t)env->width * (size_t)env->height;
     size_t end = (sizeof *env + 7) / 8 * 8;
@@ -75,7 +75,7 @@ static inline size_t nmmo3_bytes(const void *game) {
 
 /* ---- Occupants ------------------------------------------------------------------------------------- */
 
-/* The bits of up to 25 tiles in a row, from (x, y) to the right, the first lowest. */
+/* Returns the bits of up to 25 tiles in a row, from (x, y) to the right, the first in the lowest bit. */
 static inline uint32_t nmmo3_bits(const Nmmo3 *env, int32_t kind, int32_t x, int32_t y, int32_t count) {
     const uint8_t *at = env->bits[kind] + y * env->pitch + (x >> 3);
     const uint32_t word =
@@ -100,7 +100,7 @@ static inline Nmmo3Body *nmmo3_body(const Nmmo3 *env, int32_t occupant) {
                                         : &env->enemies[occupant - 1 - env->num_players].body;
 }
 
-/* Put a body that is not on the map onto an open tile; nmmo3_write_body makes it visible. */
+/* Places a body that is not on the map on an open tile. nmmo3_write_body makes it visible. */
 static inline void nmmo3_place_body(Nmmo3 *env, Nmmo3Body *body, int32_t occupant, int32_t x, int32_t y) {
     body->x = (uint16_t)x;
     body->y = (uint16_t)y;
@@ -109,7 +109,7 @@ static inline void nmmo3_place_body(Nmmo3 *env, Nmmo3Body *body, int32_t occupan
     nmmo3_flip_bit(env, body);
 }
 
-/* Take a body and its codes off the map. Returns the occupant that it was. */
+/* Removes a body and its codes from the map. Returns its occupant number. */
 static inline int32_t nmmo3_remove_body(Nmmo3 *env, const Nmmo3Body *body) {
     const int32_t tile = nmmo3_tile(env, body->x, body->y);
     const int32_t occupant = env->occupants[tile];
@@ -124,7 +124,7 @@ static inline void nmmo3_move_to(Nmmo3 *env, Nmmo3Body *body, int32_t x, int32_t
     nmmo3_place_body(env, body, occupant, x, y);
 }
 
-/* Write the codes of a body into its tile, if they have changed. */
+/* Writes the codes of a body to its tile, if they have changed. */
 static inline void nmmo3_write_body(Nmmo3 *env, Nmmo3Body *body) {
     const uint8_t codes[NMMO3_BODY_CODES] = {
         body->kind, body->element, body->combat, body->hp / 20, body->animation, body->facing,
@@ -134,8 +134,8 @@ static inline void nmmo3_write_body(Nmmo3 *env, Nmmo3Body *body) {
     memcpy(nmmo3_codes(env, nmmo3_tile(env, body->x, body->y)) + NMMO3_KIND, codes, sizeof codes);
 }
 
-/* A random tile of open grass. At least every eighth tile of the inner map is one: nmmo3_spec and
- * nmmo3_make_terrain see to that; should chance fail, the next one in order is taken. */
+/* Returns a random tile of open grass. nmmo3_spec and nmmo3_make_terrain ensure that at least every eighth
+ * tile of the inner map is one. If random tries fail, returns the next one in order. */
 static inline int32_t nmmo3_open_grass(Nmmo3 *env) {
     const int32_t inner_width = env->width - 2 * NMMO3_BORDER_X,
                   inner_height = env->height - 2 * NMMO3_BORDER_Y;
@@ -153,7 +153,7 @@ static inline int32_t nmmo3_open_grass(Nmmo3 *env) {
     return tile;
 }
 
-/* A random tile of open grass from which no enemy is in sight, if there is one among so many. */
+/* Returns a random tile of open grass out of view of all enemies, if a limited number of tries finds one. */
 static inline int32_t nmmo3_safe_grass(Nmmo3 *env) {
     enum { TRIES = 32, FAR = NMMO3_REACH + 1 };
     int32_t tile = 0;

@@ -1,4 +1,4 @@
-/* Neural MMO 3: the market, where players sell items to one another for gold. */
+/* Neural MMO 3: the market, where players sell items to each other for gold. */
 #ifndef NMMO3_MARKET_H
 #define NMMO3_MARKET_H
 
@@ -8,14 +8,14 @@ static inline Nmmo3Offers *nmmo3_offers_of(Nmmo3 *env, int32_t type, int32_t tie
     return &env->market[(tier - 1) * NMMO3_BAG_TYPES + type - 1];
 }
 
-/* Give a player gold; beyond NMMO3_MAX_GOLD it is lost. */
+/* Gives a player gold, up to NMMO3_MAX_GOLD. */
 static inline void nmmo3_earn(Nmmo3 *env, Nmmo3Player *player, int32_t gold) {
     const int32_t kept = nmmo3_lesser(gold, NMMO3_MAX_GOLD - player->gold);
     player->gold += (uint8_t)kept;
     env->totals.gold_lost += gold - kept;
 }
 
-/* Pay the seller of an offer, unless it has died since. */
+/* Pays the seller of an offer, unless it has died since. */
 static inline void nmmo3_pay(Nmmo3 *env, const Nmmo3Offer *offer) {
     Nmmo3Player *seller = &env->players[offer->seller];
     if (seller->life != offer->life) {
@@ -28,7 +28,7 @@ static inline void nmmo3_pay(Nmmo3 *env, const Nmmo3Offer *offer) {
     env->game.rewards[offer->seller] += env->reward_market;
 }
 
-/* Buy the newest offer of an item, if there is one, the gold, and room for it. */
+/* Buys the newest offer of an item, if there is one, and the player has the gold and room for it. */
 static inline void nmmo3_buy(Nmmo3 *env, int32_t agent, int32_t type, int32_t tier) {
     Nmmo3Player *player = &env->players[agent];
     Nmmo3Offers *shelf = nmmo3_offers_of(env, type, tier);
@@ -45,7 +45,7 @@ static inline void nmmo3_buy(Nmmo3 *env, int32_t agent, int32_t type, int32_t ti
     nmmo3_pay(env, &offer);
 }
 
-/* Offer the item of a slot, unless it is worn or there are NMMO3_OFFERS already. */
+/* Offers the item of a slot, unless it is worn or there are already NMMO3_OFFERS. */
 static inline void nmmo3_offer(Nmmo3 *env, int32_t agent, int32_t slot, int32_t price) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t item = player->bag[slot];
@@ -57,7 +57,7 @@ static inline void nmmo3_offer(Nmmo3 *env, int32_t agent, int32_t slot, int32_t 
     player->bag[slot] = 0;
 }
 
-/* Handle a key, 1 to 12, of a player at the market: two keys buy (tier, type), two sell (slot, price). */
+/* Handles a key, 1 to 12, of a player at the market: two keys buy (tier, type), two sell (slot, price). */
 static inline void nmmo3_trade(Nmmo3 *env, int32_t agent, int32_t key) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t mode = player->mode;

@@ -1,48 +1,51 @@
-/* Neural MMO 3: many players on one map of land and seasons fight enemies, harvest and trade.
+/* Neural MMO 3: many players on one map with terrain and seasons fight enemies, harvest and trade.
  *
- * A player lives by two trades. To fight, it attacks enemies, who attack it; beating one of at least its own
- * level raises its combat level, brings gold, and leaves a tool. To harvest, it walks over herbs, ore, wood,
- * hilts and gems with a tool in its hand that is of their tier or better; of ore armour is made, of hilts
- * swords, of wood bows, and its profession level rises, up to what the tier of the thing is good for (8, 16,
- * 32, ...). What is worn makes it fight better, gems by an element that beats another. Lives end, the
- * world goes on: whoever dies or stands still for `patience` steps begins at level 1 where no enemy is near.
+ * A player has two professions. To fight, it attacks enemies, who attack it. Defeating one of at least its
+ * own level raises its combat level, yields gold, and leaves a tool. To harvest, it walks over herbs, ore,
+ * wood, hilts and gems while it holds a tool of their tier or better. Ore becomes armour, hilts swords, and
+ * wood bows, and its profession level rises, up to the limit of the item's tier (8, 16, 32, ...). Worn items
+ * make it fight better, and gems add an element that beats another. Lives end, but the world continues: a
+ * player that dies or makes no progress for `patience` steps restarts at level 1, away from enemies.
  *
- * The map has hills of stone and lakes of water, meadows and paths of dirt between them, which alone can be
- * walked on, and water around it. Each region has a season and its element: spring earth, summer fire, autumn
- * air, winter water. Fire beats air, air earth, earth water, water fire: twice the damage, and none the other
- * way. Enemies of level 15 and more shoot and have the element of their home's season.
+ * The map has hills of stone and lakes of water. Between them are meadows and paths of dirt, the only
+ * walkable tiles. Water surrounds the map. Each region has a season and its element: spring earth, summer
+ * fire, autumn air, winter water. Fire beats air, air earth, earth water, water fire: twice the damage, and
+ * none the other way round. Enemies of level 15 and above shoot and have the element of their home's season.
  *
- * Observation  uint8[1707]. First 11 rows of 15 tiles around the player, of each tile 10 codes, each below 4,
- *              4, 15, 6, 3, 5, 5, 5, 7, 4: season; grass, dirt, stone or water; type of the item there (helm,
- *              chest, legs, sword, bow, tool, gems of earth, fire, air, water, herb, ore, wood, hilt); its
- *              tier; who stands there (nobody, player, enemy); element (none, earth, fire, air, water); half
- *              of how many combat levels that one is above the player, at most 4; its hp / 20; what it did
- *              (nothing, walk, hit, slash, shoot, die, run); where it looks (down, up, right, left).
- *              Then 47 about the player: 1, combat level, element, where it looks, what it did, hp, 99,
- *              profession level, what its keys mean (items, buy: tier, buy: type, sell: slot, sell: price),
- *              tier to buy, slot to sell, gold, steps in combat; items worn on head, body, legs, hand, neck;
- *              12 items of the bag ((tier - 1) * 17 + type, 0 none); which of these are worn; patience used
- *              up (0 to 255), whether a bow is held, profession level that the tool in hand leads to, half of
- *              attack, half of defence. Then 10 flags of the last step: died, combat level rose, profession
- *              level rose, armed, disarmed, armoured, took armour off, bought, sold, and a spare one.
- * Actions      Discrete(26): 0-3 walk down, up, right, left; 4 nothing; 5 attack; 8-19 keys 1 to 12; 20 buy;
- *              21 sell; 22-25 run two tiles; anything else is nothing. A key uses what is in that slot of the
- *              bag: eats a herb, puts gear on or takes it off, which only goes out of combat. After "buy" two
- *              keys choose tier and type; the newest offer is bought. After "sell" two keys choose slot and
- *              price. Any other action leaves the market, and so does a key in combat.
- * Rewards      reward_combat_level and reward_profession_level for each level; reward_item_level * tier /
- *              tiers for putting a weapon or armour on and reward_tool for a tool, minus that for taking them
- *              off; reward_market for both sides of a sale; reward_death.
- * Ends         never for the world. A life ends by death: terminal; or when the lower of both levels has not
- *              risen for `patience` steps: truncation, because nothing in the world brings that about.
- * Memory       of a game: 11 KB, 13.3 bytes a tile, 92 a player, 32 an enemy, 12 for each tool that enemies
- *              may have dropped (11 each by default) and for each thing that grows: 73 KB by default, 4.0 MB
+ * Observation  uint8[1707].
+ *              - 11 rows of 15 tiles around the player, with 10 codes per tile (number of values): season
+ *                (4), ground (4: grass, dirt, stone, water), item type (15: none, helm, chest, legs, sword,
+ *                bow, tool, gems of earth, fire, air, water, herb, ore, wood, hilt), item tier (6), occupant
+ *                (3: none, player, enemy), its element (5: none, earth, fire, air, water), half of the number
+ *                of combat levels by which it exceeds the player (5), its hp / 20 (5), its last action (7:
+ *                nothing, walk, hit, slash, shoot, die, run), its direction (4: down, up, right, left).
+ *              - 47 numbers of the player: 1, combat level, element, direction, last action, hp, 99,
+ *                profession level, meaning of its keys (items, buy: tier, buy: type, sell: slot, sell:
+ *                price), tier to buy, slot to sell, gold, steps in combat. Then the items worn on head, body,
+ *                legs, hand, neck, 12 items of the inventory ((tier - 1) * 17 + type, 0 none), and whether
+ *                each of these is worn. Then used patience (0 to 255), whether a bow is held, maximum
+ *                profession level for the held tool, half of attack, half of defence.
+ *              - 10 flags of the last step: died, combat level rose, profession level rose, armed, disarmed,
+ *                armoured, took armour off, bought, sold, and an unused one.
+ * Actions      Discrete(26): 0-3 walk down, up, right, left, 4 nothing, 5 attack, 8-19 keys 1 to 12, 20 buy,
+ *              21 sell, 22-25 run two tiles. Any other number does nothing. A key uses the item in that
+ *              inventory slot: it eats a herb, and equips or unequips gear, which is only possible out of
+ *              combat. After "buy", two keys choose tier and type, and the newest offer is bought. After
+ *              "sell", two keys choose slot and price. Any other action leaves the market, and so does a key
+ *              in combat.
+ * Rewards      reward_combat_level and reward_profession_level for each level. reward_item_level * tier /
+ *              tiers for equipping a weapon or armour and reward_tool for a tool, minus that for unequipping
+ *              them. reward_market for both sides of a sale. reward_death.
+ * Ends         The world never ends. A life ends with a terminal when the player dies, and with a truncation
+ *              when the lower of both levels has not risen for `patience` steps, because this limit is not
+ *              part of the world.
+ * Memory       of a game: 11 KB, 13.3 bytes per tile, 92 per player, 32 per enemy, 12 for each tool that
+ *              enemies may have dropped (11 each by default) and for each resource: 73 KB by default, 4.0 MB
  *              for 1,024 players and 2,048 enemies on 512 x 512 tiles.
- * Source       Neural MMO (Suarez et al., 2019 and 2021), PufferLib's nmmo3 for the numbers. There the codes
- *              of whoever leaves a tile stay in it, item tiers overflow their code, keys 10 to 12 do nothing,
- *              enemies stray without end, sellers are paid in their next lives, offering is rewarded without
- *              a sale, and no life ever ends for the learner; here all of that is as written above.
- */
+ * Source       Neural MMO (Suarez et al., 2019 and 2021), and PufferLib's nmmo3 for the numbers. There the
+ *              codes of a body stay in the tile that it leaves, item tiers overflow their code, keys 10 to 12
+ *              do nothing, enemies wander without limit, sellers are paid in their next lives, offers are
+ *              rewarded without a sale, and no life ever ends for the learner. */
 #ifndef NMMO3_H
 #define NMMO3_H
 
@@ -124,7 +127,7 @@ static inline const char *nmmo3_spec(const Nmmo3 *env, PufferSpec *spec) {
 
 /* ---- Lives ------------------------------------------------------------------------------------------ */
 
-/* Begin a life of a player that is not on the map, in a safe place. */
+/* Starts a life of a player that is not on the map, in a safe place. */
 static inline void nmmo3_spawn_player(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t tile = nmmo3_safe_grass(env);
@@ -138,7 +141,7 @@ static inline void nmmo3_spawn_player(Nmmo3 *env, int32_t agent) {
     nmmo3_write_body(env, &player->body);
 }
 
-/* Take a player off the map; its gold and items are lost. */
+/* Removes a player from the map. Its gold and items are lost. */
 static inline void nmmo3_despawn_player(Nmmo3 *env, int32_t agent) {
     const Nmmo3Player *player = &env->players[agent];
     env->totals.gold_lost += player->gold;
@@ -157,7 +160,7 @@ static inline void nmmo3_report(Nmmo3 *env, const Nmmo3Player *player) {
     env->trades = (float)player->trades;
 }
 
-/* Count the step of a life, reward death, and return its outcome. */
+/* Counts the step of a life, rewards death, and returns the outcome of the life. */
 static inline PufferOutcome nmmo3_update_life(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const uint8_t lower = player->body.combat < player->profession ? player->body.combat : player->profession;
@@ -174,7 +177,7 @@ static inline PufferOutcome nmmo3_update_life(Nmmo3 *env, int32_t agent) {
     return player->stale >= env->patience ? PUFFER_TRUNCATED : PUFFER_RUNNING;
 }
 
-/* End the lives that are over, each with its last observation, and begin the next ones. */
+/* Ends the lives that are over, each with its last observation, and starts the next ones. */
 static inline void nmmo3_end_lives(Nmmo3 *env) {
     for (int32_t agent = 0; agent < env->num_players; agent++) {
         Nmmo3Player *player = &env->players[agent];
@@ -191,7 +194,7 @@ static inline void nmmo3_end_lives(Nmmo3 *env) {
 
 /* ---- A step --------------------------------------------------------------------------------------- */
 
-/* Walk up to `tiles` open tiles, and pick up the item on each. */
+/* Walks up to `tiles` open tiles, and picks up the item on each. */
 static inline void nmmo3_walk(Nmmo3 *env, int32_t agent, int32_t direction, int32_t tiles) {
     Nmmo3Body *body = &env->players[agent].body;
     body->facing = (uint8_t)direction;

@@ -1,10 +1,10 @@
-/* Neural MMO 3: enemies chase the nearest player in sight, or wander around their home. */
+/* Neural MMO 3: enemies chase the nearest visible player, or wander around their home. */
 #ifndef NMMO3_NPC_H
 #define NMMO3_NPC_H
 
 #include "combat.h"
 
-/* The living player nearest in steps that is within NMMO3_REACH tiles in x and y; NULL if there is none. */
+/* Returns the nearest living player, in steps, within NMMO3_REACH tiles in x and y, or NULL. */
 static inline Nmmo3Body *nmmo3_nearest_player(const Nmmo3 *env, const Nmmo3Body *enemy) {
     const int32_t left = enemy->x - NMMO3_REACH, side = 2 * NMMO3_REACH + 1;
     Nmmo3Body *target = NULL;
@@ -37,8 +37,8 @@ static inline int32_t nmmo3_heading(const Nmmo3Body *from, const Nmmo3Body *to, 
     return to->y > from->y ? NMMO3_DOWN : NMMO3_UP;
 }
 
-/* Strike a player next to the enemy, else approach along the longer axis. Ranged enemies shoot along rows and
- * columns, and approach along the shorter axis to come into one. */
+/* Strikes a player next to the enemy, else approaches along the longer axis. Ranged enemies shoot along rows
+ * and columns, and approach along the shorter axis to reach one. */
 static inline void nmmo3_chase(Nmmo3 *env, Nmmo3Enemy *enemy, Nmmo3Body *target) {
     Nmmo3Body *body = &enemy->body;
     const int32_t wide = nmmo3_distance(target->x, body->x), high = nmmo3_distance(target->y, body->y);
@@ -52,7 +52,8 @@ static inline void nmmo3_chase(Nmmo3 *env, Nmmo3Enemy *enemy, Nmmo3Body *target)
     }
 }
 
-/* Walk in `direction` if that leads to within NMMO3_WANDER of its home, or at least not farther away. */
+/* Walks in `direction` if that stays within NMMO3_WANDER of its home, or at least does not increase the
+ * distance. */
 static inline void nmmo3_wander(Nmmo3 *env, Nmmo3Enemy *enemy, int32_t direction) {
     Nmmo3Body *body = &enemy->body;
     const int32_t wide = nmmo3_distance(body->x, enemy->home_x),
@@ -63,7 +64,7 @@ static inline void nmmo3_wander(Nmmo3 *env, Nmmo3Enemy *enemy, int32_t direction
     nmmo3_walk_enemy(env, body, direction);
 }
 
-/* Put an enemy at its home with full hp. */
+/* Puts an enemy at its home with full hp. */
 static inline void nmmo3_spawn_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     enemy->is_gone = false;
@@ -74,9 +75,9 @@ static inline void nmmo3_spawn_enemy(Nmmo3 *env, int32_t index) {
     nmmo3_place_body(env, &enemy->body, env->num_players + 1 + index, enemy->home_x, enemy->home_y);
 }
 
-/* A new enemy. Its level is half as often above n + 8 as above n; one in eight is of level 1 in any case. */
+/* Creates an enemy. Level n + 8 is half as likely to be exceeded as n. One in eight enemies has level 1. */
 static inline void nmmo3_create_enemy(Nmmo3 *env, int32_t index) {
-    const uint32_t one_more = 3938502376u; /* 2^(-1/8) of 2^32 */
+    const uint32_t one_more = 3938502376u; /* 2^(-1/8), scaled by 2^32 */
     Nmmo3Enemy *enemy = &env->enemies[index];
     const int32_t tile = nmmo3_open_grass(env);
     int32_t level = 1;
@@ -93,7 +94,7 @@ static inline void nmmo3_create_enemy(Nmmo3 *env, int32_t index) {
     nmmo3_spawn_enemy(env, index);
 }
 
-/* A dead enemy lies for a tick, is gone for enemy_respawn_ticks, and respawns once its home is open. */
+/* A dead enemy lies for a tick, is absent for enemy_respawn_ticks, and respawns once its home is free. */
 static inline void nmmo3_update_dead_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     if (enemy->is_gone) {
@@ -109,7 +110,7 @@ static inline void nmmo3_update_dead_enemy(Nmmo3 *env, int32_t index) {
     }
 }
 
-/* Move an enemy and its home to a random tile. */
+/* Moves an enemy and its home to a random tile. */
 static inline void nmmo3_teleport_enemy(Nmmo3 *env, Nmmo3Enemy *enemy) {
     const int32_t tile = nmmo3_open_grass(env);
     enemy->home_x = (uint16_t)(tile % env->width);

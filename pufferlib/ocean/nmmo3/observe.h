@@ -4,7 +4,7 @@
 
 #include "items.h"
 
-/* Make the combat levels in a view relative to the viewer's: half of the difference, from 0 to 4. Only tiles
+/* Makes the combat levels in a view relative to the viewer's: half of the difference, from 0 to 4. Only tiles
  * with an occupant have a level. */
 static inline void nmmo3_compare_levels(const Nmmo3 *env, const Nmmo3Body *body, uint8_t *view) {
     const int32_t left = body->x - NMMO3_COLUMNS / 2, top = body->y - NMMO3_ROWS / 2;
@@ -29,7 +29,7 @@ static inline void nmmo3_observe_map(const Nmmo3 *env, const Nmmo3Body *body, ui
     nmmo3_compare_levels(env, body, view);
 }
 
-/* The highest profession level to which the tool in the hand can lead. */
+/* The maximum profession level that the held tool allows. */
 static inline int32_t nmmo3_profession_limit(const Nmmo3 *env, const Nmmo3Player *player) {
     const int32_t held = player->worn[NMMO3_HAND];
     if (nmmo3_type_of(held) != NMMO3_TOOL) return 0;

@@ -1,5 +1,5 @@
-/* Neural MMO 3, drawn: the view of a player (the first, unless the picture is for another), its levels and
- * its bag, a map of everything, and a legend. */
+/* Rendering of Neural MMO 3: the view of a player (by default the first), its levels and inventory, a map of
+ * the world, and a legend. */
 #ifndef NMMO3_RENDER_H
 #define NMMO3_RENDER_H
 
@@ -10,7 +10,7 @@ enum {
     NMMO3_VIEW_WIDTH = NMMO3_COLUMNS * NMMO3_SIDE,
     NMMO3_VIEW_HEIGHT = NMMO3_ROWS * NMMO3_SIDE,
     NMMO3_MARGIN = 8,
-    NMMO3_MAP = 240, /* px of the longer side of the small map */
+    NMMO3_MAP = 240, /* longer side of the small map, px */
 };
 
 static const PufferKey nmmo3_keys[] = {
@@ -42,7 +42,7 @@ static const PufferKey nmmo3_keys[] = {
 
 /* ---- The view ----------------------------------------------------------------------------------- */
 
-/* A dark line where land meets water or stone, on the side of the land. */
+/* Draws a dark line where land meets water or stone, on the side of the land. */
 static inline void nmmo3_draw_edges(const Nmmo3 *env, PufferCanvas *canvas, int32_t left, int32_t top,
                                     int32_t tile) {
     if (!nmmo3_is_walkable(env, tile)) return;
@@ -78,7 +78,7 @@ static inline void nmmo3_draw_view(const Nmmo3 *env, PufferCanvas *canvas, const
 
 /* ---- The player ------------------------------------------------------------------------------------- */
 
-/* A name, a number, and a bar that is full at `full`. */
+/* Draws a name, a number, and a bar that is full at `full`. */
 static inline void nmmo3_draw_level(PufferCanvas *canvas, int32_t y, const char *name, int32_t value,
                                     int32_t full, uint32_t colour) {
     draw_text(canvas, 12, y, 2, DRAW_WHITE, name);

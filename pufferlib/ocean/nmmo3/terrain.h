@@ -8,7 +8,7 @@ enum { NMMO3_REGION_TILES = 4000, NMMO3_NO_SEASON = 255, NMMO3_NEW_SEASON = 128 
 
 /* ---- Noise ------------------------------------------------------------------------------------- */
 
-/* Gradient noise (Perlin, "Improving Noise", 2002) with eight directions, its table shuffled by the game. */
+/* Gradient noise (Perlin, "Improving Noise", 2002) with eight directions and a table shuffled per game. */
 typedef struct {
     uint8_t table[256];
 } Nmmo3Noise;
@@ -23,7 +23,7 @@ static inline void nmmo3_shuffle_noise(Nmmo3Noise *noise, PufferRng *rng) {
     }
 }
 
-/* The slope at lattice point (column, row), up to (dx, dy) beside it. */
+/* Contribution of the lattice point (column, row) at the offset (dx, dy) from it. */
 static inline float nmmo3_slope(const Nmmo3Noise *noise, int32_t column, int32_t row, float dx, float dy) {
     static const float directions[8][2] = {{1, 0},
                                            {-1, 0},
@@ -42,7 +42,7 @@ static inline float nmmo3_fade(float t) {
     return t * t * t * (t * (t * 6 - 15) + 10);
 }
 
-/* Within [-1, 1], x and y at least 0. */
+/* In [-1, 1], for x and y of at least 0. */
 static inline float nmmo3_noise_at(const Nmmo3Noise *noise, float x, float y) {
     const int32_t column = (int32_t)x, row = (int32_t)y;
     const float dx = x - (float)column, dy = y - (float)row;
@@ -55,8 +55,8 @@ static inline float nmmo3_noise_at(const Nmmo3Noise *noise, float x, float y) {
     return upper + down * (lower - upper);
 }
 
-/* Fill `occupants`, which is free until the map is populated, with noise from 0 to 65,535: waves of 64 tiles,
- * less on maps narrower than 128, and two octaves more. */
+/* Fills `occupants`, which is unused until the map is populated, with noise from 0 to 65,535: waves of 64
+ * tiles, shorter on maps narrower than 128, and two more octaves. */
 static inline void nmmo3_fill_with_noise(Nmmo3 *env) {
     const int32_t narrow = nmmo3_lesser(env->width, env->height), area = env->width * env->height;
     const float frequency = 1 / (float)nmmo3_lesser(64, narrow / 2);
@@ -88,8 +88,8 @@ static inline bool nmmo3_is_inside(const Nmmo3 *env, int32_t x, int32_t y) {
            y < env->height - NMMO3_BORDER_Y;
 }
 
-/* Heights above 3/4 are stone, below 1/4 water, around the middle runs a path. Land that leaves less than a
- * quarter of grass becomes a meadow. */
+/* Heights above 3/4 are stone, below 1/4 water, and a path runs along the middle. If less than a quarter of
+ * the land is grass, it becomes a meadow. */
 static inline void nmmo3_make_land(Nmmo3 *env) {
     int32_t grass = 0, inner = 0;
     nmmo3_fill_with_noise(env);
@@ -113,12 +113,12 @@ static inline void nmmo3_make_land(Nmmo3 *env) {
     }
 }
 
-/* True on a ridge, between two regions of seasons. */
+/* True on a ridge between two regions of seasons. */
 static inline bool nmmo3_is_ridge(const Nmmo3 *env, int32_t tile) {
     return env->occupants[tile] >= 22937 && env->occupants[tile] <= 42598; /* 0.35 to 0.65 */
 }
 
-/* Give `season` to the tiles around `start`, up to NMMO3_REGION_TILES of them, as far as no ridge. */
+/* Sets `season` for the tiles around `start`, up to NMMO3_REGION_TILES of them and up to the ridges. */
 static inline void nmmo3_fill_region(Nmmo3 *env, int32_t start, uint8_t season) {
     int32_t tiles[NMMO3_REGION_TILES], count = 1;
     tiles[0] = start;
@@ -137,8 +137,9 @@ static inline void nmmo3_fill_region(Nmmo3 *env, int32_t start, uint8_t season) 
     }
 }
 
-/* One generation: every tile without a season takes that of a neighbour. Returns how many did. What was
- * new in the last generation has a mark until this one, so that seasons grow a tile at a time. */
+/* One generation: every tile without a season takes the season of a neighbour. Returns the number of new
+ * tiles. Tiles of the last generation are marked until this one, so that seasons grow by one tile per
+ * generation. */
 static inline int32_t nmmo3_grow_seasons(Nmmo3 *env) {
     const int32_t area = env->width * env->height;
     int32_t grown = 0;
@@ -164,7 +165,7 @@ static inline int32_t nmmo3_grow_seasons(Nmmo3 *env) {
     return grown;
 }
 
-/* Hills and valleys of another noise are the regions; the slopes between them go to their neighbours. */
+/* Hills and valleys of another noise are the regions. The slopes between them go to their neighbours. */
 static inline void nmmo3_make_seasons(Nmmo3 *env) {
     const int32_t area = env->width * env->height;
     nmmo3_fill_with_noise(env);
@@ -201,7 +202,7 @@ static inline int32_t nmmo3_ground(const Nmmo3 *env, int32_t tile) {
     return is_by_water ? NMMO3_BY_WATER : NMMO3_MEADOW + codes[NMMO3_SEASON];
 }
 
-/* Two types of items to spread evenly over the tiles of a ground, and how many of each are left. */
+/* Two types of items to spread evenly over the tiles of a ground, and the remaining number of each. */
 typedef struct {
     int32_t tiles, types[2], left[2];
 } Nmmo3ResourcePlan;
@@ -216,8 +217,8 @@ static inline void nmmo3_plan_resources(Nmmo3ResourcePlan *plan, int32_t type, i
     plan->left[1] = sum <= room ? others : room - plan->left[0];
 }
 
-/* The resource of the next tile of a ground, each tier half as likely as the one below it; 0 is none.
- * Every choice of tiles is as likely as any other (Knuth, The Art of Computer Programming 2, 3.4.2 S). */
+/* Returns the resource of the next tile of a ground, or 0 for none. Each tier is half as likely as the one
+ * below it. Every choice of tiles is equally likely (Knuth, The Art of Computer Programming 2, 3.4.2 S). */
 static inline int32_t nmmo3_next_resource(Nmmo3ResourcePlan *plan, int32_t tiers, PufferRng *rng) {
     const int32_t left = plan->left[0] + plan->left[1];
     if (puffer_random_below(rng, plan->tiles--) >= left) return 0;
@@ -252,7 +253,7 @@ static inline void nmmo3_place_resources(Nmmo3 *env) {
     }
 }
 
-/* A new map with nobody on it. */
+/* Generates a new map without occupants. */
 static inline void nmmo3_make_terrain(Nmmo3 *env) {
     const size_t area = (size_t)env->width * (size_t)env->height;
     memset(env->codes, 0, area * NMMO3_CODES);

@@ -1,12 +1,11 @@
-/* Password: guess the digits of a binary password, which is the same in every episode; only the end tells
- * whether it was right.
+/* Password: guess the digits of a binary password, which is the same in every episode. Only the end of the
+ * episode reveals whether it was right.
  *
- * Observation  float[password_length]: the digits guessed so far, 0 or 1; -1 for those to come.
- * Actions      Discrete(2): the next digit; anything else guesses 0.
+ * Observation  float[password_length]: the digits guessed so far, 0 or 1, and -1 for the remaining ones.
+ * Actions      Discrete(2): the next digit. Any other number guesses 0.
  * Rewards      1 in the last step if every digit is right, 0 otherwise.
  * Ends         terminal after password_length steps.
- * Source       PufferLib's password.
- */
+ * Source       PufferLib's password. */
 #ifndef PASSWORD_H
 #define PASSWORD_H
 
@@ -21,7 +20,7 @@ typedef struct {
     float score, perf;
     /* state; digit i is bit i */
     uint32_t password, guess;
-    uint32_t last_guess; /* of the episode before, for the picture */
+    uint32_t last_guess; /* of the previous episode, for rendering */
     bool has_last;
 } Password;
 

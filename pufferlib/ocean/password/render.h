@@ -1,5 +1,5 @@
-/* Password, drawn: the password, the guess so far and the whole guess before, right digits green, wrong red.
- */
+/* Rendering of password: the password, the guess so far and the previous complete guess, with right digits
+ * green and wrong ones red. */
 #ifndef PASSWORD_RENDER_H
 #define PASSWORD_RENDER_H
 
@@ -11,7 +11,7 @@ static const PufferKey password_keys[] = {
     {"1", 0, 1, "digit 1"},
 };
 
-/* The first `known` digits in a row of boxes, compared with the password; the other boxes are empty. */
+/* Draws the first `known` digits in a row of boxes, compared with the password. The other boxes are empty. */
 static inline void password_draw_row(const Password *env, PufferCanvas *canvas, int32_t y, const char *title,
                                      uint32_t digits, int32_t known, bool compared) {
     const int32_t left = 150, pitch = (canvas->width - left - 10) / env->password_length;

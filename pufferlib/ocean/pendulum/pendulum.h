@@ -1,14 +1,12 @@
-/* Pendulum: swing a rod up with a torque that is too weak to lift it, and keep it there.
+/* Pendulum: swing a rod up with a torque that is too weak to lift it, and keep it upright.
  *
- * Observation  float[3]: cosine and sine of the rod's angle (0 is upright, grows counter-clockwise), and
- *              its speed (rad/s, at most 8).
- * Actions      Box(-2, 2): the torque (N m), counter-clockwise; what is outside counts as the nearest
- *              inside.
- * Rewards      minus: angle squared + 0.1 speed squared + 0.001 torque squared, before the step; the angle
- *              in [-pi, pi].
- * Ends         truncation after max_steps steps; the task is never over.
- * Source       Gymnasium's Pendulum-v1: the same seed and actions give the same bytes, as a test sees.
- */
+ * Observation  float[3]: cosine and sine of the rod's angle (0 is upright, positive counter-clockwise), and
+ *              its angular speed (rad/s, at most 8).
+ * Actions      Box(-2, 2): the torque (N m), counter-clockwise, clamped.
+ * Rewards      minus: angle squared + 0.1 speed squared + 0.001 torque squared, before the step, with the
+ *              angle in [-pi, pi].
+ * Ends         truncation after max_steps steps. There are no terminals.
+ * Source       Gymnasium's Pendulum-v1. A test checks that the same seed and actions give the same bytes. */
 #ifndef PENDULUM_H
 #define PENDULUM_H
 
@@ -31,12 +29,12 @@ typedef struct {
     int32_t max_steps;
     /* metrics */
     float score, perf;
-    /* accelerations, rad/s^2: by gravity where the rod is level, and by a torque of 1 N m */
+    /* accelerations in rad/s^2: by gravity if the rod is horizontal, and by a torque of 1 N m */
     double fall, push;
     /* state */
     double angle, speed;
     int32_t steps_upright;
-    float torque; /* N m, of the last step */
+    float torque; /* in the last step, N m */
     PufferGenerator generator;
 } Pendulum;
 
@@ -93,7 +91,7 @@ static inline void pendulum_reset(Pendulum *env) {
     pendulum_observe(env);
 }
 
-/* The same angle in [-pi, pi). The sums are Gymnasium's; the usual ones need no division. */
+/* Wraps an angle to [-pi, pi). The sums are Gymnasium's. Usual angles need no division. */
 static inline double pendulum_wrap(double angle) {
     const double turn = 2 * PUFFER_PI;
     double shifted = angle + PUFFER_PI;
@@ -109,13 +107,13 @@ static inline float pendulum_torque(const Pendulum *env) {
     return action == action ? puffer_clamp(action, -PENDULUM_MAX_TORQUE, PENDULUM_MAX_TORQUE) : 0;
 }
 
-/* What a step costs, before it; a torque is a float, and so is what it costs. */
+/* The cost of a step, before it. The torque is a float, and so is its cost. */
 static inline double pendulum_cost(const Pendulum *env, double angle) {
     return puffer_power2(angle) + 0.1 * puffer_power2(env->speed) +
            (double)(0.001f * puffer_power2f(env->torque));
 }
 
-/* The operations of Gymnasium, in its order and precision: others would have other last bits. */
+/* The operations, their order and precision are Gymnasium's. Others would change the last bits. */
 static inline void pendulum_move(Pendulum *env) {
     const double push = (double)((float)env->push * env->torque);
     const double speed = env->speed + (env->fall * sin(env->angle) + push) * PENDULUM_STEP_S;

@@ -1,4 +1,4 @@
-/* Pendulum, drawn: the rod, where it shall stand, the torque, and how much of the time is over. */
+/* Rendering of pendulum: the rod, its target, the torque, and the fraction of time that has passed. */
 #ifndef PENDULUM_RENDER_H
 #define PENDULUM_RENDER_H
 
@@ -7,7 +7,7 @@
 
 enum { PENDULUM_ROD = 130, PENDULUM_RING = 160 /* px */ };
 
-/* A ring of dots round the hinge, green where the rod shall stand. */
+/* A ring of dots around the hinge, green at the target of the rod. */
 static inline void pendulum_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y) {
     for (int32_t dot = 0; dot < 72; dot++) {
         const double angle = dot * PUFFER_PI / 36;
@@ -18,7 +18,7 @@ static inline void pendulum_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y
     }
 }
 
-/* Dots round the hinge, from above to the side to which the torque turns, the farther the stronger it is. */
+/* Dots around the hinge, from the top to the side to which the torque turns, more for a stronger torque. */
 static inline void pendulum_draw_torque(PufferCanvas *canvas, int32_t x, int32_t y, double torque) {
     for (int32_t dot = 0; dot <= 10 && torque != 0; dot++) {
         const double angle = 1.2 * torque * dot / 10;

@@ -1,19 +1,18 @@
 /* Pong: a match against a scripted paddle, which follows the ball but is slower than a steep one.
  *
- * The field is `width` by `height` px, y grows upwards; the paddles stand just outside of its left and right
- * edges, ours on the right. A step plays `frameskip` frames, fewer when a point ends it.
+ * The field is `width` by `height` px, and y points up. The paddles are just outside of its left and right
+ * edges, the agent's on the right. A step simulates `frameskip` frames, or fewer when a point ends it.
  *
- * Observation  float[8], all in [0, 1]: height of the left and the right paddle; the ball's x and y; its
- *              horizontal direction (0 left, 1 right) and vertical speed (0.5 is level); points of the left
- *              and the right side, as shares of max_score.
- * Actions      Discrete(3): 0 stay, 1 up, 2 down; anything else stays. With `continuous`, Box(1): speed of
- *              the paddle as a share of paddle_speed, clamped to [-1, 1].
- * Rewards      +1 for a point won, -1 for a point lost, +0.1 for returning the ball; summed over the frames.
- * Ends         terminal when a side has max_score points; truncation after the step that reaches max_frames.
- * Source       PufferLib's Pong. There observations 6 and 7 are rounded down to 0 until the match is
- *              over, the observation of a step that scores shows the rally before, the episode length
- *              counts the last rally only, a serve is level or downwards but never upwards, and nothing
- *              limits a rally; here all of that is as written above.
+ * Observation  float[8], all in [0, 1]: height of the left and the right paddle, the ball's x and y, its
+ *              horizontal direction (0 left, 1 right) and vertical speed (0.5 is level), points of the left
+ *              and the right side as fractions of max_score.
+ * Actions      Discrete(3): 0 stay, 1 up, 2 down. Any other number stays. With `continuous`, Box(1): speed of
+ *              the paddle as a fraction of paddle_speed, clamped to [-1, 1].
+ * Rewards      +1 for a point won, -1 for a point lost, +0.1 for returning the ball, summed over the frames.
+ * Ends         terminal when a side has max_score points, truncation after the step that reaches max_frames.
+ * Source       PufferLib's Pong. There observations 6 and 7 are rounded down to 0 until the match is over,
+ *              the observation of a step that scores shows the previous rally, the episode length counts only
+ *              the last rally, a serve is level or downwards but never upwards, and nothing limits a rally.
  */
 #ifndef PONG_H
 #define PONG_H
@@ -24,7 +23,7 @@ enum { PONG_STAY, PONG_UP, PONG_DOWN };
 
 typedef struct {
     PufferGame game;
-    /* parameters, lengths in px, speeds in px a frame */
+    /* parameters, lengths in px, speeds in px per frame */
     int32_t width, height;
     int32_t paddle_width, paddle_height, ball_size;
     float paddle_speed, ball_speed_x, serve_speed_y, spin, max_ball_speed_y;
@@ -33,7 +32,7 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* state */
-    float left_y, right_y; /* middles of the paddles, from one edge of the field to the other */
+    float left_y, right_y; /* centers of the paddles, from one edge of the field to the other */
     float ball_x, ball_y;  /* lower left corner of the ball */
     float velocity_x, velocity_y;
     int32_t left_points, right_points, frames;
@@ -136,7 +135,7 @@ static inline bool pong_touches(const Pong *env, float paddle_y) {
     return paddle_y - half < env->ball_y + (float)env->ball_size && env->ball_y < paddle_y + half;
 }
 
-/* A ball at the upper or lower edge stops there and leaves with the next frame. */
+/* A ball at the upper or lower edge stops there and leaves in the next frame. */
 static inline void pong_bounce_off_edges(Pong *env) {
     const float top = (float)(env->height - env->ball_size);
     if (env->ball_y >= 0 && env->ball_y <= top) return;
@@ -147,13 +146,13 @@ static inline void pong_bounce_off_edges(Pong *env) {
 static inline void pong_return_ball(Pong *env, float direction) {
     const float limit = env->max_ball_speed_y;
     env->velocity_y = puffer_clamp(env->velocity_y + env->spin * direction, -limit, limit);
-    /* A level ball would be returned for ever. */
+    /* A level ball would be returned forever. */
     const bool level = env->velocity_y * env->velocity_y < 1e-4f;
     if (level) env->velocity_y = puffer_clamp(env->spin, 0, limit);
     env->game.rewards[0] += 0.1f;
 }
 
-/* Let the ball cross or meet the left or right edge. True when a point was made. */
+/* Lets the ball cross or hit the left or right edge. Returns true if a point was scored. */
 static inline bool pong_reach_side(Pong *env, float direction) {
     const float right = (float)(env->width - env->ball_size);
     if (env->ball_x >= 0 && env->ball_x <= right) return false;

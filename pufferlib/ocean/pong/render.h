@@ -1,4 +1,4 @@
-/* Pong, drawn: the points of both sides, the net, the paddles, the ball. */
+/* Rendering of pong: the points of both sides, the net, the paddles, the ball. */
 #ifndef PONG_RENDER_H
 #define PONG_RENDER_H
 
@@ -21,7 +21,7 @@ static inline void pong_draw_net(PufferCanvas *canvas) {
 static inline void pong_draw(const Pong *env, PufferCanvas *canvas) {
     const int32_t thickness = env->paddle_width, height = env->paddle_height;
     const int32_t scale = canvas->width / 90 + 1, middle = canvas->width / 2;
-    /* y grows downwards in a picture */
+    /* y points down in an image */
     const int32_t left = canvas->height - (int32_t)env->left_y - height / 2;
     const int32_t right = canvas->height - (int32_t)env->right_y - height / 2;
     draw_clear(canvas, DRAW_NIGHT);

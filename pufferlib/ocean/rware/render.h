@@ -1,6 +1,6 @@
-/* Rware, drawn: shelves on their places, those that are asked for in orange, the goals, and robots whose nose
- * points forward, yellow the one that the picture is for; a robot in a frame carries the shelf of that
- * colour. Above, what was delivered. */
+/* Rendering of rware: shelves in their places, requested ones in orange, the goals, and robots whose nose
+ * points forward. The robot that the image is drawn for is yellow. A robot in a frame carries a shelf of that
+ * colour. The number of deliveries is above. */
 #ifndef RWARE_RENDER_H
 #define RWARE_RENDER_H
 
@@ -23,7 +23,7 @@ static const PufferKey rware_keys[] = {
 #define RWARE_ASKED DRAW_ORANGE
 #define RWARE_LAMP  0xB5651Cu
 
-enum { RWARE_PIXELS = 40, RWARE_PANEL = 60 }; /* side of a cell, height of the panel, px */
+enum { RWARE_PIXELS = 40, RWARE_PANEL = 60 }; /* size of a cell, height of the panel, px */
 
 static inline void rware_draw_floor(PufferCanvas *canvas, int32_t x, int32_t y, uint32_t colour) {
     draw_rectangle(canvas, x, y, RWARE_PIXELS, RWARE_PIXELS, RWARE_SEAM);
@@ -53,7 +53,7 @@ static inline void rware_draw_cell(PufferCanvas *canvas, int32_t x, int32_t y, i
     }
 }
 
-/* A triangle that points to where the robot looks, its base behind the middle. */
+/* A triangle that points in the robot's direction, its base behind the center. */
 static inline void rware_draw_nose(PufferCanvas *canvas, int32_t x, int32_t y, int32_t heading,
                                    uint32_t colour) {
     for (int32_t ahead = -5; ahead <= 8; ahead++) {
@@ -80,7 +80,7 @@ static inline void rware_draw_robot(const Rware *env, PufferCanvas *canvas, int3
     rware_draw_nose(canvas, x + half, y + half, env->headings[i], is_own ? DRAW_NIGHT : DRAW_WHITE);
 }
 
-/* On the robot that the picture is for. */
+/* On the robot that the image is drawn for. */
 static inline void rware_draw_arrow(const Rware *env, PufferCanvas *canvas) {
     const int32_t cell = env->cells[canvas->agent], row = cell / RWARE_PITCH - 1;
     const int32_t x = (cell % RWARE_PITCH - 1) * RWARE_PIXELS, y = RWARE_PANEL + row * RWARE_PIXELS;

@@ -1,36 +1,35 @@
-/* Rware: robots of a warehouse bring the shelves that are asked for to the goals, and back to a free
- * place.
+/* Rware: warehouse robots bring requested shelves to the goals, and then back to a free place.
  *
- * The three maps are below. A robot without a shelf drives under shelves; one that carries a shelf needs a
- * free cell. Only shelves that are requested can be lifted.
+ * The three maps are below. A robot without a shelf can drive under shelves. A robot that carries a shelf
+ * needs a free cell. Only requested shelves can be lifted.
  *
- * Observation  float[30] for each robot: for each of the 8 cells around it, clockwise from the one above,
- *              1 if there is a robot, its heading (0 if there is none, else 1/4 right, 2/4 down, 3/4 left,
- *              1 up) and the cell (0 outside, 1/5 floor, 2/5 free place, 3/5 shelf, 4/5 requested shelf, 1
- *              goal); then the same code of its own cell, its row and column as shares of the map, its
- *              heading as steps to the right and down, and its load: 0 none, 1/2 a requested shelf, 1 a
- *              shelf to be returned.
- * Actions      Discrete(5): 0 stay, 1 forward, 2 turn left, 3 turn right, 4 lift or put down; anything
- *              else stays. Lifting needs a requested shelf; a requested shelf is put down at a goal, where
- *              it is emptied and stays on the robot, which has to return it; a shelf to be returned is put
- *              down on any free place.
- * Rewards      for the robot: reward_lift for lifting a requested shelf, reward_deliver for emptying it at
- *              a goal, reward_return for returning it.
+ * Observation  float[30] for each robot:
+ *              - for each of the 8 cells around it, clockwise from the one above: 1 if there is a robot, its
+ *                heading (0 if there is none, else 1/4 right, 2/4 down, 3/4 left, 1 up) and the cell (0
+ *                outside, 1/5 floor, 2/5 free place, 3/5 shelf, 4/5 requested shelf, 1 goal)
+ *              - the same code of its own cell, its row and column as fractions of the map, its heading as
+ *                steps to the right and down
+ *              - its load: 0 none, 1/2 a requested shelf, 1 a shelf to be returned
+ * Actions      Discrete(5): 0 stay, 1 forward, 2 turn left, 3 turn right, 4 lift or put down. Any other
+ *              number stays. Only requested shelves can be lifted. A requested shelf is put down at a goal,
+ *              where it is emptied and stays on the robot, which must return it. A shelf to be returned is
+ *              put down on any free place.
+ * Rewards      for the robot: reward_lift for lifting a requested shelf, reward_deliver for emptying it at a
+ *              goal, reward_return for returning it.
  * Ends         truncation after max_steps steps, for all robots. Returning a shelf completes a delivery.
- * Rules        All robots move at once. A robot that goes forward into a free cell moves; into the cell of
- *              a robot that moves away, it follows; circles of robots turn; two robots never change
- *              places. Where several want the same cell, robots are asked in the order of their numbers,
- *              each after the one in front of it, and circles come first. Robots that carry a shelf to be
- *              returned enter no goal, those that carry any shelf no place that has one. When a shelf is
- *              delivered, another shelf that stands and is not requested is asked for, so that there are
- *              always num_requested_shelves.
+ * Rules        All robots move at once. A robot that goes forward into a free cell moves. A robot that goes
+ *              into the cell of a robot that moves away follows it. Circles of robots rotate. Two robots
+ *              never swap places. If several want the same cell, robots are handled in the order of their
+ *              numbers, each after the one in front of it, and circles come first. Robots with a shelf to be
+ *              returned cannot enter a goal, and robots with any shelf cannot enter a place that has one.
+ *              When a shelf is delivered, another shelf that is in its place and not requested becomes
+ *              requested, so that there are always num_requested_shelves.
  * Source       Papoudakis et al., "Benchmarking Multi-Agent Deep Reinforcement Learning Algorithms in
  *              Cooperative Tasks" (2021), and PufferLib's RWare, whose maps and numbers these are. There a
- *              robot sees one other robot at most, not its own cell, and not where shelves may be
- *              returned; seeds have no effect, and episodes never end.
+ *              robot sees at most one other robot, not its own cell, and not where shelves may be returned.
+ *              Seeds have no effect, and episodes never end.
  *
- * A game takes 1.3 KB, whatever the parameters.
- */
+ * A game takes 1.3 KB for all parameters. */
 #ifndef RWARE_H
 #define RWARE_H
 
@@ -40,7 +39,7 @@ enum { RWARE_STAY, RWARE_FORWARD, RWARE_LEFT, RWARE_RIGHT, RWARE_LIFT };
 enum { RWARE_OUTSIDE, RWARE_FLOOR, RWARE_PLACE, RWARE_SHELF, RWARE_REQUESTED, RWARE_GOAL };
 enum { RWARE_EMPTY, RWARE_CARRY, RWARE_RETURN };
 enum { RWARE_MAPS = 3, RWARE_MAX_ROWS = 16, RWARE_MAX_AGENTS = 64, RWARE_MAX_REQUESTS = 80 };
-/* The map as it is kept: with a border, in rows of the same length. */
+/* The map as it is stored: with a border, in rows of the same length. */
 enum { RWARE_PITCH = 22, RWARE_CELLS = RWARE_PITCH * (RWARE_MAX_ROWS + 2) };
 enum {
     RWARE_NUMBERS = 30,
@@ -60,8 +59,8 @@ typedef struct {
     float row_share, column_share;
     uint16_t cells[RWARE_MAX_AGENTS], targets[RWARE_MAX_AGENTS];
     uint8_t headings[RWARE_MAX_AGENTS], loads[RWARE_MAX_AGENTS];
-    uint8_t map[RWARE_CELLS];   /* what is there, plus RWARE_ROBOT * (heading + 1) of the robot on it */
-    uint8_t robot[RWARE_CELLS]; /* number of the robot, where there is one */
+    uint8_t map[RWARE_CELLS]; /* content of the cell, plus RWARE_ROBOT * (heading + 1) for the robot on it */
+    uint8_t robot[RWARE_CELLS]; /* number of the robot, if there is one */
 } Rware;
 
 /* '.' floor, '#' shelf, 'G' goal */
@@ -140,7 +139,7 @@ static inline int32_t rware_columns(const Rware *env) {
     return (int32_t)strlen(rware_maps[env->map_choice - 1][0]);
 }
 
-/* Number of cells of the map that are `kind`: '.', '#' or 'G'. */
+/* Returns the number of cells of the map that are `kind`: '.', '#' or 'G'. */
 static inline int32_t rware_count(const Rware *env, char kind) {
     int32_t count = 0;
     for (int32_t row = 0; row < rware_rows(env); row++) {
@@ -176,7 +175,7 @@ static inline int32_t rware_cell(int32_t row, int32_t column) {
 
 /* ---- Observation -------------------------------------------------------------------------------- */
 
-/* The three numbers of a neighbouring cell, for every value of `map`; the fourth is not used. */
+/* The three numbers of a neighbouring cell, for every value of `map`. The fourth is not used. */
 #define RWARE_SEEN(robot, heading)                                                                  \
     {robot, heading, 0.0f}, {robot, heading, 0.2f}, {robot, heading, 0.4f}, {robot, heading, 0.6f}, \
         {robot, heading, 0.8f}, {robot, heading, 1.0f}, {robot, heading, 0.0f}, {robot, heading, 0.0f}
@@ -191,7 +190,7 @@ static inline void rware_observe(const Rware *env) {
     for (int32_t i = 0; i < env->num_agents; i++, row += RWARE_NUMBERS) {
         const int32_t cell = env->cells[i], heading = env->headings[i];
         const uint8_t *at = env->map + cell;
-        /* Four numbers at once; the last of them is overwritten by what follows. */
+        /* Copies four numbers at once. The next copy overwrites the last of them. */
         memcpy(row, rware_seen[at[-RWARE_PITCH]], 16);
         memcpy(row + 3, rware_seen[at[-RWARE_PITCH + 1]], 16);
         memcpy(row + 6, rware_seen[at[1]], 16);
@@ -244,7 +243,7 @@ static inline void rware_build(Rware *env) {
     env->column_share = 1.0f / (float)(columns - 1);
 }
 
-/* A random cell of this kind, without or with a robot on it. */
+/* Returns a random cell of this kind, without or with a robot on it. */
 static inline int32_t rware_pick(Rware *env, int32_t kind, bool robots) {
     int32_t count = 0, cell = 0;
     for (int32_t i = 0; i < RWARE_CELLS; i++) {
@@ -274,7 +273,7 @@ static inline void rware_reset(Rware *env) {
 
 /* ---- Actions on a robot's own cell -------------------------------------------------------------- */
 
-/* Lift or put down a shelf, if that is possible. */
+/* Lifts or puts down a shelf, if possible. */
 static inline void rware_lift(Rware *env, int32_t i) {
     uint8_t *at = &env->map[env->cells[i]];
     const int32_t kind = *at % RWARE_ROBOT, load = env->loads[i];
@@ -294,7 +293,7 @@ static inline void rware_lift(Rware *env, int32_t i) {
     }
 }
 
-/* Turn and lift. Returns the set of the robots that want to move to their `targets`. */
+/* Turns and lifts. Returns the set of the robots that want to move to their `targets`. */
 static inline uint64_t rware_act(Rware *env) {
     static const int8_t turns[8] = {[RWARE_LEFT] = 3, [RWARE_RIGHT] = 1};
     static const int16_t steps[4] = {1, RWARE_PITCH, -1, -RWARE_PITCH};
@@ -328,16 +327,15 @@ static inline void rware_move(Rware *env, int32_t i) {
     rware_place_robot(env, i, env->targets[i]);
 }
 
-/* Move a circle of robots, each of which wants the cell of the one behind it in `circle`. */
+/* Moves a circle of robots, each of which wants the cell of the one after it in `circle`. */
 static inline void rware_rotate(Rware *env, const uint8_t *circle, int32_t length) {
     for (int32_t k = 0; k < length; k++) rware_remove_robot(env, circle[k]);
     for (int32_t k = 0; k < length; k++) rware_place_robot(env, circle[k], env->targets[circle[k]]);
 }
 
-/* Resolve the move of robot `first` and of all robots that it waits for. Returns those that are unresolved.
- */
+/* Resolves the move of robot `first` and of all robots that it waits for. Returns the unresolved ones. */
 static inline uint64_t rware_resolve_moves(Rware *env, int32_t first, uint64_t moving) {
-    uint8_t line[RWARE_MAX_AGENTS]; /* each robot wants the cell of the one behind it here */
+    uint8_t line[RWARE_MAX_AGENTS]; /* each robot wants the cell of the one after it */
     int32_t length = 0, front = first;
     for (;;) {
         moving &= ~((uint64_t)1 << front);
@@ -346,7 +344,7 @@ static inline uint64_t rware_resolve_moves(Rware *env, int32_t first, uint64_t m
         if (rware_is_free(env, target)) break;
         front = env->robot[target];
         if (!(moving >> front & 1)) {
-            /* It stays, or it is in this line: a circle, which moves unless it is two robots. */
+            /* The robot stays, or is in this line: a circle, which moves unless it has two robots. */
             int32_t start = 0;
             while (start < length && line[start] != front) start++;
             if (length - start > 2) rware_rotate(env, line + start, length - start);

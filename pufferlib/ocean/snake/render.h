@@ -1,6 +1,6 @@
-/* Snake, drawn: the map, and beside it the longest snake, or the one the picture is for, with what is around
- * it, the lengths of the longest, and what is what. On a large map, where a cell is a pixel or two, a frame
- * shows where the longest is. */
+/* Rendering of snake: the map, and beside it the longest snake, or the one that the image is drawn for, with
+ * its surroundings, the lengths of the longest snakes, and a legend. On a large map, where a cell is a pixel
+ * or two, a frame shows the position of the longest snake. */
 #ifndef SNAKE_RENDER_H
 #define SNAKE_RENDER_H
 
@@ -19,14 +19,14 @@ static const PufferKey snake_keys[] = {
 };
 
 enum {
-    SNAKE_DETAIL_PX = 6, /* side of a cell from which on its content has a form */
+    SNAKE_DETAIL_PX = 6, /* minimum size of a cell with a drawn shape */
     SNAKE_MARGIN_PX = 13,
     SNAKE_ZOOM_CELLS = 13,
-    SNAKE_ZOOM_PX = 18, /* of a cell */
+    SNAKE_ZOOM_PX = 18, /* size of a cell */
     SNAKE_RANKED = 5,
 };
 
-/* A part of the map, walls included, and where it is drawn. */
+/* A part of the map, including walls, and its position in the image. */
 typedef struct {
     int32_t row, column, rows, columns;
     int32_t x, y, px;
@@ -38,12 +38,12 @@ static inline uint32_t snake_colour(int32_t number) {
     return colours[number % (int32_t)(sizeof colours / sizeof *colours)];
 }
 
-/* Half way to white. */
+/* Halfway to white. */
 static inline uint32_t snake_light(uint32_t colour) {
     return (colour >> 1 & 0x7F7F7Fu) + 0x7F7F7Fu;
 }
 
-/* ---- Cells that are large enough to have a form ------------------------------------------------------- */
+/* ---- Cells that are large enough for a shape ----------------------------------------------------------- */
 
 static inline void snake_draw_thing(PufferCanvas *canvas, int32_t x, int32_t y, int32_t px, int32_t thing) {
     const int32_t middle_x = x + px / 2, middle_y = y + px / 2, bone = px / 4;
@@ -122,7 +122,7 @@ static inline void snake_draw_window(const Snake *env, PufferCanvas *canvas, con
     for (int32_t i = 0; i < env->num_snakes; i++) snake_draw_body(env, canvas, window, i);
 }
 
-/* Arrow at the snake that the picture is for. */
+/* An arrow at the snake that the image is drawn for. */
 static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, const SnakeWindow *window) {
     const int32_t cell = env->bodies[canvas->agent].head, px = window->px;
     const int32_t row = cell / env->stride - window->row, column = cell % env->stride - window->column;
@@ -132,7 +132,7 @@ static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, cons
 /* ---- Maps with several cells to a pixel -------------------------------------------------------------------
  */
 
-/* Most visible of the cells under a pixel. */
+/* The most visible of the cells under a pixel. */
 static inline uint16_t snake_draw_choose(const Snake *env, const SnakePicture *picture, int32_t row,
                                          int32_t column) {
     const int32_t cells = picture->cells_per_px, margin = env->vision - 1;
@@ -174,7 +174,7 @@ static inline void snake_draw_frame(PufferCanvas *canvas, int32_t x, int32_t y, 
 /* ---- The panel --------------------------------------------------------------------------------------------
  */
 
-/* The longest snake after `last` in the order of lengths, then numbers; the longest of all after -1. */
+/* The longest snake after `last`, ordered by length, then number. The longest of all for -1. */
 static inline int32_t snake_draw_next(const Snake *env, int32_t last) {
     int32_t best = -1;
     for (int32_t i = 0; i < env->num_snakes; i++) {

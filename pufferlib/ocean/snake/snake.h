@@ -1,27 +1,27 @@
-/* Snake: many snakes on one map eat, grow and stay out of each other's way.
+/* Snake: many snakes on one map eat, grow and avoid each other.
  *
- * The map is `width` by `height` cells inside a wall. A snake begins with one cell. Snakes move one after
- * the other, in the order of their numbers, a cell each step.
+ * The map is `width` by `height` cells inside a wall. A snake starts with one cell. Snakes move one after the
+ * other, in the order of their numbers, by one cell per step.
  *
  * Observation  int8[2 * vision + 1][2 * vision + 1], the cells around the head, row by row: 0 empty, 1 food,
  *              2 corpse, 3 wall, 4 own body, 5 another's body, 6 own head (in the middle), 7 another's head.
- * Actions      Discrete(4): 0 up, 1 down, 2 left, 3 right. Anything else goes straight on, and so does
- *              turning back into the own neck. A snake that has not moved yet looks up.
+ * Actions      Discrete(4): 0 up, 1 down, 2 left, 3 right. Any other number goes straight on, and so does
+ *              turning back into the own neck. A snake that has not moved yet faces up.
  * Rewards      reward_food and reward_corpse for eating, reward_death for dying, 0 otherwise.
- * Ends         of a snake, while the game goes on for ever: terminal when it dies, truncation when its life
- *              has lasted max_life steps. Each life is an episode; the next begins in the same step, with
- *              one cell, on a random cell that is empty or has a corpse, which is gone then.
- * Rules        A snake that eats food or a corpse grows by a cell, up to max_snake_length. Eaten food comes
- *              back on a random empty cell before the step is over, or later if there is no room. To move
- *              into the wall or into any body is death; a tail that is about to move away is a body, and of
- *              two snakes that want the same cell the second dies. Of the dead the first cell, the third and
- *              so on become corpses, if leave_corpse_on_death; so do those of a life that is cut off.
- * Memory       of a game: 4 * max_snake_length (rounded up to a power of two) + 24 bytes a snake, and 2 bytes
- *              a cell, with a wall of `vision` cells around the map: 78 KB by default.
- * Source       PufferLib's Snake, with 256 on 640 by 360 cells and 4096 pieces of food. There nothing tells
- *              the own body from another's, heads look like bodies, no death is a terminal, and perf (length
- *              over lifetime) calls a snake that dies at once perfect.
- */
+ * Ends         of a snake, while the game continues forever: terminal when it dies, truncation when its life
+ *              has lasted max_life steps. Each life is an episode. The next one starts in the same step, with
+ *              one cell, on a random cell that is empty or has a corpse, which is removed.
+ * Rules        A snake that eats food or a corpse grows by a cell, up to max_snake_length. Eaten food
+ *              reappears on a random empty cell before the step is over, or later if there is no room. Moving
+ *              into the wall or any body is fatal. A tail that is about to move away counts as a body. If two
+ *              snakes want the same cell, the second one dies. When a snake dies, its first cell, its third,
+ *              and so on become corpses, if leave_corpse_on_death is set. The same applies to truncated
+ *              lives.
+ * Memory       of a game: 4 * max_snake_length (rounded up to a power of two) + 24 bytes per snake, and 2
+ *              bytes per cell, with a wall of `vision` cells around the map: 78 KB by default.
+ * Source       PufferLib's Snake, with 256 snakes on 640 by 360 cells and 4096 pieces of food. There the own
+ *              body cannot be distinguished from others, heads look like bodies, deaths are not terminals,
+ *              and perf (length over lifetime) is perfect for a snake that dies immediately. */
 #ifndef SNAKE_H
 #define SNAKE_H
 
@@ -42,18 +42,18 @@ enum { SNAKE_UP, SNAKE_DOWN, SNAKE_LEFT, SNAKE_RIGHT, SNAKE_NUM_ACTIONS };
 
 enum {
     SNAKE_OWNER_SHIFT = 3, /* a cell of the map: what others see, and above it 1 + the snake's number */
-    SNAKE_SEEN = 7,        /* the bits of the former */
+    SNAKE_SEEN = 7,        /* mask of what others see */
     SNAKE_MAX_SNAKES = 1024,
     SNAKE_MIN_VISION = 1,
-    SNAKE_BLOCK = 8,  /* cells that are looked at together */
-    SNAKE_TRIES = 32, /* random cells that are looked at for a free one */
+    SNAKE_BLOCK = 8,  /* cells that are processed together */
+    SNAKE_TRIES = 32, /* maximum number of random cells to try when looking for a free one */
 };
 _Static_assert((SNAKE_MAX_SNAKES + 1) << SNAKE_OWNER_SHIFT <= UINT16_MAX, "a snake's number must fit a cell");
 
 typedef struct {
     int32_t head;      /* a cell of the map */
     int32_t direction; /* from one cell of the map to the next */
-    int32_t newest;    /* where in the ring the head is */
+    int32_t newest;    /* position of the head in the ring */
     int32_t length, age;
     float total; /* rewards of this life */
 } SnakeBody;
@@ -67,14 +67,14 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* state */
-    int32_t food_due; /* eaten, and not back yet */
-    int32_t stride;   /* cells in a row of the map, with the wall */
+    int32_t food_due; /* eaten food that has not reappeared */
+    int32_t stride;   /* cells in a row of the map, including the wall */
     int32_t ring_size;
     /* behind the struct */
     SnakeBody *bodies; /* [num_snakes] */
-    int32_t *rings;    /* [num_snakes][ring_size]: the cells of each, those before the head before it */
-    uint16_t *map;     /* [height + 2 * vision][stride], and a block more */
-    int8_t *scratch;   /* an observation, and a block more */
+    int32_t *rings;    /* [num_snakes][ring_size]: the cells of each, up to the head */
+    uint16_t *map;     /* [height + 2 * vision][stride], plus a block */
+    int8_t *scratch;   /* an observation, plus a block */
 } Snake;
 
 static const char snake_about[] = "Many snakes on one map eat, grow and stay out of each other's way.";
@@ -102,14 +102,13 @@ static const PufferMetric snake_metrics[] = {
 };
 /* clang-format on */
 
-/* ---- Memory and picture, which depend on the parameters ---------------------------------------------------
- */
+/* ---- Memory and image size, which depend on the parameters --------------------------------------------- */
 
 static inline int32_t snake_side(const Snake *env) {
     return 2 * env->vision + 1;
 }
 
-/* Offsets of what lies behind the struct. */
+/* Offsets of the arrays behind the struct. */
 typedef struct {
     size_t bodies, rings, map, scratch, end;
     int32_t stride, ring_size;
@@ -132,10 +131,10 @@ static inline size_t snake_bytes(const void *game) {
     return snake_layout(game).end;
 }
 
-/* The picture is a map with its wall, whose cells are squares of cell_px, or of which a pixel stands for
- * several cells, and a panel to its right. */
+/* The image is a map with its wall and a panel to its right. Cells are squares of cell_px, or a pixel
+ * represents several cells. */
 typedef struct {
-    int32_t rows, columns; /* of the map, with a cell of wall on each side */
+    int32_t rows, columns; /* of the map, including one cell of wall on each side */
     int32_t cell_px, cells_per_px;
     int32_t width, height; /* px */
 } SnakePicture;
@@ -197,7 +196,7 @@ static inline int32_t *snake_cell(const Snake *env, int32_t number, int32_t k) {
     return &env->rings[(size_t)number * (size_t)env->ring_size + (size_t)place];
 }
 
-/* A random cell that is empty, or has `other`; -1 if none was found. */
+/* Returns a random cell that is empty or contains `other`, or -1 if none was found. */
 static inline int32_t snake_find_cell(Snake *env, int32_t other) {
     for (int32_t i = 0; i < SNAKE_TRIES; i++) {
         const int32_t row = env->vision + puffer_random_below(&env->game.rng, env->height);
@@ -208,7 +207,7 @@ static inline int32_t snake_find_cell(Snake *env, int32_t other) {
     return -1;
 }
 
-/* Place the food that is due, as far as there is room. */
+/* Places the food that is due, as far as there is room. */
 static inline void snake_place_food(Snake *env) {
     while (env->food_due > 0) {
         const int32_t cell = snake_find_cell(env, SNAKE_EMPTY);
@@ -221,11 +220,11 @@ static inline void snake_place_food(Snake *env) {
 /* ---- Observing --------------------------------------------------------------------------------------------
  */
 
-/* Cells that are looked at together, a few instructions of any processor that has vectors of 128 bits. */
+/* Cells that are processed together, with a few instructions on any CPU that has 128-bit vectors. */
 typedef uint16_t SnakeCells __attribute__((vector_size(SNAKE_BLOCK * sizeof(uint16_t))));
 typedef int8_t SnakeSeen __attribute__((vector_size(SNAKE_BLOCK)));
 
-/* Copy the view of a snake, and up to SNAKE_BLOCK - 1 bytes more behind it. */
+/* Copies the view of a snake, and up to SNAKE_BLOCK - 1 further bytes. */
 static inline void snake_copy_view(const Snake *env, int32_t number, int8_t *seen) {
     const int32_t side = snake_side(env);
     const uint16_t own = (uint16_t)(number + 1);
@@ -234,21 +233,22 @@ static inline void snake_copy_view(const Snake *env, int32_t number, int8_t *see
         for (int32_t column = 0; column < side; column += SNAKE_BLOCK) {
             SnakeCells cells;
             memcpy(&cells, row + column, sizeof cells);
-            const SnakeCells is_own = (SnakeCells)(cells >> SNAKE_OWNER_SHIFT == own); /* -1 where it is */
+            const SnakeCells is_own = (SnakeCells)(cells >> SNAKE_OWNER_SHIFT == own); /* -1 if it is own */
             const SnakeSeen block = __builtin_convertvector((cells & SNAKE_SEEN) + is_own, SnakeSeen);
             memcpy(seen + column, &block, sizeof block);
         }
     }
 }
 
-/* Write the observation of one snake, and nothing behind it. */
+/* Writes the observation of one snake, and nothing after it. */
 static inline void snake_observe_one(Snake *env, int32_t number) {
     const size_t size = (size_t)(snake_side(env) * snake_side(env));
     snake_copy_view(env, number, env->scratch);
     memcpy((int8_t *)env->game.observations + (size_t)number * size, env->scratch, size);
 }
 
-/* Write all observations. Each overwrites the bytes behind the one before: it is no shorter than a block. */
+/* Writes all observations. Each overwrites the extra bytes of the previous one, since it is at least a block
+ * long. */
 static inline void snake_observe(Snake *env) {
     _Static_assert((2 * SNAKE_MIN_VISION + 1) * (2 * SNAKE_MIN_VISION + 1) >= SNAKE_BLOCK, "a short row");
     const size_t size = (size_t)(snake_side(env) * snake_side(env));
@@ -267,7 +267,7 @@ static inline void snake_spawn(Snake *env, int32_t number, int32_t cell) {
     env->map[cell] = snake_part(number, SNAKE_HEAD);
 }
 
-/* Count a life, leave its corpses and begin the next one. */
+/* Counts a life, leaves its corpses and starts the next one. */
 static inline void snake_end_life(Snake *env, int32_t number, PufferOutcome outcome) {
     const SnakeBody *body = &env->bodies[number];
     const int32_t corpse = env->leave_corpse_on_death ? SNAKE_CORPSE : SNAKE_EMPTY;
@@ -297,7 +297,7 @@ static inline void snake_reset(Snake *env) {
     }
     for (int32_t i = 0; i < env->num_snakes; i++) {
         int32_t cell;
-        do cell = snake_find_cell(env, SNAKE_EMPTY); /* at least half of the map is */
+        do cell = snake_find_cell(env, SNAKE_EMPTY); /* at least half of the map is empty */
         while (cell < 0);
         snake_spawn(env, i, cell);
     }
@@ -314,7 +314,7 @@ static inline void snake_reward(Snake *env, int32_t number, float reward) {
     env->bodies[number].total += reward;
 }
 
-/* Move onto `cell`, which is empty or can be eaten. */
+/* Moves onto `cell`, which is empty or can be eaten. */
 static inline void snake_advance(Snake *env, int32_t number, int32_t cell, int32_t found) {
     SnakeBody *body = &env->bodies[number];
     const int32_t tail = *snake_cell(env, number, body->length - 1);
@@ -347,7 +347,7 @@ static inline void snake_move(Snake *env, int32_t number, uint32_t action) {
     }
 }
 
-/* Truncate lives that are too long, each with its last observation. */
+/* Truncates lives that are too long, each with its last observation. */
 static inline void snake_truncate(Snake *env) {
     for (int32_t i = 0; i < env->num_snakes; i++) {
         if (env->bodies[i].age < env->max_life) continue;
@@ -357,7 +357,7 @@ static inline void snake_truncate(Snake *env) {
 }
 
 static inline PufferOutcome snake_step(Snake *env) {
-    const uint32_t *actions = env->game.actions; /* a negative one is large */
+    const uint32_t *actions = env->game.actions; /* negative numbers become large */
     for (int32_t i = 0; i < env->num_snakes; i++) snake_move(env, i, actions[i]);
     snake_place_food(env);
     snake_truncate(env);

@@ -1,4 +1,4 @@
-/* Squared, drawn as the agent sees it: the grid, the agent as a disc, targets as squares. */
+/* Rendering of squared as the agent sees it: the grid, the agent as a disc, targets as squares. */
 #ifndef SQUARED_RENDER_H
 #define SQUARED_RENDER_H
 
@@ -19,7 +19,7 @@ static const PufferKey squared_keys[] = {
 
 static inline void squared_draw(const Squared *env, PufferCanvas *canvas) {
     const int32_t cell = canvas->width / env->size, inset = cell / 5;
-    const int32_t gap = cell > 8; /* px between cells, where there is room */
+    const int32_t gap = cell > 8; /* px between cells, if there is room */
     draw_clear(canvas, DRAW_NIGHT);
     for (int32_t row = 0; row < env->size; row++) {
         for (int32_t column = 0; column < env->size; column++) {

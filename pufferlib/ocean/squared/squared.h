@@ -1,25 +1,25 @@
 /* Squared: walk from the center of a square to each of the targets on its edge.
  *
  * Observation  uint8[size * size], row by row: 0 empty, 1 the agent, 2 a target, 3 a target that was hit.
- * Actions      Discrete(9), the moves of a king: 0 stay, 1 down, 2 up, 3 left, 4 right, 5 down left,
- *              6 down right, 7 up left, 8 up right. Any other number stays. So every target is `size / 2`
- *              moves from the center.
- * Rewards      On the edge: 1 minus the L-infinity distance to the nearest target that was not hit before.
- *              A distance of 1 is that of the edge from the center. So a target pays 1, and the edge at least
- *              -1. All other steps pay 0.
- * Edge         After its reward the agent is back at the center, in the same step. A target pays once.
- * Ends         terminal after as many visits of the edge as there are targets. Truncation after twice the
- *              steps that the shortest ways take.
+ * Actions      Discrete(9), the moves of a chess king: 0 stay, 1 down, 2 up, 3 left, 4 right, 5 down left, 6
+ *              down right, 7 up left, 8 up right. Any other number stays. Every target is `size / 2` moves
+ *              from the center.
+ * Rewards      On the edge: 1 minus the L-infinity distance to the nearest target that was not hit before, in
+ *              units of the distance from the center to the edge. A target therefore gives 1, and the edge at
+ *              least -1. All other steps give 0.
+ * Edge         After its reward, the agent is back at the center in the same step. A target is rewarded once.
+ * Ends         terminal after as many visits to the edge as there are targets. Truncation after twice the
+ *              number of steps of the shortest paths.
  *
  * Three settings make a policy fail that lacks one ability. They can be combined.
  *
- * - memory: targets are shown only while the agent is at the center, so it has to remember where it goes.
+ * - memory: targets are shown only while the agent is at the center, so it must remember its destination.
  *
- * - exploration: targets have the same places in every episode and are shown only after a hit. The rest of
- *   the edge pays 0.1, whatever the distance. A learner that settles for it never finds the targets.
+ * - exploration: targets have the same positions in every episode and are shown only after a hit. The rest of
+ *   the edge gives 0.1, regardless of the distance. A learner that settles for it never finds the targets.
  *
- * - stochasticity: a target looks the same after it was hit, and only a hit pays. Without memory the best
- *   policy chooses a target by chance at the center, and walks straight to it.
+ * - stochasticity: a target looks the same after it was hit, and only the first hit is rewarded. Without
+ *   memory, the best policy chooses a random target at the center, and walks straight to it.
  *
  * Source       Squared of PufferLib 0.6 and of its paper (Suarez 2024). docs/ocean.md lists the differences.
  */
@@ -29,8 +29,8 @@
 #include "puffer_env.h"
 
 #define SQUARED_MAX_TARGETS 16
-#define SQUARED_FIXED_SEED  42   /* of the places that have to be explored */
-#define SQUARED_TRAP        0.1f /* for the edge beside a target that has to be explored */
+#define SQUARED_FIXED_SEED  42   /* of the positions that must be explored */
+#define SQUARED_TRAP        0.1f /* reward of the edge beside a target that must be explored */
 
 enum { SQUARED_EMPTY, SQUARED_AGENT, SQUARED_TARGET, SQUARED_HIT };
 enum {
@@ -55,7 +55,7 @@ typedef struct {
     float score, perf;
     /* state; bit i of `hits` is target i */
     int32_t row, column;
-    int32_t visits; /* of the edge */
+    int32_t visits; /* number of visits to the edge */
     uint32_t hits;
     uint8_t rows[SQUARED_MAX_TARGETS], columns[SQUARED_MAX_TARGETS];
 } Squared;
@@ -95,7 +95,7 @@ static inline const char *squared_spec(const Squared *env, PufferSpec *spec) {
     return NULL;
 }
 
-/* The target at a cell of the edge, or num_targets. */
+/* Returns the target at a cell of the edge, or num_targets. */
 static inline int32_t squared_target_at(const Squared *env, int32_t placed, int32_t row, int32_t column) {
     int32_t target = 0;
     while (target < placed && (env->rows[target] != row || env->columns[target] != column)) target++;
@@ -124,7 +124,7 @@ static inline bool squared_is_at_center(const Squared *env) {
     return env->row == env->size / 2 && env->column == env->size / 2;
 }
 
-/* What the agent sees at the place of a target. */
+/* The observed code at the position of a target. */
 static inline uint8_t squared_code(const Squared *env, int32_t target) {
     const bool is_hit = env->hits >> target & 1;
     if (env->memory && !squared_is_at_center(env)) return SQUARED_EMPTY;

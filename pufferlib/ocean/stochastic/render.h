@@ -1,5 +1,4 @@
-/* Stochastic, drawn: the share so far as a column that should meet the mark of the share that is asked for.
- */
+/* Rendering of stochastic: the fraction so far as a column, and a mark at the target fraction. */
 #ifndef STOCHASTIC_RENDER_H
 #define STOCHASTIC_RENDER_H
 

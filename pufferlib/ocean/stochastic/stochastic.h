@@ -1,13 +1,12 @@
-/* Stochastic: play one of two actions with a given share, without seeing anything: only a policy that draws
- * its actions by chance does well.
+/* Stochastic: play one of two actions with a given frequency, without observing anything. Only a stochastic
+ * policy does well.
  *
  * Observation  float[1]: always 0.
- * Actions      Discrete(2): 0 is counted, 1 is not; anything else is not.
- * Rewards      With f, the share of action 0 so far, this one included: 1 - (p - f)^2 for the action that
- *              moves towards p, which is 0 where f < p and 1 (or another) where f >= p; 0 for the other one.
- * Ends         truncation after horizon steps: the observation does not show the time.
- * Source       PufferLib's stochastic, where the limit is a terminal.
- */
+ * Actions      Discrete(2): 0 is counted, 1 is not. Any other number is not.
+ * Rewards      With f, the fraction of action 0 so far, including this step: 1 - (p - f)^2 for the action
+ *              that moves f towards p, which is 0 if f < p and 1 (or another) if f >= p. 0 for the other one.
+ * Ends         truncation after horizon steps, because the observation does not show the time.
+ * Source       PufferLib's stochastic, where the limit is a terminal. */
 #ifndef STOCHASTIC_H
 #define STOCHASTIC_H
 
@@ -59,7 +58,7 @@ static inline void stochastic_reset(Stochastic *env) {
 }
 
 static inline void stochastic_score(Stochastic *env, float miss) {
-    const float simple = puffer_min(env->p, 1 - env->p); /* missed by the best that plays one action only */
+    const float simple = puffer_min(env->p, 1 - env->p); /* error of the best constant policy */
     env->score = 1 - miss * miss;
     env->perf = puffer_max(0, 1 - miss * miss / (simple * simple));
 }

@@ -1,12 +1,11 @@
-/* Tactical's board: sets of places as bits, the maps, and what can be seen on them.
+/* Tactical's board: sets of cells as bits, the maps, and visibility on them.
  *
- * A place is 16 y + x, so that a set of places is three words of four rows each; x 12 to 15 are a margin that
+ * A place is 16 y + x, so that a set of places is three words of four rows each. x 12 to 15 are a margin that
  * is in no set. A step to a neighbour is a shift, and the places within n steps are n shifts of a whole set.
  *
- * Maps are alike from both sides: turned by half a turn they are themselves. So each player can be shown the
- * board with its own side below, and everything here serves both. The tables (40 maps, 0.2 MB) are filled
- * once in a process, always with the same maps, and only read after that.
- */
+ * Maps are symmetric under a half turn. Each player can therefore be shown the board with its own side below,
+ * and everything here works for both. The tables (40 maps, 0.2 MB) are filled once per process, always with
+ * the same maps, and only read after that. */
 #ifndef TACTICAL_BOARD_H
 #define TACTICAL_BOARD_H
 
@@ -18,7 +17,7 @@ enum {
     TACTICAL_ROW = 16, /* from a place to the one below it */
     TACTICAL_PLACES = TACTICAL_ROW * TACTICAL_SIDE,
     TACTICAL_WORDS = TACTICAL_PLACES / 64,
-    TACTICAL_HOME = 9, /* first of the rows in which a player begins */
+    TACTICAL_HOME = 9, /* first of the rows in which a player starts */
 };
 
 typedef struct {
@@ -37,7 +36,7 @@ static inline int32_t tactical_y(int32_t place) {
     return place >> 4;
 }
 
-/* Cells are numbered by rows, without the margin: as in observations and actions. */
+/* Cells are numbered by rows, without the margin, as in observations and actions. */
 static inline int32_t tactical_place_of_cell(int32_t cell) {
     return cell + cell / TACTICAL_SIDE * (TACTICAL_ROW - TACTICAL_SIDE);
 }
@@ -106,7 +105,7 @@ static inline int32_t tactical_count(const TacticalBoard *board) {
     return count;
 }
 
-/* The place that has `before` others of the set before it; there must be one. */
+/* The place that has `before` others of the set before it. There must be one. */
 static inline int32_t tactical_nth(const TacticalBoard *board, int32_t before) {
     int32_t word = 0;
     while (before >= __builtin_popcountll(board->words[word])) {
@@ -127,7 +126,7 @@ static inline TacticalBoard tactical_grown(const TacticalBoard *board, const Tac
     }};
 }
 
-/* Places that can be reached from `board` through `free` in so many steps. */
+/* Places that can be reached from `board` through `free` in this number of steps. */
 static inline TacticalBoard tactical_flooded(TacticalBoard board, const TacticalBoard *free, int32_t steps) {
     for (; steps > 0; steps--) {
         const TacticalBoard next = tactical_grown(&board, free);
@@ -137,8 +136,8 @@ static inline TacticalBoard tactical_flooded(TacticalBoard board, const Tactical
     return board;
 }
 
-/* The place of `goals` that is the fewest steps through `free` away from `from`, the first of several; -1 if
- * there is none. `steps`, if not NULL, becomes their number. */
+/* Returns the place of `goals` that is the fewest steps through `free` away from `from`, the first of
+ * several, or -1. `steps`, if not NULL, is set to the number of steps. */
 static inline int32_t tactical_nearest(int32_t from, const TacticalBoard *goals, const TacticalBoard *free,
                                        int32_t *steps) {
     TacticalBoard board = tactical_singleton(from);
@@ -156,10 +155,10 @@ static inline int32_t tactical_nearest(int32_t from, const TacticalBoard *goals,
 
 /* ---- Maps ----------------------------------------------------------------------------------------- */
 
-/* A place that is neither ground nor wall is a hole: nobody can walk there, everybody can see across. */
+/* A place that is neither ground nor wall is a hole: units cannot walk there, but can see across. */
 typedef struct {
     TacticalBoard ground, walls;
-    TacticalBoard seen[TACTICAL_PLACES]; /* from a place of the ground, without itself and walls */
+    TacticalBoard seen[TACTICAL_PLACES]; /* from a place on the ground, excluding itself and walls */
 } TacticalMap;
 
 enum { TACTICAL_MEADOW, TACTICAL_RUINS, TACTICAL_LAKES, TACTICAL_RIVER, TACTICAL_ISLAND, TACTICAL_KINDS };
@@ -167,14 +166,14 @@ enum { TACTICAL_MAPS_OF_A_KIND = 8, TACTICAL_MAPS = TACTICAL_MAPS_OF_A_KIND * TA
 
 /* Map k of a kind has the index k * TACTICAL_KINDS + kind. Only tactical_prepare writes them. */
 static TacticalMap tactical_maps[TACTICAL_MAPS];
-static TacticalBoard tactical_near[TACTICAL_PLACES][TACTICAL_ROW]; /* places at most so many steps away */
+static TacticalBoard tactical_near[TACTICAL_PLACES][TACTICAL_ROW]; /* places within so many steps */
 static TacticalBoard tactical_lines[TACTICAL_PLACES];              /* places in the same row or column */
 
 static inline bool tactical_is_inside(int32_t x, int32_t y) {
     return x >= 0 && x < TACTICAL_SIDE && y >= 0 && y < TACTICAL_SIDE;
 }
 
-/* Make a place and its opposite a wall or a hole. */
+/* Makes a place and its opposite a wall or a hole. */
 static inline void tactical_carve(TacticalMap *map, int32_t x, int32_t y, bool wall) {
     if (!tactical_is_inside(x, y)) return;
     const int32_t places[] = {tactical_place(x, y), tactical_turned(tactical_place(x, y))};
@@ -185,7 +184,7 @@ static inline void tactical_carve(TacticalMap *map, int32_t x, int32_t y, bool w
     }
 }
 
-/* `count` rectangles, and as many opposite ones, with sides of 1 to `length` and 1 to `thickness`. */
+/* Adds `count` rectangles, and as many opposite ones, with sides of 1 to `length` and 1 to `thickness`. */
 static inline void tactical_scatter(TacticalMap *map, PufferRng *rng, int32_t count, int32_t length,
                                     int32_t thickness, bool wall) {
     for (int32_t i = 0; i < count; i++) {
@@ -212,7 +211,7 @@ static inline void tactical_dig_river(TacticalMap *map, PufferRng *rng) {
     }
 }
 
-/* Nothing but a lozenge in the middle remains. */
+/* Keeps only a diamond in the middle. */
 static inline void tactical_cut_island(TacticalMap *map) {
     for (int32_t y = 0; y < TACTICAL_SIDE; y++) {
         for (int32_t x = 0; x < TACTICAL_SIDE; x++) {
@@ -223,7 +222,7 @@ static inline void tactical_cut_island(TacticalMap *map) {
     }
 }
 
-/* Place walls and holes, the same in both halves of the board. */
+/* Places walls and holes, the same in both halves of the board. */
 static inline void tactical_place_obstacles(TacticalMap *map, PufferRng *rng, int32_t kind) {
     switch (kind) {
         case TACTICAL_MEADOW:
@@ -248,14 +247,13 @@ static inline void tactical_place_obstacles(TacticalMap *map, PufferRng *rng, in
     }
 }
 
-/* The ground of the rows in which a player begins. */
+/* The ground of the rows in which a player starts. */
 static inline TacticalBoard tactical_start_rows(const TacticalMap *map) {
     TacticalBoard home = {{0, 0, ~(uint64_t)0 << TACTICAL_ROW * (TACTICAL_HOME % 4)}};
     return tactical_intersection(home, &map->ground);
 }
 
-/* Turn ground that cannot be reached into holes. False if the sides are cut off from each other, or little
- * remains. */
+/* Turns unreachable ground into holes. Returns false if the sides are not connected, or little remains. */
 static inline bool tactical_connect(TacticalMap *map) {
     TacticalBoard all = map->ground, home = tactical_start_rows(map), turned = {{0}};
     if (!tactical_any(&home)) return false;
@@ -280,15 +278,15 @@ static inline void tactical_make_map(TacticalMap *map, PufferRng *rng, int32_t k
 
 /* ---- Sight ---------------------------------------------------------------------------------------- */
 
-/* True if no wall is on the line between the middles of two places. All places that the line touches count;
- * if it passes exactly through a corner, both places beside it do. */
+/* Returns true if no wall is on the line between the centers of two places. All places that the line touches
+ * count. If it passes exactly through a corner, both places beside it count. */
 static inline bool tactical_is_clear(const TacticalBoard *walls, int32_t from, int32_t to) {
     const int32_t right = tactical_x(to) - tactical_x(from), down = tactical_y(to) - tactical_y(from);
     const int32_t wide = right < 0 ? -right : right, high = down < 0 ? -down : down;
     const int32_t step_x = right < 0 ? -1 : 1, step_y = down < 0 ? -TACTICAL_ROW : TACTICAL_ROW;
     int32_t place = from, x = 0, y = 0; /* steps made in both directions */
     while (x < wide || y < high) {
-        /* The edge of the place that the line meets first is the nearer one. */
+        /* The line crosses the nearer edge of the place first. */
         const int32_t side = (2 * x + 1) * high, end = (2 * y + 1) * wide;
         if (side == end) {
             if (tactical_has(walls, place + step_x) || tactical_has(walls, place + step_y)) return false;

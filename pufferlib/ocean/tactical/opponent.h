@@ -1,7 +1,8 @@
-/* Tactical's scripted player. It deals as much damage as it can in each turn: it walks, with the swift rabbit
- * if need be, to the nearest place from where the wind arrow hits, or else the explosive arrow, or else the
- * flying arrow, and shoots until its points are spent; what is left of them roots the other. Where nothing
- * hits, it comes as near as it can. So it takes every kill that damage in this order allows. */
+/* Tactical's scripted player. In each turn it deals as much damage as it can. It walks, with the swift rabbit
+ * if necessary, to the nearest place from where the wind arrow hits, or else the explosive arrow, or else the
+ * flying arrow, and shoots until its points are spent. Remaining points are used to root the other unit. If
+ * nothing hits, it comes as near as it can. It therefore makes every kill that damage in this order allows.
+ */
 #ifndef TACTICAL_OPPONENT_H
 #define TACTICAL_OPPONENT_H
 
@@ -11,7 +12,7 @@ static inline bool tactical_can(const Tactical *env, int32_t action) {
     return env->options.others >> (action - TACTICAL_FLY) & 1;
 }
 
-/* Walk to the nearest of `goals`; TACTICAL_END if none can be reached. */
+/* Walks to the nearest of `goals`. Returns TACTICAL_END if none can be reached. */
 static inline int32_t tactical_walk_towards(const Tactical *env, const TacticalBoard *goals) {
     const TacticalBoard reached = tactical_intersection(env->options.moves, goals), free = tactical_free(env);
     if (!tactical_any(&reached)) return TACTICAL_END;
@@ -19,7 +20,7 @@ static inline int32_t tactical_walk_towards(const Tactical *env, const TacticalB
     return TACTICAL_MOVE + tactical_cell(place);
 }
 
-/* True if the swift rabbit brings one of `goals` into reach and leaves enough for a wind arrow. */
+/* Returns true if the swift rabbit brings one of `goals` into reach and leaves enough for a wind arrow. */
 static inline bool tactical_should_cast_rabbit(const Tactical *env, const TacticalBoard *goals) {
     const TacticalUnit *unit = &env->units[env->actor];
     const int32_t cost = tactical_spells[TACTICAL_SWIFT].cost + tactical_spells[TACTICAL_WINDY].cost;
@@ -30,7 +31,7 @@ static inline bool tactical_should_cast_rabbit(const Tactical *env, const Tactic
     return tactical_any(&moves);
 }
 
-/* The wind arrow, or the way to it; TACTICAL_END if there is none. */
+/* Returns the wind arrow, or the walk to use it, or TACTICAL_END. */
 static inline int32_t tactical_plan_wind_arrow(const Tactical *env, int32_t target,
                                                const TacticalBoard *seen) {
     if (tactical_can(env, TACTICAL_WIND)) return TACTICAL_WIND;
@@ -40,7 +41,7 @@ static inline int32_t tactical_plan_wind_arrow(const Tactical *env, int32_t targ
     return tactical_should_cast_rabbit(env, &lines) ? TACTICAL_RABBIT : TACTICAL_END;
 }
 
-/* The explosive arrow to a place where it hurts the other alone, or the way to it. */
+/* Returns the explosive arrow to a place where it hurts only the other unit, or the walk to use it. */
 static inline int32_t tactical_plan_explosive_arrow(const Tactical *env, int32_t target,
                                                     const TacticalBoard *seen) {
     const TacticalBoard *own_blast = &tactical_near[env->units[env->actor].place][TACTICAL_BLAST];
@@ -53,7 +54,7 @@ static inline int32_t tactical_plan_explosive_arrow(const Tactical *env, int32_t
     return tactical_walk_towards(env, &places);
 }
 
-/* The move to the place in reach that is nearest to the other. */
+/* Returns the move to the place in reach that is nearest to the other unit. */
 static inline int32_t tactical_approach(const Tactical *env, int32_t target) {
     const int32_t own = env->units[env->actor].place;
     TacticalBoard places = env->options.moves;
@@ -78,7 +79,7 @@ static inline int32_t tactical_choose(const Tactical *env) {
     return action == TACTICAL_END && tactical_can(env, TACTICAL_ROOT) ? TACTICAL_ROOT : action;
 }
 
-/* Any legal action, each as likely as the others. */
+/* Returns a random legal action, all with equal probability. */
 static inline int32_t tactical_choose_random(Tactical *env) {
     const TacticalOptions *options = &env->options;
     const int32_t moves = tactical_count(&options->moves), blasts = tactical_count(&options->blasts);
@@ -94,7 +95,7 @@ static inline int32_t tactical_choose_random(Tactical *env) {
     return TACTICAL_END;
 }
 
-/* Play a whole turn. With less than full strength, some of its actions are random. */
+/* Plays a whole turn. With less than full strength, some of its actions are random. */
 static inline void tactical_play_turn(Tactical *env) {
     const int32_t own = env->actor;
     const int32_t skill = (int32_t)(env->strength * 65536);

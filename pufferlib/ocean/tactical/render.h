@@ -1,14 +1,14 @@
-/* Tactical, drawn from above at a slant: the first unit's side of the board is below on the left, or the side
- * of the unit that the picture is for, to which an arrow points. Ground in reach is blue, places for the
- * explosive arrow have a dot; what happened in the last step is drawn and listed; both units' points stand in
- * the corners. */
+/* Rendering of tactical, from above at an angle. The first unit's side of the board is below on the left, or
+ * the side of the unit that the image is drawn for, to which an arrow points. Ground in reach is blue, and
+ * targets for the explosive arrow have a dot. Events of the last step are drawn and listed. Both units'
+ * points are in the corners. */
 #ifndef TACTICAL_RENDER_H
 #define TACTICAL_RENDER_H
 
 #include "puffer_draw.h"
 #include "tactical.h"
 
-/* Directions are those of the picture. */
+/* Directions are relative to the image. */
 static const PufferKey tactical_keys[] = {
     {"up", 0, TACTICAL_STEP, "step up right"},
     {"right", 0, TACTICAL_STEP + 1, "step down right"},
@@ -23,7 +23,7 @@ static const PufferKey tactical_keys[] = {
 };
 
 enum {
-    TACTICAL_TILE_WIDTH = 30, /* from the middle of a tile to its side, px */
+    TACTICAL_TILE_WIDTH = 30, /* from the center of a tile to its side, px */
     TACTICAL_TILE_HEIGHT = 15,
     TACTICAL_BOARD_TOP = 128,
     TACTICAL_WALL_HEIGHT = 24,
@@ -37,8 +37,8 @@ static const char *const tactical_names[] = {"CYAN", "ORANGE"};
 
 /* ---- The board ------------------------------------------------------------------------------------ */
 
-/* Convert between places of the board and of the picture: the second unit sees it turned, as in its
- * observation and its actions. */
+/* Converts between places of the board and of the image. The second unit sees the board turned, as in its
+ * observations and actions. */
 static inline int32_t tactical_seen(const PufferCanvas *canvas, int32_t place) {
     return canvas->agent == 1 ? tactical_turned(place) : place;
 }
@@ -53,7 +53,7 @@ static inline int32_t tactical_pixel_y(const PufferCanvas *canvas, int32_t place
     return TACTICAL_BOARD_TOP + (tactical_x(seen) + tactical_y(seen)) * TACTICAL_TILE_HEIGHT;
 }
 
-/* A click on a place walks there, or where that is out of reach makes the explosive arrow hit it. */
+/* A click on a place walks there, or shoots the explosive arrow there if it is out of reach. */
 static inline bool tactical_area(const void *game, int32_t agent, int32_t action, PufferArea *area) {
     const Tactical *env = game;
     const PufferCanvas canvas = {.width = TACTICAL_PICTURE_WIDTH, .agent = agent};
@@ -101,7 +101,7 @@ static inline void tactical_draw_block(PufferCanvas *canvas, int32_t x, int32_t 
                           TACTICAL_STONE_LIGHT);
 }
 
-/* True if an explosion of the last step reached the place. */
+/* Returns true if an explosion of the last step reached the place. */
 static inline bool tactical_is_scorched(const Tactical *env, int32_t place) {
     for (int32_t i = 0; i < env->num_events; i++) {
         if (env->events[i].spell != TACTICAL_EXPLOSIVE) continue;
@@ -132,7 +132,7 @@ static inline void tactical_draw_place(const Tactical *env, PufferCanvas *canvas
     }
 }
 
-/* ---- Units and what they did ------------------------------------------------------------------------ */
+/* ---- Units and their actions --------------------------------------------------------------------------- */
 
 static inline void tactical_draw_archer(const Tactical *env, PufferCanvas *canvas, int32_t unit, int32_t x,
                                         int32_t y) {
@@ -192,7 +192,7 @@ static inline void tactical_draw_events(const Tactical *env, PufferCanvas *canva
     }
 }
 
-/* Above the unit that the picture is for, and what stands above it. */
+/* Above the unit that the image is drawn for, and anything above it. */
 static inline void tactical_draw_arrow(const Tactical *env, PufferCanvas *canvas) {
     const int32_t own = env->units[canvas->agent].place,
                   place = canvas->agent == 0 ? own : tactical_turned(own);
@@ -220,7 +220,7 @@ static inline void tactical_draw_panel(const Tactical *env, PufferCanvas *canvas
     draw_number(canvas, x + 204, 108, 1, DRAW_WHITE, archer->swift);
 }
 
-/* The winner once the game is over, before that the turn; and the kind of the map. */
+/* The winner once the game is over, before that the turn, and the kind of the map. */
 static inline void tactical_draw_title(const Tactical *env, PufferCanvas *canvas) {
     static const char *const kinds[] = {"MEADOW", "RUINS", "LAKES", "RIVER", "ISLAND"};
     const char *kind = kinds[env->board % TACTICAL_KINDS];
@@ -239,7 +239,7 @@ static inline void tactical_draw_title(const Tactical *env, PufferCanvas *canvas
     }
 }
 
-/* The last things that happened, the newest below. */
+/* The last events, the newest at the bottom. */
 static inline void tactical_draw_report(const Tactical *env, PufferCanvas *canvas) {
     static const char *const deeds[] = {"EXPLOSIVE ARROW", "FLYING ARROW", "ROOTING ARROW",
                                         "WIND ARROW",      "SWIFT RABBIT", "WALKS"};
@@ -269,7 +269,7 @@ static inline void tactical_draw(const Tactical *env, PufferCanvas *canvas) {
         tactical_draw_place(env, canvas, tactical_place_of_cell(cell));
     }
     tactical_draw_events(env, canvas, true);
-    /* From the back to the front. */
+    /* From back to front. */
     for (int32_t depth = 0; depth < 2 * TACTICAL_SIDE - 1; depth++) {
         for (int32_t x = 0; x < TACTICAL_SIDE; x++) {
             if (!tactical_is_inside(x, depth - x)) continue;

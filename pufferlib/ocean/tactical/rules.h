@@ -4,7 +4,7 @@
 
 #include "board.h"
 
-/* The parts of the action space; a cell is added to TACTICAL_MOVE and TACTICAL_EXPLODE. */
+/* The parts of the action space. A cell is added to TACTICAL_MOVE and TACTICAL_EXPLODE. */
 enum {
     TACTICAL_END = 0,
     TACTICAL_MOVE = 1,
@@ -43,13 +43,13 @@ typedef struct {
     int32_t rooting, swift; /* cooldowns of these spells */
 } TacticalUnit;
 
-/* Legal actions of the unit whose turn it is, besides ending it. */
+/* Legal actions of the unit whose turn it is, except ending it. */
 typedef struct {
     TacticalBoard moves, blasts;
     uint32_t others; /* bit i: action TACTICAL_FLY + i */
 } TacticalOptions;
 
-/* Event of the last step, for the picture: a move or a spell. Places are as the first unit sees them. */
+/* An event of the last step, for rendering: a move or a spell. Places are as the first unit sees them. */
 typedef struct {
     int8_t unit, spell; /* TACTICAL_SPELLS is a move */
     uint8_t from, to;
@@ -75,7 +75,7 @@ typedef struct {
     int32_t turn_taken; /* actions in this turn */
     struct {
         int32_t own, other, mp;         /* places, and the other's MP; -1: none yet */
-    } shown[2];                         /* in the row of each agent */
+    } shown[2];                         /* contents of each agent's row */
     float hp_scale, ap_scale, mp_scale; /* to bytes */
     int32_t num_events;
     TacticalEvent events[TACTICAL_EVENTS];
@@ -104,7 +104,7 @@ static inline uint32_t tactical_casts(const TacticalUnit *unit, int32_t target, 
     return (uint32_t)(flying | rooting << 1 | windy << 2 | swift << 3);
 }
 
-/* Legal shortcuts: single steps, and the explosive arrow at the other. */
+/* Legal shortcuts: single steps, and the explosive arrow at the other unit. */
 static inline uint32_t tactical_shortcuts(const TacticalOptions *options, int32_t place, int32_t target) {
     const bool up = place >= TACTICAL_ROW && tactical_has(&options->moves, place - TACTICAL_ROW);
     const bool right = tactical_has(&options->moves, place + 1);
@@ -138,7 +138,7 @@ static inline void tactical_find_options(Tactical *env) {
                           tactical_shortcuts(&env->options, unit->place, target);
 }
 
-/* Places at which the other's wind arrow can hit `unit` in its next turn, after a walk, but without the swift
+/* Places where the other's wind arrow can hit `unit` in its next turn, after a walk, but without the swift
  * rabbit. */
 static inline TacticalBoard tactical_danger(const Tactical *env, int32_t unit) {
     const TacticalMap *map = tactical_map(env);
@@ -203,7 +203,7 @@ static inline void tactical_walk(Tactical *env, int32_t to) {
     unit->mp -= steps;
 }
 
-/* Damage both units if they are in the blast; walls give no cover. */
+/* Damages both units if they are in the blast. Walls give no cover. */
 static inline void tactical_explode(Tactical *env, int32_t to) {
     const int32_t damage = tactical_spells[TACTICAL_EXPLOSIVE].damage, other = 1 - env->actor;
     const int32_t own = env->units[env->actor].place;
@@ -234,7 +234,7 @@ static inline bool tactical_is_over(const Tactical *env) {
     return env->units[0].hp == 0 || env->units[1].hp == 0 || env->turn > env->max_turns;
 }
 
-/* End the turn: the unit's points are restored. */
+/* Ends the turn, and restores the unit's points. */
 static inline void tactical_end_turn(Tactical *env) {
     TacticalUnit *unit = &env->units[env->actor];
     unit->ap = env->ap;
@@ -246,7 +246,7 @@ static inline void tactical_end_turn(Tactical *env) {
     env->turn_taken = 0;
 }
 
-/* The walk or explosive arrow that a legal action stands for, or the action itself. */
+/* Returns the walk or explosive arrow that a legal action stands for, or the action itself. */
 static inline int32_t tactical_resolve_action(const Tactical *env, int32_t action) {
     static const int32_t ways[] = {-TACTICAL_ROW, 1, TACTICAL_ROW, -1};
     if (action < TACTICAL_STEP) return action;
@@ -256,7 +256,7 @@ static inline int32_t tactical_resolve_action(const Tactical *env, int32_t actio
     return TACTICAL_MOVE + tactical_cell(env->units[env->actor].place + ways[action - TACTICAL_STEP]);
 }
 
-/* Play one action of the unit whose turn it is. An illegal one does nothing but count. */
+/* Executes one action of the unit whose turn it is. An illegal one is counted but has no effect. */
 static inline void tactical_act(Tactical *env, int32_t action) {
     const int32_t target = tactical_target(env, env->actor);
     const bool legal = tactical_is_legal(&env->options, action);

@@ -1,51 +1,51 @@
-/* Tactical: a duel of two archers on a board of 12 x 12 places, in turns, as in tactical role-playing games.
+/* Tactical: a turn-based duel of two archers on a board of 12 x 12 cells, as in tactical role-playing games.
  *
  * A unit has 2500 hit points (hp). In each of its turns it spends 12 action points (AP) on spells and 6
- * movement points (MP) on steps, in any order, and gets them back when the turn ends. Steps go to the four
- * neighbours over ground; walls, holes and the other unit are in the way. The spells:
+ * movement points (MP) on steps, in any order. They are restored when the turn ends. Steps go to the four
+ * neighbours over ground. Walls, holes and the other unit block the way. The spells:
  *
  *   spell            AP  range  sight  effect
- *   explosive arrow  4   11     yes    200 damage to everybody within 2 steps of a place, whoever shot
+ *   explosive arrow  4   11     yes    200 damage to all units within 2 steps of a cell, also the shooter
  *   flying arrow     3   14     no     100 damage
- *   rooting arrow    2   8      yes    3 MP less for the other in its next turn; cast every second turn
+ *   rooting arrow    2   8      yes    3 MP less for the other unit in its next turn; every second turn
  *   wind arrow       4   any    yes    400 damage, in the same row or column
- *   swift rabbit     2   self   no     5 MP more in this turn; cast every fourth turn
+ *   swift rabbit     2   self   no     5 MP more in this turn; every fourth turn
  *
- * Ranges are in steps, as if nothing were in the way. Walls block sight, units and holes do not: the line
- * between the middles of two places must not touch a wall, not even at a corner. A map is drawn from 40 of
- * five kinds (meadow, ruins, lakes, river, island), all the same from both sides, and who begins is drawn
- * too. Each player sees and counts the board with its own side below.
+ * Ranges are in steps, ignoring obstacles. Walls block sight, units and holes do not: the line between the
+ * centers of two cells must not touch a wall, not even at a corner. A random map is chosen from 40 of five
+ * kinds (meadow, ruins, lakes, river, island), all symmetric, and the player who starts is random too. Each
+ * player sees and numbers the board with its own side below.
  *
  * Observation  uint8[1173], 255 for yes and 0 for no:
- *              0     the mask of legal actions, one for each of the 298
- *              298   144 cells each, row by row: itself, the other, ground, walls, what the other sees, where
- *                    its wind arrow can hit in its next turn after a walk (without the swift rabbit)
- *              1162  of itself: hp, AP, MP, cooldowns of rooting arrow and swift rabbit, as shares of their
- *                    limits; the same of the other; whether it is to act
- * Actions      Discrete(298): 0 end the turn; 1 + cell walk there, the shortest way; 145 + cell explosive
- *              arrow to there; 289 flying, 290 rooting, 291 wind arrow to the other; 292 swift rabbit. 293
- *              to 296 are one step up, right, down, left, and 297 the explosive arrow to the other's place,
- *              because a keyboard needs them. What is not legal does nothing, but a turn ends with its
- *              turn_actions-th action, whatever it was. Who is not to act can only wait: 0 is legal, and
- *              all else is the same.
- * Rewards      +1 for a win, -1 for a defeat, and damage_reward times the share of a unit's hp that the
- *              other lost, less what it lost itself.
- * Ends         terminal when a unit, or both, has no hp left; truncation after turn max_turns.
+ *              - 0: the mask of legal actions, one for each of the 298
+ *              - 298: planes of 144 cells each, row by row: own unit, other unit, ground, walls, cells that
+ *                the other unit sees, cells where its wind arrow can hit in its next turn after a walk
+ *                (without the swift rabbit)
+ *              - 1162: own hp, AP, MP, cooldowns of rooting arrow and swift rabbit, as fractions of their
+ *                limits, then the same of the other unit, then whether the own unit is to act
+ * Actions      Discrete(298): 0 end the turn, 1 + cell walk there on the shortest path, 145 + cell explosive
+ *              arrow to that cell, 289 flying, 290 rooting, 291 wind arrow at the other unit, 292 swift
+ *              rabbit. 293 to 296 are one step up, right, down, left, and 297 is the explosive arrow at the
+ *              other unit's cell. These are for keyboards. An illegal action does nothing, but a turn ends
+ *              with its turn_actions-th action of any kind. A player who is not to act can only wait: 0 is
+ *              legal, and any number does nothing.
+ * Rewards      +1 for a win, -1 for a defeat, and damage_reward times the fraction of hp that the other unit
+ *              lost, minus the fraction that the own unit lost.
+ * Ends         terminal when a unit, or both, has no hp left, truncation after turn max_turns.
  * Players      1: an agent against the scripted unit, whose whole turn follows in the step that ends the
- *              agent's (if it begins, in the first step, in which the agent waits). 2: an agent for each
- *              unit, for play against itself; both are there in every step, and one of them waits.
- * Source       PufferLib's tactical for the units, spells and kinds of places; it is a game for two people
- *              at one screen, without observations, rewards, ends or an opponent. These are ours, as are
+ *              agent's turn (if the script starts, in the first step, in which the agent waits). 2: an agent
+ *              for each unit, for self-play. Both are present in every step, and one of them waits.
+ * Source       PufferLib's tactical for the units, spells and kinds of cells. That is a game for two people
+ *              at one screen, without observations, rewards, ends or an opponent. These are new, and so are
  *              the maps.
  *
- * 408 bytes a game; tables of 265 KB in a process.
- */
+ * 408 bytes per game, and tables of 265 KB per process. */
 #ifndef TACTICAL_H
 #define TACTICAL_H
 
 #include "opponent.h"
 
-/* Offsets in an observation; the own unit comes first. */
+/* Offsets in an observation. The own unit comes first. */
 enum {
     TACTICAL_SEES_MASK = 0,
     TACTICAL_SEES_ITSELF = TACTICAL_SEES_MASK + TACTICAL_ACTIONS,
@@ -104,13 +104,13 @@ static inline const char *tactical_spec(const Tactical *env, PufferSpec *spec) {
 
 /* ---- Observations -------------------------------------------------------------------------------- */
 
-/* Each of the lowest eight bits as a byte of 0 or 255, the first in front. */
+/* Expands each of the lowest eight bits to a byte of 0 or 255, in order. */
 static inline uint64_t tactical_bytes(uint64_t bits) {
     const uint64_t picked = (bits & 255) * 0x0101010101010101u & 0x8040201008040201u;
     return ((picked + 0x7F7F7F7F7F7F7F7Fu) >> 7 & 0x0101010101010101u) * 255;
 }
 
-/* A set of places as a byte for each cell. */
+/* Writes a set of places as a byte for each cell. */
 static inline void tactical_show(uint8_t *cells, const TacticalBoard *board) {
     for (int32_t y = 0; y < TACTICAL_SIDE; y++, cells += TACTICAL_SIDE) {
         const uint64_t row = board->words[y / 4] >> TACTICAL_ROW * (y % 4);
@@ -142,14 +142,14 @@ static inline void tactical_show_unit(const Tactical *env, uint8_t *shares, cons
     shares[4] = (uint8_t)(SHARE * unit->swift);
 }
 
-/* Let a unit's cell of a plane follow it. */
+/* Updates the cell of a unit in a plane. */
 static inline void tactical_show_place(uint8_t *cells, int32_t *shown, int32_t place) {
     if (*shown >= 0) cells[tactical_cell(*shown)] = 0;
     cells[tactical_cell(place)] = 255;
     *shown = place;
 }
 
-/* Write the planes that depend on the other's place and movement points. */
+/* Writes the planes that depend on the other unit's place and movement points. */
 static inline void tactical_show_other(Tactical *env, uint8_t *row, int32_t agent) {
     const int32_t target = tactical_target(env, agent), mp = env->units[1 - agent].mp;
     if (env->shown[agent].other == target && env->shown[agent].mp == mp) return;
@@ -174,7 +174,7 @@ static inline void tactical_observe(Tactical *env) {
     }
 }
 
-/* The row of each agent, as far as it stays the same for the whole game. */
+/* Writes the parts of each agent's row that are constant for the whole game. */
 static inline void tactical_observe_map(Tactical *env) {
     uint8_t *row = env->game.observations;
     for (int32_t agent = 0; agent < env->players; agent++, row += TACTICAL_OBSERVATION) {

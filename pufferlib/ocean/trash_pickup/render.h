@@ -1,5 +1,5 @@
-/* Trash pickup, drawn: the grid with agents, trash and bins, and above it where the trash is. The agent that
- * the picture is for stands on a yellow cell. */
+/* Rendering of trash pickup: the grid with agents, trash and bins, and above it the locations of the trash.
+ * The agent that the image is drawn for is on a yellow cell. */
 #ifndef TRASH_PICKUP_RENDER_H
 #define TRASH_PICKUP_RENDER_H
 
@@ -41,7 +41,7 @@ static inline void trash_pickup_draw_bin(PufferCanvas *canvas, int32_t x, int32_
     }
 }
 
-/* A face; with what it carries above. */
+/* A face, with its load above. */
 static inline void trash_pickup_draw_agent(PufferCanvas *canvas, int32_t x, int32_t y, int32_t px,
                                            int32_t number, bool carries) {
     static const uint32_t colours[] = {DRAW_CYAN, DRAW_ORANGE, 0xE06FA8u, DRAW_BLUE, DRAW_YELLOW, 0xB57BE0u};
@@ -55,8 +55,7 @@ static inline void trash_pickup_draw_agent(PufferCanvas *canvas, int32_t x, int3
     trash_pickup_draw_piece(canvas, x + px / 5, y - px / 8, px - 2 * (px / 5));
 }
 
-/* Numbers of pieces on the floor, with agents and in bins, each beside a picture, and the time that has
- * passed. */
+/* Numbers of pieces on the floor, with agents and in bins, each beside an icon, and the elapsed time. */
 static inline void trash_pickup_draw_top(const TrashPickup *env, PufferCanvas *canvas) {
     const int32_t width = canvas->width - 2 * TRASH_MARGIN_PX, third = width / 3, x = TRASH_MARGIN_PX;
     const int32_t floor = env->num_trash - env->carried - env->deposited;
@@ -92,7 +91,7 @@ typedef struct {
     int32_t x, y;
 } TrashCorner;
 
-/* Corner of an agent's cell in the picture. */
+/* Corner of an agent's cell in the image. */
 static inline TrashCorner trash_pickup_corner(const TrashPickup *env, int32_t agent, int32_t left,
                                               int32_t px) {
     const int32_t cell = env->agents[agent].cell, sight = env->agent_sight_range;

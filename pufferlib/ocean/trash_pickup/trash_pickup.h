@@ -1,30 +1,29 @@
-/* Trash pickup: agents on a grid carry trash to bins, which they can push about.
+/* Trash pickup: agents on a grid carry trash to bins, which they can push.
  *
  * The grid has `grid_size` by `grid_size` cells. Agents act one after the other, in the order of their
- * numbers, and carry one piece of trash at most.
+ * numbers, and carry at most one piece of trash.
  *
- * Observation  int8[5][n][n], n = 2 * agent_sight_range + 1, the cells around the agent, row by row. Of each
- *              channel 1 where there is: 0 an empty cell, 1 trash, 2 a bin, 3 an agent (itself in the
- *              middle), 4 an agent that carries trash; and 0 elsewhere. Outside of the grid all are 0.
- * Actions      Discrete(4): 0 up, 1 down, 2 left, 3 right; anything else stays.
- * Rewards      reward_pickup for a piece picked up, reward_deposit for one put into a bin.
+ * Observation  int8[5][n][n], n = 2 * agent_sight_range + 1, the cells around the agent, row by row. Each
+ *              channel is 1 where there is: 0 an empty cell, 1 trash, 2 a bin, 3 an agent (itself in the
+ *              middle), 4 an agent that carries trash, and 0 elsewhere. Outside of the grid all are 0.
+ * Actions      Discrete(4): 0 up, 1 down, 2 left, 3 right. Any other number stays.
+ * Rewards      reward_pickup for picking up a piece, reward_deposit for putting one into a bin.
  * Ends         terminal for all when every piece is in a bin, truncation after max_steps.
- * Rules        What an agent meets decides. An empty cell: it moves there. Trash, with empty hands: it moves
- *              there and carries the piece. A bin, with a piece: the piece is gone, nobody moves. A bin, with
- *              empty hands: it pushes the bin one cell and follows, if the cell behind is empty. Anything
- *              else is in its way, and it stays.
- * Memory       of a game: 6 bytes a cell, with agent_sight_range cells around the grid, 8 an agent, and an
+ * Rules        The result depends on the cell ahead. Empty cell: the agent moves there. Trash, with empty
+ *              hands: it moves there and carries the piece. Bin, with a piece: it deposits the piece and does
+ *              not move. Bin, with empty hands: it pushes the bin one cell and follows, if the cell behind it
+ *              is empty. Anything else blocks it.
+ * Memory       of a game: 6 bytes per cell, with agent_sight_range cells around the grid, 8 per agent, and an
  *              observation: 3.3 KB by default.
- * Source       PufferLib's Trash Pickup. There the limit of steps is a terminal, channel 0 is always 0, so
- *              that nobody sees where the grid ends, and the score counts pieces that left the floor, some of
- *              them not, instead of those that are in bins.
- */
+ * Source       PufferLib's Trash Pickup. There the step limit is a terminal, channel 0 is always 0, so that
+ *              agents cannot see where the grid ends, and the score counts some of the pieces that left the
+ *              floor, instead of those that are in bins. */
 #ifndef TRASH_PICKUP_H
 #define TRASH_PICKUP_H
 
 #include "puffer_env.h"
 
-/* Contents of a cell; all but the last have a channel of their own. */
+/* Contents of a cell. All but the last have their own channel. */
 enum { TRASH_EMPTY, TRASH_PIECE, TRASH_BIN, TRASH_AGENT, TRASH_OUTSIDE };
 enum { TRASH_CARRYING = 4, TRASH_CHANNELS };
 enum { TRASH_UP, TRASH_DOWN, TRASH_LEFT, TRASH_RIGHT, TRASH_NUM_ACTIONS };
@@ -50,9 +49,9 @@ typedef struct {
     int32_t stride, cells; /* of the grid with a margin of agent_sight_range: cells in a row, and in all */
     /* behind the struct */
     TrashAgent *agents; /* [num_agents] */
-    uint8_t *kinds;     /* [cells]: what is where */
-    int8_t *channels;   /* [TRASH_CHANNELS][cells], and a block more: the same as agents see it */
-    int8_t *scratch;    /* an observation, and a block more */
+    uint8_t *kinds;     /* [cells]: content of each cell */
+    int8_t *channels;   /* [TRASH_CHANNELS][cells], plus a block: the same as observed by agents */
+    int8_t *scratch;    /* an observation, plus a block */
 } TrashPickup;
 
 static const char trash_pickup_about[] = "Agents on a grid carry trash to bins, which they can push about.";
@@ -84,7 +83,7 @@ static inline int32_t trash_pickup_side(const TrashPickup *env) {
 /* ---- Memory, which depends on the parameters --------------------------------------------------------------
  */
 
-/* Offsets of what lies behind the struct. */
+/* Offsets of the arrays behind the struct. */
 typedef struct {
     size_t agents, kinds, channels, scratch, end;
     int32_t stride, cells;
@@ -142,7 +141,7 @@ static inline void trash_pickup_set_cell(TrashPickup *env, int32_t cell, uint8_t
     env->kinds[cell] = kind;
 }
 
-/* Put something on a random empty cell. Returns the cell. */
+/* Puts something on a random empty cell. Returns the cell. */
 static inline int32_t trash_pickup_scatter(TrashPickup *env, uint8_t kind) {
     int32_t cell;
     do {
@@ -163,7 +162,7 @@ static inline void trash_pickup_set_carrying(TrashPickup *env, TrashAgent *agent
 /* ---- Observing --------------------------------------------------------------------------------------------
  */
 
-/* Copy the view of an agent, and up to TRASH_BLOCK - 1 bytes more behind it. */
+/* Copies the view of an agent, and up to TRASH_BLOCK - 1 further bytes. */
 static inline void trash_pickup_copy_view(const TrashPickup *env, const TrashAgent *agent, int8_t *seen) {
     const int32_t side = trash_pickup_side(env);
     const int8_t *corner = env->channels + agent->cell - env->agent_sight_range * (env->stride + 1);
@@ -175,7 +174,8 @@ static inline void trash_pickup_copy_view(const TrashPickup *env, const TrashAge
     }
 }
 
-/* Write all observations. Each overwrites the bytes behind the one before; the last has none behind it. */
+/* Writes all observations. Each overwrites the extra bytes of the previous one. The last one has no extra
+ * bytes. */
 static inline void trash_pickup_observe(TrashPickup *env) {
     const size_t size = (size_t)(TRASH_CHANNELS * trash_pickup_side(env) * trash_pickup_side(env));
     const int32_t last = env->num_agents - 1;
@@ -255,7 +255,7 @@ static inline float trash_pickup_act(TrashPickup *env, TrashAgent *agent, int32_
 
 static inline PufferOutcome trash_pickup_step(TrashPickup *env) {
     const int32_t moves[TRASH_NUM_ACTIONS] = {-env->stride, env->stride, -1, 1};
-    const uint32_t *actions = env->game.actions; /* a negative one is large */
+    const uint32_t *actions = env->game.actions; /* negative numbers become large */
     for (int32_t i = 0; i < env->num_agents; i++) {
         if (actions[i] >= TRASH_NUM_ACTIONS) continue;
         env->game.rewards[i] = trash_pickup_act(env, &env->agents[i], moves[actions[i]]);

@@ -1,6 +1,6 @@
-/* Triple Triad, drawn: the board between the two hands. A card has its owner's colour and its four values.
- * The selected card stands out, cards laid in the last step have a white edge, and those taken in it a disc
- * of the colour that they had. Above: the points, and who has won; below: the actions left. */
+/* Rendering of Triple Triad: the board between the two hands. A card has its owner's colour and its four
+ * values. The selected card is raised, cards laid in the last step have a white edge, and captured cards have
+ * a disc of their previous colour. The points and the winner are above, the remaining actions below. */
 #ifndef TRIPLETRIAD_RENDER_H
 #define TRIPLETRIAD_RENDER_H
 
@@ -10,7 +10,7 @@
 #define TRIPLETRIAD_FAINT 0x2F5866u
 
 enum {
-    TRIPLETRIAD_CARD = 108,     /* side of a card, px */
+    TRIPLETRIAD_CARD = 108,     /* size of a card, px */
     TRIPLETRIAD_PITCH = 116,    /* from cell to cell */
     TRIPLETRIAD_LOW_CARD = 84,  /* height of a card in a hand */
     TRIPLETRIAD_LOW_PITCH = 92, /* from card to card in a hand */
@@ -18,7 +18,7 @@ enum {
     TRIPLETRIAD_MARGIN = 28,
 };
 
-/* The picture shows them beside the cards and in the cells. */
+/* The image shows them beside the cards and in the cells. */
 static const PufferKey tripletriad_keys[] = {
     {"1", 0, 0, "select the first card"},
     {"2", 0, 1, "select the second card"},

@@ -1,36 +1,39 @@
-/* Triple Triad: two hands of five cards, each with a value on each of its four sides, are laid by turns on a
- * board of 3 x 3; who owns more cards at the end wins. The agent begins and so lays five cards; a rival that
- * plays any card anywhere answers within the same step, or a second agent moves by turns with it.
+/* Triple Triad: two players take turns laying cards from hands of five, each with a value on each of its four
+ * sides, on a 3 x 3 board. The player who owns more cards at the end wins. The agent starts and therefore
+ * lays five cards. A rival that plays random cards on random cells answers within the same step, or a second
+ * agent takes turns with it.
  *
- * A card that is laid takes each neighbour of the rival whose touching value is less than its own; cards
- * taken take no others. Every card counts for its owner, on the board and in the hand: 10 points in all.
+ * A card that is laid captures each neighbour of the rival whose touching value is lower than its own.
+ * Captured cards capture no others. Every card counts for its owner, on the board and in the hand: 10 points
+ * in all.
  *
- * Observation  float[147] in [0, 1], values as shares of max_value.
- *              14: 1 for each action that is legal, a mask.
- *              36 and 36: the own and the rival's cards on the board, cell by cell, north, south, east, west;
- *              0 where there is none.
- *              20 and 20: the own and the rival's hand; 0 for cards that were laid.
- *              4: the selected card. 2: the own and the rival's points, over 10. 1: share of actions left.
- *              9: how many cards the selected one would take on each cell, over 4.
- *              5: the most cards that each one of the hand would take anywhere, over 4.
- * Actions      Discrete(14): 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row.
- *              Illegal: selecting a card that is laid or already selected, laying on a card, laying none,
- *              any other number; an illegal action changes nothing. With two players who is not to move can
- *              only wait: 0 is legal, and any number does nothing.
- * Rewards      1 for a win, -1 for a loss, 0 for a draw; -select_cost for a selection, -illegal_cost for an
- *              illegal action; -1 more for running out of actions; reward_per_card for each card taken,
+ * Observation  float[147] in [0, 1], values as fractions of max_value:
+ *              - 14: mask of the actions, 1 if legal
+ *              - 36 and 36: the own and the rival's cards on the board, cell by cell, north, south, east,
+ *                west, 0 if there is none
+ *              - 20 and 20: the own and the rival's hand, 0 for cards that were laid
+ *              - 4: the selected card
+ *              - 2: the own and the rival's points, over 10
+ *              - 1: fraction of actions left
+ *              - 9: number of cards that the selected one would capture on each cell, over 4
+ *              - 5: the maximum number of cards that each one of the hand would capture, over 4
+ * Actions      Discrete(14): 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row. Illegal:
+ *              selecting a card that is laid or already selected, laying on a card, laying without a
+ *              selection, and any other number. An illegal action changes nothing. With two players, the
+ *              player who is not to move can only wait: 0 is legal, and any number does nothing.
+ * Rewards      1 for a win, -1 for a loss, 0 for a draw, -select_cost for a selection, -illegal_cost for an
+ *              illegal action, another -1 for running out of actions, reward_per_card for each card captured,
  *              minus that for each card lost.
- * Ends         terminal when the board is full, and after max_actions actions: the clock is part of the
- *              game, it is observed, and who runs out of it has lost.
- * Players      1: an agent against the rival. 2: an agent for each hand, for play against itself; the first
- *              begins, both are there in every step, each sees its own cards first and its own clock, and one
- *              of them waits.
- * Source       The card game of Final Fantasy VIII (Square, 1999), its basic rule; numbers of PufferLib's
- *              tripletriad. There running out of actions raises no flag, and the mask only marks cells
- *              that are taken.
+ * Ends         terminal when the board is full, and after max_actions actions. The limit is part of the game
+ *              and observed, so a player who runs out of actions loses.
+ * Players      1: an agent against the rival. 2: an agent for each hand, for self-play. The first one starts,
+ *              both are present in every step, each sees its own cards first and its own limit, and one of
+ *              them waits.
+ * Source       The card game of Final Fantasy VIII (Square, 1999), with its basic rule, and the numbers of
+ *              PufferLib's tripletriad. There running out of actions sets no flag, and the mask only marks
+ *              occupied cells.
  *
- * A game has 200 bytes, and the head that all games have.
- */
+ * A game has 200 bytes in addition to the common head. */
 #ifndef TRIPLETRIAD_H
 #define TRIPLETRIAD_H
 
@@ -73,15 +76,15 @@ typedef struct {
     TripleTriadCard hands[2][TRIPLETRIAD_HAND];
     TripleTriadCard board[TRIPLETRIAD_CELLS];
     uint8_t owners[TRIPLETRIAD_CELLS];
-    uint8_t gains[TRIPLETRIAD_HAND][TRIPLETRIAD_CELLS]; /* what each own card would take on each cell */
+    uint8_t gains[TRIPLETRIAD_HAND][TRIPLETRIAD_CELLS]; /* captures by each own card on each cell */
     uint8_t in_hand[2];                                 /* bit i: card i is not laid yet */
     int8_t points[2];
-    int8_t selected;         /* card of the hand of who is to move, or -1 */
-    uint8_t mover;           /* whose turn it is: of one agent always its own */
-    uint16_t empty;          /* bit i: no card lies on cell i */
-    uint16_t placed, taken;  /* cells that changed in the last step, for the picture */
+    int8_t selected;         /* selected card of the player to move, or -1 */
+    uint8_t mover;           /* player to move: always the own one with one agent */
+    uint16_t empty;          /* bit i: cell i is empty */
+    uint16_t placed, taken;  /* cells that changed in the last step, for rendering */
     int32_t illegal_actions; /* in this episode */
-    int32_t played[2];       /* actions of each of two agents */
+    int32_t played[2];       /* number of actions of each of two agents */
 } TripleTriad;
 
 static const char tripletriad_about[] = "Lay cards next to the rival's weaker ones to take them.";
@@ -104,7 +107,7 @@ static const PufferMetric tripletriad_metrics[] = {
 };
 /* clang-format on */
 
-/* The cells to the north, south, east and west; -1 where there is none. */
+/* The cells to the north, south, east and west, or -1. */
 static const int8_t tripletriad_neighbours[TRIPLETRIAD_CELLS][TRIPLETRIAD_SIDES] = {
     {-1, 3, 1, -1}, {-1, 4, 2, 0},  {-1, 5, -1, 1}, {0, 6, 4, -1},  {1, 7, 5, 3},
     {2, 8, -1, 4},  {3, -1, 7, -1}, {4, -1, 8, 6},  {5, -1, -1, 7},
@@ -222,7 +225,7 @@ static inline void tripletriad_place_card(TripleTriad *env, int32_t player, int3
     }
 }
 
-/* Count the cards that each card in the hand of `player` would capture on an empty cell. */
+/* Counts the cards that each card in the hand of `player` would capture on an empty cell. */
 static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t player, int32_t cell) {
     uint8_t touching[TRIPLETRIAD_SIDES];
     for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
@@ -240,7 +243,7 @@ static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t playe
     }
 }
 
-/* Count them on all cells, and write the most that each card takes. */
+/* Counts them for all cells, and writes the maximum for each card. */
 static inline void tripletriad_count_captures(TripleTriad *env, int32_t player, float *observation) {
     memset(env->gains, 0, sizeof env->gains);
     for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
@@ -257,7 +260,7 @@ static inline void tripletriad_count_captures(TripleTriad *env, int32_t player, 
 
 /* ---- Two agents ------------------------------------------------------------------------------------ */
 
-/* Write the cards as agent `own` sees them; its row begins at `row` of the observation. */
+/* Writes the cards as agent `own` sees them. Its row starts at `row` of the observation. */
 static inline void tripletriad_show_cards_to(const TripleTriad *env, int32_t own, int32_t row) {
     for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
         const int32_t owner = env->owners[cell];
@@ -271,7 +274,7 @@ static inline void tripletriad_show_cards_to(const TripleTriad *env, int32_t own
     }
 }
 
-/* Write both rows anew; only who is to move sees a choice. */
+/* Writes both rows completely. Only the player to move has a choice. */
 static inline void tripletriad_observe_of_two(TripleTriad *env) {
     memset(env->game.observations, 0, 2 * TRIPLETRIAD_OBSERVED * sizeof(float));
     for (int32_t own = 0; own < 2; own++) {
@@ -349,7 +352,7 @@ static inline void tripletriad_reset(TripleTriad *env) {
     if (env->players == 2) tripletriad_observe_of_two(env);
 }
 
-/* The number of a bit of `bits`, each with the same chance; there is one at least. */
+/* Returns a random set bit of `bits`, each with the same probability. There must be at least one. */
 static inline int32_t tripletriad_pick(PufferRng *rng, uint32_t bits) {
     int32_t count = 0;
     for (uint32_t rest = bits; rest != 0; rest &= rest - 1) count++;
