@@ -7,7 +7,7 @@ Install ale-py (GPL-2.0, games included) with ``puffer install atari``.
 * Reward: points scored during the step, not clipped unless ``reward_clip`` is set.
 * Terminal: the game is over (or a life is lost, with ``episodic_life``). Truncation: ``max_frames``.
 
-The options are those of ``AtariGame``, and:
+Options: the arguments of ``AtariGame``, and:
 
 * ``episodic_life``: a lost life ends the episode. The next episode continues the same game.
 * ``reward_clip``: rewards become their sign. The score in the infos stays in points.

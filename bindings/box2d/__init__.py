@@ -15,7 +15,7 @@ Name                           Observation            Action             Reward
 Terminal: a fall or crash, the end of the track, or rest. Truncation: after 1,000 steps (BipedalWalker
 1,600, Hardcore 2,000). The same seed always gives the same episodes.
 
-The options are those of Gymnasium's class (LunarLander: ``gravity``, ``enable_wind``, ``wind_power``,
+Options: the arguments of Gymnasium's class (LunarLander: ``gravity``, ``enable_wind``, ``wind_power``,
 ``turbulence_power``. CarRacing: ``lap_complete_percent``, ``domain_randomize``, ``continuous``), and:
 
 * ``max_episode_steps``: length at which an episode is truncated.

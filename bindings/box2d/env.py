@@ -24,7 +24,7 @@ Env = gymnasium.Env[Any, Any]
 
 
 def make_env(name: str, *, channels_first: bool = False, **options: Any) -> Env:
-    """Make the environment ``name``. ``options`` are those of ``control_task`` and of its class in Gymnasium.
+    """Make the environment ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
 
     Raises:
         UnknownNameError: The environment has no such option.

@@ -15,7 +15,7 @@ Name                        Observation     Action             Reward           
 Terminal: the goal is reached or the pole has fallen. Pendulum has no terminal states. Truncation: after the
 number of steps in the last column.
 
-The options are those of Gymnasium's class, such as ``sutton_barto_reward`` (CartPole), ``goal_velocity``
+Options: the arguments of Gymnasium's class, such as ``sutton_barto_reward`` (CartPole), ``goal_velocity``
 (MountainCar) and ``g`` (Pendulum), and:
 
 * ``max_episode_steps``: length at which an episode is truncated. With 200, CartPole-v1 equals CartPole-v0.

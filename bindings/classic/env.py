@@ -13,7 +13,7 @@ Env = gymnasium.Env[Any, Any]
 
 
 def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
-    """Make the problem ``name``. ``options`` are those of ``control_task`` and of its class in Gymnasium.
+    """Make the problem ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
 
     Raises:
         UnknownNameError: The problem has no such option.

@@ -14,7 +14,7 @@ Options:
 * ``size``: height and width of these images.
 * ``render_mode``: None or "rgb_array".
 
-``lqr`` has no time limit of its own and unbounded actions. ``quadruped-escape`` draws its terrain, so it needs
+``lqr`` has no time limit, and its actions are unbounded. ``quadruped-escape`` draws its terrain, so it needs
 OpenGL even without images.
 
 Images are drawn off-screen by EGL (Debian package libegl1) or OSMesa (libosmesa6). If neither is installed,

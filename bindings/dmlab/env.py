@@ -15,7 +15,7 @@ __all__ = ["LabGame"]
 Pixels = npt.NDArray[np.uint8]
 
 _VIEW = "RGB_INTERLEAVED"
-# Degrees to look right and up; then strafe, move, fire, jump, crouch.
+# Degrees to look right and up, then strafe, move, fire, jump, crouch.
 _ACTIONS = np.array(
     [
         (0, 0, 0, 1, 0, 0, 0),

@@ -41,7 +41,7 @@ def make_env(
     render_mode: str | None = None,
     **options: Any,
 ) -> Env:
-    """Make the world ``name``. ``options`` are those of its class.
+    """Make the world ``name``. ``options`` are arguments of its class.
 
     Args:
         name: Id of the world, see ``pufferlib.bindings.minigrid.names()``.

@@ -12,7 +12,7 @@ and version: ``minihack/Room-5x5``.
 * Reward: 1 for the goal, usually the stairs down. -0.01 for each step in which no game time passes. Some worlds have
   additional rewards.
 * Terminal: the goal is reached, or the hero died. Truncation: ``max_episode_steps``, which depends on the world.
-* Infos at the end of an episode: ``success``, and those of the binding nethack.
+* Infos at the end of an episode: ``success``, and the infos of the binding nethack.
 
 See ``make_env`` for the options. The differences from nle listed in the binding nethack also apply here, and:
 

@@ -8,7 +8,7 @@ Install mujoco (Apache-2.0) with ``puffer install mujoco``.
 * Terminal: the robot is "unhealthy" (fallen). Never for HalfCheetah, Pusher, Reacher, Swimmer, HumanoidStandup.
 * Truncation: after 1,000 steps (Reacher 50, Pusher 100).
 
-The options are those of Gymnasium's class, such as ``frame_skip``, ``reset_noise_scale``, ``ctrl_cost_weight``,
+Options: the arguments of Gymnasium's class, such as ``frame_skip``, ``reset_noise_scale``, ``ctrl_cost_weight``,
 ``terminate_when_unhealthy``, ``exclude_current_positions_from_observation``, ``xml_file``, ``width``, ``height``,
 ``camera_name``, and:
 

@@ -38,7 +38,7 @@ if mujoco.get_mju_user_warning() is None:
 
 
 def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
-    """Make the robot ``name``. ``options`` are those of ``control_task`` and of its class in Gymnasium.
+    """Make the robot ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
 
     Raises:
         UnknownNameError: The robot has no such option.

@@ -20,7 +20,8 @@ Options:
 * ``settings``: OpenSpiel's parameters of the game, for example ``{"board_size": 9}`` for go.
 * ``render_mode``: None, "ansi", the state as OpenSpiel prints it, or "rgb_array", an image of that text.
 
-Of its 126 games, those that require parameters, mean field games, and a few without tensor observations are left out.
+OpenSpiel has 126 games. Games that require parameters, mean field games, and a few without tensor observations are left
+out.
 
 Source: Lanctot et al., "OpenSpiel" (2019), https://doi.org/10.48550/arXiv.1908.09453.
 """

@@ -23,7 +23,7 @@ Environment:
 The game starts when the console is switched on, or from ``state``, a file written by PyBoy's ``save_state``. See
 ``env.PokemonRed`` for the options.
 
-The map of Kanto is that of https://github.com/PWhiddy/PokemonRedExperiments, 436 squares wide and 444 high. Towns and
+The map of Kanto comes from https://github.com/PWhiddy/PokemonRedExperiments, 436 squares wide and 444 high. Towns and
 routes are placed as the game connects them, with Pallet Town at (64, 318). Inside houses and caves, which have no place
 on it, the position is the last square outdoors.
 

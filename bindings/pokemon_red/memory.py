@@ -10,7 +10,7 @@ EVENT_FLAGS = 2560
 
 _IN_BATTLE = 0xD057  # 0 outside, 1 wild, 2 trainer, 255 lost
 _PARTY_COUNT = 0xD163
-_HEALTH = 0xD16C  # first Pokemon, two bytes, high byte first; the next Pokemon is 44 bytes later
+_HEALTH = 0xD16C  # first Pokemon, two bytes, high byte first. The next Pokemon is 44 bytes later.
 _LEVEL = 0xD18C
 _FULL_HEALTH = 0xD18D
 _POKEMON_BYTES = 44

@@ -2,18 +2,20 @@
 
 Install slimevolleygym (Apache-2.0) with ``puffer install slimevolley``. Plain pip cannot resolve its metadata.
 
-| Name | Observation | Action | | --- | --- | --- | | ``SlimeVolley-v0`` | float32 ``(12,)``: position and velocity of
-the agent, the ball and the opponent | MultiBinary(3) | | ``SlimeVolleyPixel-v0`` | uint8 ``(84, 168, 3)`` |
-MultiBinary(3) | | ``SlimeVolleyNoFrameskip-v0`` | uint8 ``(84, 168, 3)`` | Discrete(6) | |
-``SlimeVolleySurvivalNoFrameskip-v0`` | the same, with a reward of 0.01 for each step | Discrete(6) |
+| Name | Observation | Action |
+| --- | --- | --- |
+| ``SlimeVolley-v0`` | float32 ``(12,)``: position and velocity of agent, ball and opponent | MultiBinary(3) |
+| ``SlimeVolleyPixel-v0`` | uint8 ``(84, 168, 3)`` | MultiBinary(3) |
+| ``SlimeVolleyNoFrameskip-v0`` | uint8 ``(84, 168, 3)`` | Discrete(6) |
+| ``SlimeVolleySurvivalNoFrameskip-v0`` | the same, with a reward of 0.01 for each step | Discrete(6) |
 
 Binary actions are forward, back and jump.
 
-* Reward: 1 for a point won, -1 for a point lost. * Terminal: one side has lost its five lives. Truncation:
-``max_episode_steps``, 3,000. * The agent plays on the right. The opponent on the left is the package's small recurrent
-network, which plays well. With
-  ``self_play=True``, a second agent plays on the left. Both see the court as if they stood on the right, and their
-  rewards sum to 0.
+* Reward: 1 for a point won, -1 for a point lost.
+* Terminal: one side has lost its five lives. Truncation: ``max_episode_steps``, 3,000.
+* The agent plays on the right. The opponent on the left is the package's small recurrent network, which plays
+  well. With ``self_play=True``, a second agent plays on the left. Both see the court as if they stood on the right,
+  and their rewards sum to 0.
 
 Differences from the package:
 

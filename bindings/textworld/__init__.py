@@ -10,10 +10,9 @@
 Environment:
 
 * Observation: a Dict of int32. ``text`` ``(max_words,)``: the output of the game, followed by the room and the
-inventory
-  with ``look_around``. ``commands`` ``(max_commands, 8)``: the words of each available command. Unused rows are zeros.
-  A word is a number from 1 to 2,047, or 0 for none. Numbers are computed from the word's CRC-32, so no vocabulary is
-  needed, and few words share a number.
+  inventory with ``look_around``. ``commands`` ``(max_commands, 8)``: the words of each available command. Unused rows
+  are zeros. A word is a number from 1 to 2,047, or 0 for none. Numbers are computed from the word's CRC-32, so no
+  vocabulary is needed, and few words share a number.
 * Action: Discrete(max_commands): the command in that row. A row of zeros looks around, which changes nothing. If there
   are too many commands, those that only look at something are dropped first.
 * Reward: points of the game. Terminal: won or lost. Truncation: after ``max_steps``.

@@ -6,9 +6,8 @@ levels, S1 (easiest) to S5. Maps of Doom itself, which need files that are not f
 and text are left out.
 
 * Observation: a Dict. ``screen``: uint8 ``(3 * stack, height, width)``, by default ``(3, 72, 128)``, the RGB channels
-of
-  each image, oldest image first. ``gamevariables``, if the scenario has any (health, ammunition): float32, divided by
-  100.
+  of each image, oldest image first. ``gamevariables``, if the scenario has any (health, ammunition): float32, divided
+  by 100.
 * Action: Discrete, no button or one. MultiBinary with ``-MultiBinary`` and in Freedoom. If buttons have an amount
   (Deathmatch), a MultiDiscrete: the buttons, then -10, 0 or 10 for each amount.
 * Reward: the scenario's reward, summed over the frames of a step.

@@ -38,7 +38,7 @@ State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 NATURE_PX = 36  # smallest image for which the three convolutions have an output
-FORBIDDEN = -1e9  # logit with probability 0; if all actions are illegal, all are equally likely
+FORBIDDEN = -1e9  # logit with probability 0. If all actions are illegal, all are equally likely.
 
 
 class Policy(nn.Module):

@@ -98,7 +98,7 @@ static inline float puffer_action_limit(const PufferSpec *spec) {
     return spec->action_limit == 0 ? 1 : spec->action_limit;
 }
 
-/* Returns true if the mask lies within the observation and has an element for each value of each action. */
+/* Returns true if the mask is within the observation and has an element for each value of each action. */
 static inline bool puffer_is_mask(const PufferSpec *spec) {
     const PufferRange mask = spec->action_mask;
     int64_t values = 0, numbers = 1;

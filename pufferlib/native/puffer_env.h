@@ -440,7 +440,7 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
     }
 }
 
-/* ---- A game in a library of its own ------------------------------------------------------------------- */
+/* ---- A game in a separate library --------------------------------------------------------------------- */
 
 #define PUFFER_LAYOUT_SIZE 6
 

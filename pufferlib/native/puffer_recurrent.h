@@ -11,7 +11,7 @@
 
 #include "puffer_math.h"
 
-/* Tells the compiler that the elements of a row do not depend on one another. */
+/* The elements of a row do not depend on one another, so the compiler may vectorise the loop. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PUFFER_APART _Pragma("GCC ivdep")
 #else

@@ -99,7 +99,7 @@ def env_creator_of_file(path: str, where: str = "pufferlib.make") -> Callable[..
 
 
 def type_made_by(creator: Callable[..., Any]) -> EnvType | None:
-    """Return the type of the C environment that ``creator`` makes, or None if it makes no C environment.
+    """Return the type of the C environment that ``creator`` makes, or None if it makes something else.
 
     Args:
         creator: Function returned by ``env_creator``.

@@ -69,7 +69,7 @@ static const PufferMetric cartpole_metrics[] = {
 };
 /* clang-format on */
 
-/* Gymnasium's bounds: twice those of the terminal conditions. */
+/* Gymnasium's bounds: twice the terminal limits. */
 static const PufferBounds cartpole_bounds[] = {{-2 * CARTPOLE_MAX_X, 2 * CARTPOLE_MAX_X},
                                                {-INFINITY, INFINITY},
                                                {-2 * CARTPOLE_MAX_ANGLE, 2 * CARTPOLE_MAX_ANGLE},

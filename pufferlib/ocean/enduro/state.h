@@ -10,7 +10,7 @@
 #define ENDURO_SCREEN_WIDTH  152.0f
 #define ENDURO_SCREEN_HEIGHT 210.0f
 #define ENDURO_HORIZON       52.0f
-#define ENDURO_DASHBOARD     160.0f /* begins here */
+#define ENDURO_DASHBOARD     160.0f /* top of the dashboard */
 #define ENDURO_ROW           143.0f /* top of the dashboard */
 #define ENDURO_ROW_SLIDE     9.0f   /* row of the player's car at minimum speed */
 #define ENDURO_CENTRE        76.0f

@@ -27,7 +27,7 @@
  *              never fill an eye. It passes if no other move is left, and answers a pass with a pass if it is
  *              ahead.
  * Source       the Tromp-Taylor rules (tromp.github.io/go.html), with simple ko instead of superko and
- *              without suicide. Numbers and opponent are those of PufferLib's Go. There a pass never ends a
+ *              without suicide. Numbers and opponent are from PufferLib's Go. There a pass never ends a
  *              game, the game ends when white has no move, the terminal flag is lost, and ko and legal moves
  *              are not observed.
  *
@@ -148,7 +148,7 @@ PUFFER_INLINE void go_observe_time(Go *env) {
     end[-1] = (float)env->game.episode_length / (float)env->limit;
 }
 
-/* Writes the observation. `liberties` are those of the current board. */
+/* Writes the observation. `liberties` belong to the current board. */
 PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t points = go_num_points(env), words = board->words;
     uint64_t *shown = go_shown(env);

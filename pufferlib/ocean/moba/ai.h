@@ -24,7 +24,7 @@ static inline bool moba_update_minion(MobaUnit *unit) {
     return false;
 }
 
-/* Returns true unless the unit is slowed and must stand in this tick. */
+/* Returns true unless the unit is slowed and cannot move in this tick. */
 static inline bool moba_minion_can_walk(const MobaUnit *unit) {
     return (unit->slow & 1) == 0;
 }

@@ -94,7 +94,7 @@ static inline void nmmo3_create_enemy(Nmmo3 *env, int32_t index) {
     nmmo3_spawn_enemy(env, index);
 }
 
-/* A dead enemy lies for a tick, is absent for enemy_respawn_ticks, and respawns once its home is free. */
+/* A dead enemy stays for a tick, is absent for enemy_respawn_ticks, and respawns once its home is free. */
 static inline void nmmo3_update_dead_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     if (enemy->is_gone) {
