@@ -69,7 +69,7 @@ def _create(
     if python is None:
         folders = " or ".join(map(str, stack_folders(facts.isolated)))
         raise BindingMissing(
-            f"{where}: needs the packages of {facts.title} in {folders}, where nothing is; "
+            f"{where}: needs the packages of {facts.title}, and found none in {folders}; "
             + way_to_install(facts, where)
         )
     return IsolatedEnv(where, python, f"{package}.{adaptor}", checked, buf, timeout_s, variables)

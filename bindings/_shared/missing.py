@@ -40,7 +40,7 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
             raise
         packages = " ".join(_providers(facts, library[1])) or f"the package that has {library[1]}"
         raise BindingMissing(
-            f"{where}: needs the system library {library[1]}, which is not there; "
+            f"{where}: needs the system library {library[1]}, which is not installed; "
             f"run: sudo apt-get install {packages}, or use the image {facts.image}, which has it"
         ) from error
 

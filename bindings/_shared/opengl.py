@@ -21,5 +21,5 @@ def cannot_draw(where: str, backend: str, error: Exception) -> BindingMissing:
     """
     return BindingMissing(
         f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; {_ADVICE.get(backend, 'unset it')}, "
-        "or ask for no pictures"
+        "or do not request images"
     )

@@ -41,7 +41,7 @@ def make_env(
         raise UnknownNameError.of(where, "rules", rules, ("envpool", "gymnasium"))
     if others := sorted(options.keys() & OPTIONS):
         raise APIUsageError(
-            f"{where}: expected options of the rules {rules!r}, got {others[0]}; ask for rules='envpool'"
+            f"{where}: rules={rules!r} has no option {others[0]}; use rules='envpool'"
         )
     env: Env = EpisodeStats(AtariGame(game, **options))  # innermost, to record whole games and unclipped points
     if episodic_life:

@@ -36,7 +36,7 @@ def make_env(name: str, *, render_mode: str | None = None) -> "Experiment":
     missing = [file for file in _MNIST_FILES if not (MNIST / file).is_file()]
     if experiment.startswith("mnist") and missing:
         raise APIUsageError(
-            f"bsuite/{name}: expected the files of MNIST in {MNIST}, {', '.join(missing)} missing; download them "
+            f"bsuite/{name}: expected the MNIST files in {MNIST}, but {', '.join(missing)} are missing; download them "
             "yourself (https://storage.googleapis.com/cvdf-datasets/mnist/), or choose another experiment"
         )
     env = bsuite.load(experiment, sweep.SETTINGS[name])  # load_from_id would print

@@ -82,7 +82,7 @@ def make_env(
     domain, _, task = name.partition("-")
     if BACKEND == "disabled" and (pixels or render_mode or name == "quadruped-escape"):
         raise BindingMissing(
-            f"{where}: needs EGL or OSMesa to draw, and neither is here; "
+            f"{where}: needs EGL or OSMesa to draw, and neither is installed; "
             "run: sudo apt-get install libegl1, or use the image tank, which has it"
         )
     endless = {} if time_limit else {"time_limit": float("inf")}

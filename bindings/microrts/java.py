@@ -61,11 +61,11 @@ def start(where: str) -> None:
         elif _started_in is None:
             raise APIUsageError(
                 f"{where}: Java was started in this process without MicroRTS, and cannot be started twice; make the "
-                "first environment before that, or play in other processes, with backend='Multiprocessing'"
+                "first environment before that, or use other processes, with backend='Multiprocessing'"
             )
         elif _started_in != os.getpid():
             raise APIUsageError(
-                f"{where}: Java was started in the process that this one was forked from, and does not live on in it; "
+                f"{where}: Java was started before this process was forked, and cannot be used in the fork; "
                 "make the first environment after the fork, or start processes with the method 'forkserver'"
             )
 
@@ -77,7 +77,7 @@ def _start(where: str) -> None:
         jpype.startJVM(*_OPTIONS, classpath=[str(jar) for jar in jars], convertStrings=False)
     except jpype.JVMNotFoundException as error:
         raise BindingMissing(
-            f"{where}: needs a Java runtime, which is not there; run: sudo apt-get install {_APT}, "
+            f"{where}: needs a Java runtime, which is not installed; run: sudo apt-get install {_APT}, "
             "or use the image tank-full, which has it: docker compose run --rm tank-full"
         ) from error
     _started_in = os.getpid()

@@ -118,5 +118,5 @@ def _checked_seeds(where: str, seeds: object) -> tuple[int, ...]:
         return ()
     values = tuple(seeds) if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str) else ()
     if not values or not all(isinstance(seed, int | np.integer) and seed >= 0 for seed in values):
-        raise APIUsageError(f"{where}: seeds must be a list of ints >= 0, got {seeds!r}; None is any game")
+        raise APIUsageError(f"{where}: seeds must be a list of ints >= 0, got {seeds!r}; use None for any seed")
     return tuple(map(int, values))

@@ -150,7 +150,7 @@ def _load(where: str, name: str, settings: Mapping[str, Any]) -> Any:
     try:
         return pyspiel.load_game(name, dict(settings))
     except (pyspiel.SpielError, TypeError) as error:
-        raise APIUsageError(f"{where}: OpenSpiel refuses the settings {dict(settings)}: {error}") from error
+        raise APIUsageError(f"{where}: OpenSpiel rejects the settings {dict(settings)}: {error}") from error
 
 
 def _kind(where: str, game: Any, observe: str | None) -> str:

@@ -160,7 +160,7 @@ class ProcgenGames(PufferEnv):
         """
         if not self._is_playing:
             self._open_games("step")
-            raise APIUsageError(f"{self._where}.step: nothing is being played; call reset first")
+            raise APIUsageError(f"{self._where}.step: the environment was not reset; call reset first")
         given = np.asarray(actions)
         try:
             ACTIONS.take(given, out=self.actions)  # also checks the range

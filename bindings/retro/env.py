@@ -154,7 +154,7 @@ class _EmulatorLease:
     def acquire(self) -> Any:
         """Return the game, with the emulator assigned to it."""
         if self.game is None:
-            raise APIUsageError(f"{self._where}: the game is closed; make another")
+            raise APIUsageError(f"{self._where}: the environment is closed; make a new one")
         if not hasattr(self.game, "em"):
             emulator = self._take_over()
             if emulator is None:

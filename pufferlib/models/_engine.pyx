@@ -102,7 +102,7 @@ cdef class PackedMatrix:
         cdef long stride = self.strides[0]
         if self.weight.stride() != self.strides:
             raise APIUsageError(
-                f"Engine.refresh: weights must stay where they were, got strides {self.weight.stride()} after "
+                f"Engine.refresh: weights must keep their memory layout, got strides {self.weight.stride()} after "
                 f"{self.strides}; compile the policy again"
             )
         if self.matrix.inputs:
@@ -298,7 +298,7 @@ cdef class Engine:
     cdef claim(self, where):
         """Mark the engine as busy. Calls share one set of buffers, so two of them must not run concurrently."""
         if self.is_busy:
-            raise APIUsageError(f"Engine.{where}: another thread is in this engine; compile the policy once for each thread")
+            raise APIUsageError(f"Engine.{where}: another thread uses this engine; compile the policy once for each thread")
         self.is_busy = True
 
 
@@ -314,7 +314,7 @@ cdef address(parameter):
     if not parameter.is_cpu or parameter.element_size() != 4:
         raise APIUsageError(
             f"Engine.refresh: weights must be float32 on the CPU, got {parameter.dtype} on {parameter.device}; "
-            "act with the policy itself"
+            "use the policy itself"
         )
     return parameter.data_ptr()
 

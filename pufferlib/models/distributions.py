@@ -89,7 +89,7 @@ def action_distribution(space: Space) -> ActionDistribution:
         values = int(np.sum(space.high.astype(object) - space.low + 1))  # Python's integers do not overflow
         if values > MAX_VALUES:
             raise APIUsageError(
-                f"action_distribution: the integers of a Box may have {MAX_VALUES} values altogether, got {values} in "
+                f"action_distribution: a Box of integers may have at most {MAX_VALUES} values, got {values} in "
                 f"{space!r}; give it smaller bounds, or make it a Box of floats"
             )
         return Categorical(space)

@@ -93,7 +93,7 @@ def network_spec(policy: Policy) -> NetworkSpec:
         if parameter.device.type != "cpu" or parameter.dtype != torch.float32:
             raise UnknownLayerError(f"{name} is {parameter.dtype} on {parameter.device}, not float32 on the CPU")
         if id(parameter) not in read:
-            raise UnknownLayerError(f"the parameter {name} belongs to no layer of the library")
+            raise UnknownLayerError(f"the parameter {name} is not part of a supported layer")
     return spec
 
 
@@ -101,7 +101,7 @@ def _check_modules(policy: Policy) -> None:
     """Raise UnknownLayerError for hooks and overridden methods of instances, which the engine would not call."""
     for name, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks or METHODS & vars(module).keys():
-            raise UnknownLayerError(f"{_describe(name, module)} has hooks or methods of its own")
+            raise UnknownLayerError(f"{_describe(name, module)} has hooks or overridden methods")
 
 
 def _describe(name: str, module: nn.Module) -> str:
@@ -196,7 +196,7 @@ def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -
     is_label = np.repeat([False, *(each.encoding == "labels" for each in inputs)], [width, *(x.floats for x in inputs)])
     first = layers[0]
     if len(first.places) != len(is_label):
-        raise UnknownLayerError(f"{_describe('encoder.0', policy.encoder[0])} of other inputs than the observation has")
+        raise UnknownLayerError(f"{_describe('encoder.0', policy.encoder[0])} does not have the observation's inputs")
     layers[0] = first._replace(places=first.places[~is_label])
     labels = first._replace(places=first.places[is_label]) if is_label.any() else None
     return {"inputs": inputs, "layers": layers, "labels": labels}
@@ -304,7 +304,7 @@ def _mask(policy: Policy) -> InputSpec | None:
     if policy.mask_elements is not None:
         elements = np.arange(count)[policy.mask_elements]
         if len(elements) != policy.distribution.num_params or np.any(np.diff(elements) != 1):
-            raise UnknownLayerError("a mask whose elements are not one run of the observation's")
+            raise UnknownLayerError("a mask whose elements are not contiguous in the observation")
         return InputSpec("scaled", TYPES[dtype], int(elements[0]) * dtype.itemsize, len(elements))
     if not isinstance(policy.mask_structure, dict):
         return None

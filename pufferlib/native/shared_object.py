@@ -55,8 +55,8 @@ def build_library(source: Path) -> Path:
             return _compile(compiler, source, Path(place), notes)
     except OSError as error:
         raise PufferError(
-            f"{source}: the compiled library cannot be kept in {folder} ({error.strerror}); set XDG_CACHE_HOME to a "
-            "folder that you may write to"
+            f"{source}: the compiled library cannot be stored in {folder} ({error.strerror}); set XDG_CACHE_HOME to a "
+            "writable folder"
         ) from error
 
 

@@ -34,7 +34,7 @@ def unpack(where: str, magic: bytes, state: object) -> tuple[dict[str, Any], mem
     rest = memoryview(state)[len(magic) :]
     digest, content = rest[:DIGEST_BYTES], rest[DIGEST_BYTES:]
     if bytes(digest) != _digest(content):
-        raise APIUsageError(f"{where}: the state is damaged: its {len(rest)} bytes are not those that were saved")
+        raise APIUsageError(f"{where}: the state is damaged: its {len(rest)} bytes differ from the saved ones")
     head, _, _ = bytes(content).partition(b"\n")
     return json.loads(head), content[len(head) + 1 :]
 

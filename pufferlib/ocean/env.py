@@ -297,8 +297,8 @@ class OceanEnv(PufferEnv):
         facts, games = unpack(where, state, self._facts())
         if facts["games"] != len(chosen):
             raise APIUsageError(
-                f"{where}: the state must be of {len(chosen)} games, got one of {facts['games']}; name those that are "
-                "to be loaded by env_ids"
+                f"{where}: the state must be of {len(chosen)} games, got one of {facts['games']}; choose the games to "
+                "load with env_ids"
             )
         self._batch.load_games(chosen, games)
         if env_ids is None:
@@ -402,8 +402,8 @@ class OceanEnv(PufferEnv):
         """
         if not hasattr(self, name):
             raise APIUsageError(
-                f"{self._type.class_name}.set_attr: a game in C has no attribute {name!r}, and would not notice it; "
-                "give settings as keywords when you make the environment"
+                f"{self._type.class_name}.set_attr: a C environment has no attribute {name!r}; pass settings as "
+                "keywords when you make the environment"
             )
         super().set_attr(name, values)
 

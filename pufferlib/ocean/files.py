@@ -82,21 +82,21 @@ def load_type(file: CFile) -> EnvType:
         library = ctypes.CDLL(file.shared_object)
     except OSError as error:
         raise PufferError(
-            f"{file.source}: its library cannot be loaded ({error}); if that folder is mounted with noexec, set "
-            "XDG_CACHE_HOME to another"
+            f"{file.source}: its library cannot be loaded ({error}); if its folder is mounted with noexec, set "
+            "XDG_CACHE_HOME to another folder"
         ) from error
     try:
         address = ctypes.addressof(ctypes.c_char.in_dll(library, "puffer_library"))
     except ValueError:
         raise APIUsageError(
-            f"{file.source}: expected a line that defines the environment, as in PUFFER_ENV(Corridor, corridor), and "
-            f"a puffer_env.h like that of {HEADERS}; found none, or another"
+            f"{file.source}: it defines no environment for this version; end it with a line like "
+            f"PUFFER_ENV(Corridor, corridor), and include the puffer_env.h in {HEADERS}"
         ) from None
     entry = add_type(address)
     if entry is None:
         raise APIUsageError(
-            f"{file.source}: it was compiled against another version of puffer_env.h than that of {HEADERS}; include "
-            "that one, and keep no copy of it beside the file"
+            f"{file.source}: it was compiled against another version of puffer_env.h than the one in {HEADERS}; "
+            "include that one, and remove any copy beside the file"
         )
     env_type = env_type_of(entry)
     _check_declarations(file.source, env_type)
@@ -117,7 +117,7 @@ def _ensure_library(file: CFile) -> None:
     here = Path(compile_file(file.source).shared_object)
     if here.name != Path(file.shared_object).name:
         raise APIUsageError(
-            f"{file.source}: it differs from the file of that name which was compiled before; copy that one here"
+            f"{file.source}: it differs from the version that was compiled before; copy that version here"
         )
 
 

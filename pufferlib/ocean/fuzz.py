@@ -127,7 +127,7 @@ def _build(compiler: Compiler, source: Path, program: Path) -> tuple[str, str]:
         stderr = done.stderr
         if done.returncode == 0:
             return sanitizers, stderr
-    raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it to be checked:\n{stderr.strip()}")
+    raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it with the checks:\n{stderr.strip()}")
 
 
 def _run_phase(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect]:
@@ -137,10 +137,10 @@ def _run_phase(program: Path, phase: str, steps: int, seed: int) -> Iterator[Def
         done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, **options)  # type: ignore[call-overload]
     except OSError as error:
         raise PufferError(
-            f"the program that checks cannot run in {program.parent} ({error.strerror}); set XDG_CACHE_HOME to another"
+            f"the check cannot run in {program.parent} ({error.strerror}); set XDG_CACHE_HOME to another folder"
         ) from error
     except subprocess.TimeoutExpired:
-        yield Defect("hang", f"phase {phase} of the check has not ended in {TIMEOUT_S / 60:g} minutes")
+        yield Defect("hang", f"phase {phase} of the check did not finish within {TIMEOUT_S / 60:g} minutes")
         return
     yield from _undefined_behavior(done.stderr)
     yield from _early_exit(done.returncode, done.stderr)

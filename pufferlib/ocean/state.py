@@ -14,8 +14,8 @@ MAGIC = b"state of games, pufferlib 1\n"
 
 # Facts that must match when a state is loaded, each with the advice that the error message gives.
 _ADVICE = {
-    "env": "a state is of one environment",
-    "code": "a state is good for the very code that made it; play the recorded actions again instead (puffer replay)",
+    "env": "a state can only be loaded into the same environment",
+    "code": "a state can only be loaded by the code that saved it; replay the recorded actions instead (puffer replay)",
     "parameters": "make the environment with the keywords that it was saved with",
     "autoreset": "make the environment with the autoreset that it was saved with",
 }

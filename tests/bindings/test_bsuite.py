@@ -75,7 +75,7 @@ def test_ends_are_terminals() -> None:
 def test_mnist_is_never_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(binding, "MNIST", tmp_path)
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_: pytest.fail("nothing may be downloaded"))
-    with pytest.raises(APIUsageError, match=rf"bsuite/mnist_noise/2: expected the files of MNIST in {tmp_path}, train"):
+    with pytest.raises(APIUsageError, match=rf"bsuite/mnist_noise/2: expected the MNIST files in {tmp_path}, but t"):
         pufferlib.make("bsuite/mnist_noise/2")
 
 

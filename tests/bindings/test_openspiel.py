@@ -148,7 +148,7 @@ def test_settings_are_those_of_openspiel() -> None:
     ("options", "error", "words"),
     [
         ({"settings": {"boardsize": 5}}, UnknownNameError, "did you mean 'board_size'"),
-        ({"settings": {"board_size": "x"}}, APIUsageError, "OpenSpiel refuses the settings"),
+        ({"settings": {"board_size": "x"}}, APIUsageError, "OpenSpiel rejects the settings"),
         ({"observe": "information_state"}, APIUsageError, r"observe must be one of \['observation'\]"),
         ({"players": "selfs"}, APIUsageError, "players must be 'random' or 'self', got 'selfs'"),
         ({"seat": 2}, APIUsageError, "seat must be None or 0 to 1, got 2"),

@@ -117,7 +117,7 @@ def test_every_mode_plays(mode: str, game: str) -> None:
 
 def test_a_closed_environment_says_so() -> None:
     env = ProcgenGames("ninja")
-    with pytest.raises(APIUsageError, match=r"procgen/ninja\.step: nothing is being played; call reset first"):
+    with pytest.raises(APIUsageError, match=r"procgen/ninja\.step: the environment was not reset; call reset first"):
         env.step([0])
     env.reset(seed=0)
     env.close()

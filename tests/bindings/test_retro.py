@@ -60,7 +60,7 @@ def test_games_of_one_process_take_turns_without_a_trace() -> None:
 def test_a_closed_game_says_so() -> None:
     env = RetroGame(FREE)
     env.close()
-    with pytest.raises(APIUsageError, match=f"retro/{FREE}: the game is closed"):
+    with pytest.raises(APIUsageError, match=f"retro/{FREE}: the environment is closed"):
         env.reset(seed=0)
 
 

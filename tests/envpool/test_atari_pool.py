@@ -251,7 +251,7 @@ def test_a_value_out_of_range_is_refused(option: str, value: Any, message: str) 
 def test_a_mode_that_a_game_lacks_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(APIUsageError, match=r"atari/pong: mode must be None or one of \[0, 1\], got 9"):
         make_env("pong", mode=9)
-    with pytest.raises(APIUsageError, match="expected options of the rules 'gymnasium', got max_steps"):
+    with pytest.raises(APIUsageError, match="rules='gymnasium' has no option max_steps"):
         make_env("pong", max_steps=9)
     with pytest.raises(UnknownNameError, match="rules"):
         make_env("pong", rules="envpol")

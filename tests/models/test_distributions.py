@@ -96,7 +96,7 @@ def test_the_same_generator_gives_the_same_actions():
     ("space", "todo"),
     [
         (MultiBinary(3), "wrap it with pufferlib.emulation"),
-        (Box(-(2**63), 2**63 - 1, (2,), np.int64), f"65536 values altogether, got {2**65} in .*; give it smaller"),
+        (Box(-(2**63), 2**63 - 1, (2,), np.int64), f"at most 65536 values, got {2**65} in .*; give it smaller"),
     ],
     ids=str,
 )

@@ -281,6 +281,6 @@ def test_a_memory_that_there_is_not_is_refused():
 @pytest.mark.parametrize("name", ["snake", "nmmo3", "tactical"])
 def test_a_network_with_more_between_its_halves_than_features_refuses_a_memory(name):
     with registry.env_creator(name)(num_envs=1) as env:
-        message = f"MinGRUWrapper: the policy {name}.* takes no recurrent network .* or a policy that does, like"
+        message = f"MinGRUWrapper: the policy {name}.* does not support a recurrent network; .* or a policy that"
         with pytest.raises(APIUsageError, match=f"(?i){message}"):
             make_policy(env, load_config(name).policy.name, memory="MinGRU", more=registry.policies(name))

@@ -116,7 +116,7 @@ def damaged(state):
         (lambda: make("pong").save_state(), "env must be Breakout, got a state of Pong"),
         (lambda: make("breakout", frameskip=2).save_state(), "parameters must be frameskip=4.0, got .* frameskip=2.0"),
         (lambda: make("breakout", autoreset="disabled").save_state(), "autoreset must be same_step, got .* disabled"),
-        (lambda: make("breakout", num_envs=2).save_state(), "the state must be of 8 games, got one of 2; name those"),
+        (lambda: make("breakout", num_envs=2).save_state(), "the state must be of 8 games, got one of 2; choose"),
     ],
 )
 def test_what_is_no_state_of_this_environment_is_refused_and_changes_nothing(state, message):

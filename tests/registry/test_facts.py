@@ -125,7 +125,7 @@ def test_what_cannot_be_installed_says_what_the_user_must_provide(tmp_path: Path
 
 @pytest.mark.parametrize(("library", "package"), [("libGL.so.1", "libgl1,"), ("libbar.so.3.2", "libgl1 libfoo2,")])
 def test_a_missing_library_names_the_debian_package(library: str, package: str, tmp_path: Path) -> None:
-    message = f"needs the system library {library}, which is not there; run: sudo apt-get install {package}"
+    message = f"needs the system library {library}, which is not installed; run: sudo apt-get install {package}"
     facts = facts_of(WITHOUT + TABLES, tmp_path)
     with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts, "game/one"):
         raise ImportError(f"{library}: cannot open shared object file: No such file or directory")

@@ -311,7 +311,7 @@ def test_the_native_backend_calls_its_environment():
 
 def test_set_attr_of_a_game_in_c_refuses_what_would_have_no_effect():
     with pufferlib.make("breakout", num_envs=2) as env:
-        with pytest.raises(APIUsageError, match=r"Breakout.set_attr: a game in C has no attribute 'ball_size'"):
+        with pytest.raises(APIUsageError, match=r"Breakout.set_attr: a C environment has no attribute 'ball_size'"):
             env.set_attr("ball_size", 3)
         env.set_attr("name", "bricks")
         assert env.get_attr("name") == ["bricks"]

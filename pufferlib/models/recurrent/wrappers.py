@@ -33,8 +33,8 @@ class MemoryWrapper(Policy):
     def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         if not policy.takes_memory:
             raise APIUsageError(
-                f"{type(self).__name__}: the policy {type(policy).__name__} takes no recurrent network between its "
-                'encoder and its decoder; choose policy.memory "none", or a policy that does, like "Default"'
+                f"{type(self).__name__}: the policy {type(policy).__name__} does not support a recurrent network; "
+                'use policy.memory "none", or a policy that supports it, like "Default"'
             )
         if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
             raise APIUsageError(
