@@ -40,9 +40,7 @@ def make_env(
     if rules != "gymnasium":
         raise UnknownNameError.of(where, "rules", rules, ("envpool", "gymnasium"))
     if others := sorted(options.keys() & OPTIONS):
-        raise APIUsageError(
-            f"{where}: rules={rules!r} has no option {others[0]}; use rules='envpool'"
-        )
+        raise APIUsageError(f"{where}: rules={rules!r} has no option {others[0]}; use rules='envpool'")
     env: Env = EpisodeStats(AtariGame(game, **options))  # innermost, to record whole games and unclipped points
     if episodic_life:
         env = EpisodicLife(env)

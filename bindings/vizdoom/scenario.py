@@ -257,8 +257,7 @@ def _loaded(where: str, cfg_path: str, wad_path: str, iwad_path: str, map_id: st
     for option, (text, path) in given.items():
         if not path.is_file() and (text or option == "cfg_path"):
             raise APIUsageError(
-                f"{where}: {option} must be the path of an existing file, got {str(text)!r}, and {path} does not "
-                "exist"
+                f"{where}: {option} must be the path of an existing file, got {str(text)!r}, and {path} does not exist"
             )
     game: Any = vizdoom.DoomGame()
     game.load_config(str(cfg))

@@ -107,7 +107,8 @@ def test_an_unknown_task_or_option_is_answered_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "advice"), [("glfw", "where there is no display unset MUJOCO_GL"), ("off", "; unset it, or do not request images")]
+    ("backend", "advice"),
+    [("glfw", "where there is no display unset MUJOCO_GL"), ("off", "; unset it, or do not request images")],
 )
 def test_who_cannot_draw_gets_advice(backend: str, advice: str) -> None:
     without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
