@@ -61,7 +61,7 @@ def _create(
     with explain_missing(facts, where):
         module = importlib.import_module(f"{package}.{module_name}")
         function = getattr(module, function_name)
-        if options_of or not _takes_any(function):
+        if options_of or not _accepts_any_keyword(function):
             _check_options(where, options, [function, *(getattr(module, other) for other in options_of)])
         if "buf" in inspect.signature(function).parameters:
             return function(name, buf=buf, seed=seed, **options)
@@ -81,7 +81,7 @@ def facts_of(package: str) -> Facts:
     return read_facts(Path(file).with_name("binding.toml"))
 
 
-def _takes_any(function: Callable[..., Any]) -> bool:
+def _accepts_any_keyword(function: Callable[..., Any]) -> bool:
     return any(item.kind is item.VAR_KEYWORD for item in inspect.signature(function).parameters.values())
 
 

@@ -87,13 +87,13 @@ def _backend(where: str) -> str:
     if chosen and chosen not in LIBRARIES:
         raise APIUsageError(f"{where}: the environment variable MUJOCO_GL must be one of {[*LIBRARIES]}, got {chosen}")
     choices = (chosen,) if chosen else ("egl", "osmesa")
-    present = [backend for backend in choices if _is_there(LIBRARIES[backend])]
+    present = [backend for backend in choices if _can_load(LIBRARIES[backend])]
     backend = (present or choices)[0]
     ctypes.CDLL(LIBRARIES[backend])  # if the library is missing, raises an error with its name
     return backend
 
 
-def _is_there(library: str) -> bool:
+def _can_load(library: str) -> bool:
     try:
         ctypes.CDLL(library)
     except OSError:

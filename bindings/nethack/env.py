@@ -65,13 +65,13 @@ def make_env(
     is_challenge = task == "NetHackChallenge"
     if max_episode_steps is None and is_challenge:
         max_episode_steps = CHALLENGE_STEPS
-    counts = _given(max_episode_steps=max_episode_steps, no_progress_timeout=no_progress_timeout)
-    penalties = _given(penalty_step=penalty_step, penalty_time=penalty_time)
-    switches = _given(allow_all_yn_questions=allow_all_yn_questions, allow_all_modes=allow_all_modes)
+    counts = _without_none(max_episode_steps=max_episode_steps, no_progress_timeout=no_progress_timeout)
+    penalties = _without_none(penalty_step=penalty_step, penalty_time=penalty_time)
+    switches = _without_none(allow_all_yn_questions=allow_all_yn_questions, allow_all_modes=allow_all_modes)
     check_counts(where, **counts)
     check_numbers(where, **penalties)
     check_switches(where, spawn_monsters=spawn_monsters, **switches)
-    named = _given(penalty_mode=penalty_mode, character=character)
+    named = _without_none(penalty_mode=penalty_mode, character=character)
     given = {**counts, **penalties, **switches, **named, "spawn_monsters": spawn_monsters}
     _check_options(where, given, has_penalty=task != "NetHack", is_challenge=is_challenge)
     keys = check_keys(where, observation_keys, nethack.OBSERVATION_DESC, render_mode)
@@ -83,7 +83,7 @@ def make_env(
     return env
 
 
-def _given(**options: Any) -> Info:
+def _without_none(**options: Any) -> Info:
     return {option: value for option, value in options.items() if value is not None}
 
 

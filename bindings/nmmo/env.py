@@ -145,7 +145,7 @@ class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pett
         # Agents without a task may be missing in the rewards. The infos name each agent's task in every step,
         # which adds nothing to the reward.
         rewards = {agent: rewards.get(agent, 0.0) for agent in observations}
-        return self._shown(observations), rewards, terminations, truncations, dict.fromkeys(observations, _NOTHING)
+        return self._shown(observations), rewards, terminations, truncations, dict.fromkeys(observations, _NO_INFO)
 
     def _shown(self, observations: PerAgent) -> PerAgent:
         fields = self._observed
@@ -159,7 +159,7 @@ class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pett
         """Do nothing, since there is nothing to release."""
 
 
-_NOTHING: dict[str, Any] = {}
+_NO_INFO: dict[str, Any] = {}
 
 
 class _Textures(MapGenerator):  # type: ignore[misc]

@@ -110,7 +110,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         )
         self.action_space = Discrete(len(BUTTONS))
         self._screens = np.zeros((stack, 72, 80), np.uint8)
-        self._console = _switched_on(cartridge)
+        self._console = _boot(cartridge)
         self._start = _start(where, self._console, state)
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observation, Info]:
@@ -124,7 +124,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._outdoors = (WIDTH // 2, HEIGHT // 2)
         self._visited: set[tuple[int, int, int]] = set()
         self._best: dict[str, int] = {}
-        self._earn(moment)  # the initial state is not rewarded
+        self._collect_reward(moment)  # the initial state is not rewarded
         self._screens[:] = self._picture()
         return self._observation(moment), {}
 
@@ -136,7 +136,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._console.button_release(button)
         self._console.tick(self._rest, True, False)
         moment = read_state(self._console.memory)
-        reward = self._earn(moment)
+        reward = self._collect_reward(moment)
         self._screens[:-1] = self._screens[1:]
         self._screens[-1] = self._picture()
         self._steps += 1
@@ -151,7 +151,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         """Switch the console off. Nothing is saved."""
         self._console.stop(save=False)
 
-    def _earn(self, moment: GameState) -> float:
+    def _collect_reward(self, moment: GameState) -> float:
         """Return the reward for everything in ``moment`` that is new in the episode."""
         self._visited.add(moment.square)
         now = {
@@ -194,7 +194,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         return {**self._best, "maps": maps, "perf": self._best["badges"] / 8}
 
 
-def _switched_on(cartridge: bytes) -> Any:
+def _boot(cartridge: bytes) -> Any:
     """Return a console without window and sound, at the moment when the cartridge starts."""
     # With bytes instead of a path, PyBoy cannot read or write saved games beside the ROM.
     console = pyboy.PyBoy(io.BytesIO(cartridge), window="null", sound_emulated=False, log_level="CRITICAL")

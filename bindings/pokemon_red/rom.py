@@ -42,7 +42,7 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
     except OSError as error:
         raise APIUsageError(
             f"pokemon_red/red: expected the cartridge image {_EXPECTED}; {source} is {file}, which cannot be read "
-            f"({error.strerror}); {_way_to_provide()}; pokemon_red/practice needs none"
+            f"({error.strerror}); {_how_to_provide()}; pokemon_red/practice needs none"
         ) from error
     if hashlib.sha1(image, usedforsecurity=False).hexdigest() != SHA1:
         raise APIUsageError(
@@ -52,7 +52,7 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
     return image
 
 
-def _way_to_provide() -> str:
+def _how_to_provide() -> str:
     if in_image():  # files copied into a container are lost with it
         return (
             "copy the image of your own cartridge into the checkout, for example as red.gb, and run outside with "

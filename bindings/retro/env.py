@@ -193,12 +193,12 @@ def _check_rom(where: str, name: str) -> None:
         with open(path, encoding="utf-8") as file:
             digests = " or ".join(file.read().split())
         raise APIUsageError(
-            f"{where}: expected its cartridge image (SHA-1 {digests}), which is not imported; {_way_to_import(where)}; "
+            f"{where}: expected its cartridge image (SHA-1 {digests}), which is not imported; {_how_to_import(where)}; "
             "retro/Airstriker-Genesis-v0 needs none"
         ) from error
 
 
-def _way_to_import(where: str) -> str:
+def _how_to_import(where: str) -> str:
     if in_image():  # imports into a container are lost with it, so the same container must also train
         return (
             "put your own into a folder of the checkout, for example roms, and run outside: docker compose run --rm "

@@ -9,7 +9,7 @@ from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
 __all__ = ["TextPolicy"]
 
-_NEVER = -1e9  # score of a row without a command
+_NO_COMMAND_SCORE = -1e9  # score of a row without a command
 
 
 class TextPolicy(Policy):
@@ -41,7 +41,7 @@ class TextPolicy(Policy):
         commands = self.command(self._meaning(fields["commands"]))
         scores = (commands @ text.unsqueeze(-1)).squeeze(-1) / self.hidden_size
         is_command = fields["commands"][..., 0] != 0
-        return torch.cat([text, scores.masked_fill(~is_command, _NEVER)], -1)
+        return torch.cat([text, scores.masked_fill(~is_command, _NO_COMMAND_SCORE)], -1)
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores as logits, and the value."""

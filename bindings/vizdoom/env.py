@@ -91,7 +91,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         super().reset(seed=seed)
         with self._starting():
             seen, _ = self._doom.reset(seed=seed)
-        self._see(seen)
+        self._update_screens(seen)
         self._screens[:-3] = np.tile(self._screens[-3:], (len(self._screens) // 3 - 1, 1, 1))
         return self._observation(), {}
 
@@ -100,7 +100,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         seen, reward, over, truncated, _ = self._doom.step(self._pressed(action))
         if not over:
             self._screens[:-3] = self._screens[3:]
-            self._see(seen)
+            self._update_screens(seen)
         return self._observation(), float(reward), over and not truncated, truncated, {}
 
     def render(self) -> npt.NDArray[np.uint8] | None:
@@ -121,7 +121,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         self._folder = engine_folder(self._doom.game)
         return contextlib.chdir(self._folder.name)
 
-    def _see(self, seen: Observation) -> None:
+    def _update_screens(self, seen: Observation) -> None:
         small = cv2.resize(seen["screen"], self._size, interpolation=cv2.INTER_AREA)
         self._screens[-3:] = small.transpose(2, 0, 1)
         if self._variables.size:

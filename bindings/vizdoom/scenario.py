@@ -48,7 +48,7 @@ REWARDS: Mapping[str, tuple[float, float]] = {
 WEAPON_REWARDS: Mapping[int, float] = {weapon: (2e-4, 1e-3, 2e-3)[weapon // 3] for weapon in range(8)}
 
 #: Groups of buttons of which at most one is pressed.
-_APART = (
+_EXCLUSIVE = (
     *(("MOVE_LEFT", "MOVE_RIGHT"), ("MOVE_FORWARD", "MOVE_BACKWARD"), ("TURN_LEFT", "TURN_RIGHT")),
     *(("LOOK_UP", "LOOK_DOWN"), ("MOVE_UP", "MOVE_DOWN"), ("SELECT_PREV_WEAPON", "SELECT_NEXT_WEAPON")),
     ("SELECT_PREV_ITEM", "SELECT_NEXT_ITEM"),
@@ -172,7 +172,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
             self._start(seed)
         self._values = {name: self._value(name) for name in self._rewards}
         self._weapon, self._held = self._value("SELECTED_WEAPON"), 0
-        self._see()
+        self._update_screens()
         self._seen[:-1] = self._seen[-1]
         return self._observation(), self._info()
 
@@ -198,7 +198,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
         is_over = self._game.is_episode_finished() or (self._episodic_life and self._game.is_player_dead())
         if not self._game.is_episode_finished():
             self._seen[:-1] = self._seen[1:]
-            self._see()
+            self._update_screens()
         return self._observation(), self._reward(), is_over, False, self._info()
 
     def _reward(self) -> float:
@@ -221,7 +221,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
     def _info(self) -> Info:
         return {name: self._value(name) for name in self._infos}
 
-    def _see(self) -> None:
+    def _update_screens(self) -> None:
         self._screen = self._game.get_state().screen_buffer
         channels = self._screen if self._screen.ndim == 3 else self._screen[None]
         for channel, target in zip(channels, self._seen[-1], strict=True):
@@ -315,7 +315,7 @@ def combinations(
             raise UnknownNameError.of(where, "button in delta_button_config", name, buttons)
     parts: list[list[dict[str, float]]] = []
     for button in buttons:
-        group = next((names for names in _APART if button in names), (button,))
+        group = next((names for names in _EXCLUSIVE if button in names), (button,))
         mine = [name for name in buttons if name in group]
         if mine[0] != button:
             continue  # handled with the first button of the group

@@ -171,8 +171,8 @@ def _split_then(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``function`` so that it uses a fresh key, and return the next key along with its result."""
 
     def call(key: jax.Array, *arguments: Any) -> tuple[jax.Array, Any]:
-        ours, theirs = jax.random.split(key)
-        return ours, function(theirs, *arguments)
+        kept, used = jax.random.split(key)
+        return kept, function(used, *arguments)
 
     return call
 

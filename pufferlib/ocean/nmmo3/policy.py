@@ -100,10 +100,10 @@ class NMMO3(Policy):
 
     def action_mask(self, observations: Tensor) -> Tensor:
         """Allow all actions except keys of empty slots and actions that duplicate another one."""
-        may = torch.ones_like(observations[:, : self.distribution.num_params])
-        may[:, KEYS] = (observations[:, BAG] > 0) | (observations[:, MODE, None] != PLAYING)
-        may[:, REPEATED] = 0
-        return may
+        mask = torch.ones_like(observations[:, : self.distribution.num_params])
+        mask[:, KEYS] = (observations[:, BAG] > 0) | (observations[:, MODE, None] != PLAYING)
+        mask[:, REPEATED] = 0
+        return mask
 
     def _seen(self, observations: Tensor) -> list[Tensor]:
         """Return features of the nearest object of each sort and of the tiles around the player, as floats."""

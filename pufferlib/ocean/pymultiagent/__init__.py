@@ -60,7 +60,7 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         self.possible_agents = [1, 2]
         self.agents: list[int] = []
         self._spaces = pixel_space(self._size) if self._size else Box(0, 1, (1,), np.float32), Discrete(2)
-        self._right: dict[int, bool] = {}  # in the last step
+        self._correct: dict[int, bool] = {}  # in the last step
 
     def observation_space(self, agent: int) -> Box:
         """Return the observation space, which is the same for both agents."""
@@ -74,7 +74,7 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         """Start a new episode with both agents."""
         self.agents = list(self.possible_agents)
         if seed is not None:
-            self._right = {}  # so that a seed always gives the same images
+            self._correct = {}  # so that a seed always gives the same images
         if self._view.is_live:
             self.render()
         return self._observations(), {agent: {} for agent in self.agents}
@@ -82,18 +82,18 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
         """Score the actions and end the episode."""
         everyone = self.agents
-        self._right = {agent: bool(actions[agent] == agent - 1) for agent in everyone}
+        self._correct = {agent: bool(actions[agent] == agent - 1) for agent in everyone}
         if self._view.is_live:
             self._view.wait()
             self.render()
-        scores = {agent: float(right) for agent, right in self._right.items()}
+        scores = {agent: float(correct) for agent, correct in self._correct.items()}
         infos = {
             agent: {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
             for agent, score in scores.items()
         }
         self.agents = []
-        over, not_cut = dict.fromkeys(everyone, True), dict.fromkeys(everyone, False)
-        return self._observations(), scores, over, not_cut, infos
+        terminated, truncated = dict.fromkeys(everyone, True), dict.fromkeys(everyone, False)
+        return self._observations(), scores, terminated, truncated, infos
 
     def render(self, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
         """Render the last actions as an image ``(120, 200, 3)``, output according to ``render_mode``.
@@ -111,8 +111,8 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         picture = np.full((120, 200, 3), (6, 24, 32), np.uint8)
         for agent, colour in zip(self.possible_agents, ((0, 187, 187), (232, 140, 48)), strict=True):
             left = 20 + 90 * (agent - 1)
-            if agent in self._right:
-                picture[20:100, left : left + 70] = (83, 166, 83) if self._right[agent] else (214, 69, 69)
+            if agent in self._correct:
+                picture[20:100, left : left + 70] = (83, 166, 83) if self._correct[agent] else (214, 69, 69)
             picture[26:94, left + 6 : left + 64] = (20, 48, 60)
             picture[36:84, left + 16 : left + 54] = colour
             if agent == 1:

@@ -59,13 +59,13 @@ class Spaces(gymnasium.Env[Any, Any]):
         self.observation_space = pixel_space(self._size) if self._size else parts
         self.action_space = self._join(Discrete(2), Discrete(2))
         self._shown: Parts = (np.zeros((5, 5), np.float32), np.zeros(5, np.int8))
-        self._right: tuple[bool, bool] | None = None  # in the last step
+        self._correct: tuple[bool, bool] | None = None  # in the last step
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode with a random observation."""
         super().reset(seed=seed)
         if seed is not None:
-            self._right = None  # so that a seed always gives the same images
+            self._correct = None  # so that a seed always gives the same images
         image = self.np_random.uniform(-1, 1, (5, 5)).astype(np.float32)
         self._shown = image, self.np_random.integers(-1, 2, 5, dtype=np.int8)
         if self._view.is_live:
@@ -75,11 +75,11 @@ class Spaces(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Score the action and end the episode."""
         image, flat = self._split(action)
-        self._right = image == _is_positive(self._shown[0]), flat == _is_positive(self._shown[1])
+        self._correct = image == _is_positive(self._shown[0]), flat == _is_positive(self._shown[1])
         if self._view.is_live:
             self._view.wait()
             self.render()
-        score = 0.5 * sum(self._right)
+        score = 0.5 * sum(self._correct)
         info = {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
         return self._observation(), score, True, False, info
 
@@ -103,8 +103,8 @@ class Spaces(gymnasium.Env[Any, Any]):
                 y, x = top + cell // 5 * 26, 40 + cell % 5 * 40
                 picture[y : y + 24, x : x + 38] = _colour(float(value))
             _draw_sum(picture[top : top + rows * 26 - 2, 260:300], float(part.sum()))
-            if self._right is not None:
-                picture[top : top + rows * 26 - 2, :20] = _GREEN if self._right[index] else _RED
+            if self._correct is not None:
+                picture[top : top + rows * 26 - 2, :20] = _GREEN if self._correct[index] else _RED
         return picture
 
     def _observation(self) -> Any:
