@@ -48,7 +48,7 @@ def find_problem() -> str:
     try:
         vulkan = ctypes.CDLL(LIBRARY)
     except OSError:
-        return f"the system library {LIBRARY} is not there"
+        return f"the system library {LIBRARY} is not installed"
     instance, count = ctypes.c_void_p(), ctypes.c_uint32()
     if vulkan.vkCreateInstance(ctypes.byref(InstanceCreateInfo(INSTANCE_CREATE_INFO)), None, ctypes.byref(instance)):
         return "it has no driver"

@@ -103,7 +103,7 @@ def test_the_picture_is_ten_pixels_a_square() -> None:
 
 def test_without_vulkan_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vulkan, "LIBRARY", "libthere-is-none.so.1")
-    sentence = r"libthere-is-none\.so\.1 is not there; run: sudo apt-get install libvulkan1"
+    sentence = r"libthere-is-none\.so\.1 is not installed; run: sudo apt-get install libvulkan1"
     with pytest.raises(BindingMissing, match=sentence):
         griddly.env_creator("sokoban")(observer="sprite_2d")
     griddly.env_creator("sokoban")().close()  # vectors need none

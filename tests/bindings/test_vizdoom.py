@@ -141,5 +141,7 @@ def test_files_of_ones_own_are_found_from_where_one_is(tmp_path: Path, monkeypat
         with Scenario("scenario", **paths) as env:
             assert env.reset(seed=0)[0].any()
     for wrong, given in (({"cfg_path": "yours.cfg"}, "yours.cfg"), ({}, "")):
-        with pytest.raises(APIUsageError, match=f"cfg_path must be the path of a file, got '{given}', and {tmp_path}"):
+        with pytest.raises(
+            APIUsageError, match=f"cfg_path must be the path of an existing file, got '{given}', and {tmp_path}"
+        ):
             Scenario("scenario", **wrong)
