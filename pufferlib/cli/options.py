@@ -1,6 +1,8 @@
 """Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
 
 import dataclasses
+import itertools
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,10 +23,19 @@ if TYPE_CHECKING:
     from tyro import _errors
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-__all__ = ["Parser", "parse_config", "split_env", "split_flags", "typed", "with_commands"]
+__all__ = ["Parser", "parse_config", "split_env", "split_flags", "typed", "with_commands", "with_switch_values"]
 
 ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
+SPELLING = """Settings are flags: --section.name VALUE. A true/false setting needs no value:
+--train.normalize-observations turns it on, --train.no-normalize-observations turns it off."""
+SWITCHES = {
+    f"{section.name}.{setting.name}"
+    for section in SECTIONS
+    for setting in dataclasses.fields(section.type)  # type: ignore[arg-type]  # a class
+    if setting.type in (bool, bool | None)
+}
+SWITCH = re.compile(r"--(?P<no>no[-_])?(?P<section>\w+)\.(?P<off>no[-_])?(?P<name>[\w-]+)")
 
 
 class Parser(ArgumentParser):
@@ -114,25 +125,54 @@ def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, str]
     return values, rest
 
 
-def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
-    """``base`` with the flags of ``argv`` laid over it.
+def with_switch_values(prog: str, argv: Sequence[str]) -> list[str]:
+    """Return ``argv`` with a value for each true/false setting.
 
-    Args:
-        prog: The command, for messages: "puffer train".
-        base: The settings of the files; its values are the defaults that ``--help`` shows.
-        argv: Flags, each ``--section.name`` with a value.
-        about: Stands above the list of flags in the help.
-        others: Flags of the command that are no settings, to be suggested too.
+    ``--train.norm-adv`` alone becomes ``--train.norm-adv=True``. ``--train.no-norm-adv`` and ``--no-train.norm-adv``
+    become ``--train.norm-adv=False``.
 
     Raises:
-        UnknownNameError: A flag that does not exist; the nearest are suggested.
-        UsageError: A flag lacks its value or has one of the wrong type.
+        UsageError: A flag with ``no-`` has a value.
+    """
+    found: list[str] = []
+    for token, following in itertools.zip_longest(argv, argv[1:], fillvalue=""):
+        flag, equals, value = token.partition("=")
+        match = SWITCH.fullmatch(flag)
+        setting = f"{match['section']}.{match['name'].replace('-', '_')}" if match else ""
+        is_alone = not equals and (not following or following.startswith("-"))
+        if not match or setting not in SWITCHES or (match["no"] and match["off"]):
+            found.append(token)
+            continue
+        positive = "--" + setting.replace("_", "-")
+        if not (match["no"] or match["off"]):
+            found.append(f"{positive}=True" if is_alone else token)
+        elif is_alone:
+            found.append(f"{positive}=False")
+        else:
+            value = value if equals else following
+            raise UsageError(f"{prog}: {flag}: expected no value, got {value!r}; write {flag}, or {positive} {value}")
+    return found
+
+
+def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
+    """Return ``base`` with the settings that the flags in ``argv`` change.
+
+    Args:
+        prog: Command for messages, such as "puffer train".
+        base: Settings of the files. Its values are the defaults that ``--help`` shows.
+        argv: Flags such as ``--section.name VALUE``. True/false settings take a value, none, or ``no-``.
+        about: Text above the list of flags in the help.
+        others: Flags of the command that are not settings, for suggestions.
+
+    Raises:
+        UnknownNameError: A flag does not exist. The message suggests the nearest ones.
+        UsageError: The value of a flag is missing or has the wrong type.
         SystemExit: After ``--help``.
     """
     import tyro  # comes with the training packages, which other verbs do without
     from tyro import _errors  # private, as tyro says itself: its version is pinned, and tests watch this
 
-    env, rest = split_env(prog, argv)
+    env, rest = split_env(prog, with_switch_values(prog, argv))
     sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
     flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
 
@@ -145,7 +185,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
             prog=as_typed(f"{prog} {base.env_name}"),
             description=_help(base, about),
             args=rest,
-            config=(tyro.conf.FlagConversionOff,),  # a switch takes a value too: --train.norm-adv False
+            config=(tyro.conf.FlagConversionOff,),  # with_switch_values gives every switch a value
             registry=_as_written(),
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
@@ -153,7 +193,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
 
 
 def _as_written() -> "ConstructorRegistry":
-    """Take 1e6 for a whole number and true for True; show ``INT|None`` for what may be unset, not ``{None}|INT``."""
+    """Return rules that read 1e6 as an int and true as a bool, and show ``INT|None`` for what may be unset."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
     registry = ConstructorRegistry()
@@ -178,17 +218,17 @@ def _as_written() -> "ConstructorRegistry":
         unset = info.type is not bool
         return PrimitiveConstructorSpec(
             nargs=1,
-            metavar="True|False|None" if unset else "True|False",
+            metavar="[true|false|None]" if unset else "[true|false]",
             instance_from_str=lambda words: None if unset and words[0] == "None" else _switch(words[0]),
             is_instance=lambda value: isinstance(value, bool) or (unset and value is None),
-            str_from_instance=lambda value: [str(value)],
+            str_from_instance=lambda value: [str(value) if value is None else str(value).lower()],
         )
 
     return registry
 
 
 def _switch(text: str) -> bool:
-    """Read True and False, in capitals or not, as TOML has them."""
+    """Return the bool for true or false, in upper or lower case."""
     if text.lower() not in ("true", "false"):
         raise ValueError(f"got {text!r}")
     return text.lower() == "true"
@@ -197,7 +237,7 @@ def _switch(text: str) -> bool:
 def _refusal(
     prog: str, base: Config, event: "_errors.ParseErrorEvent", others: Sequence[str]
 ) -> UsageError | UnknownNameError:
-    """Say in one sentence what tyro found wrong."""
+    """Return the error for what tyro could not parse."""
     from tyro import _errors
 
     see = "see " + as_typed(f"{prog} {base.env_name} --help")
@@ -213,13 +253,13 @@ def _refusal(
                 f"{prog}: {argument.display_name()}: expected {' or '.join(choices)}, got {value!r}; {see}"
             )
         case _errors.InstantiationFailure(argument=argument, message=message) if argument is not None:
-            kind = argument.lowered.metavar
+            kind = (argument.lowered.metavar or "").strip("[]").replace("|", " or ")
             return UsageError(f"{prog}: {argument.display_name()}: expected {kind}: {message}; {see}")
     return UsageError(f"{prog}: the flags could not be understood; {see}")
 
 
 def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> UnknownNameError:
-    """The error for ``flag``, with those that it may mean."""
+    """Return the error for ``flag``, with suggestions."""
     setting = flag.lstrip("-").replace("-", "_")
     if setting in RENAMED:
         return UnknownNameError(f"{prog}: {RENAMED[setting].as_flag()}")
@@ -242,7 +282,7 @@ def _parameters(env_name: str) -> tuple[Any, ...]:
 
 
 def _defaults(env_name: str) -> dict[str, Any]:
-    """The keywords of an environment that says which it has, with their defaults."""
+    """Return the known keywords of an environment with their defaults."""
     if registry.is_inside(env_name) or registry.c_file(env_name):
         return {p.name: p.default for p in _parameters(env_name)}
     try:
@@ -252,7 +292,7 @@ def _defaults(env_name: str) -> dict[str, Any]:
 
 
 def _help(base: Config, about: str) -> str:
-    lines = [with_commands(about), "", f"Keywords of the environment ({ENV}NAME VALUE):"]
+    lines = [with_commands(about), "", SPELLING, "", f"Keywords of the environment ({ENV}NAME VALUE):"]
     parameters = {p.name: p for p in _parameters(base.env_name)}
     defaults = _defaults(base.env_name)
     for name in [*base.env, *(name for name in defaults if name not in base.env)]:

@@ -21,7 +21,8 @@ from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
-from pufferlib.training.config import Config, env_name_in
+from pufferlib.training.config import Config
+from pufferlib.training.settings import env_name_in
 from pufferlib.training.toml import read_toml
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from pufferlib.sweeps.result import SweepResult, curve_interval, run_folder
 from pufferlib.sweeps.settings import Search, load_search, own_value, with_settings
 from pufferlib.sweeps.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
 from pufferlib.text import plural
-from pufferlib.training.config import load_config, settings_files
+from pufferlib.training.config import load_config
+from pufferlib.training.settings import settings_files
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

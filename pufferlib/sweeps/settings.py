@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, UsageError
 from pufferlib.sweeps.space import BOUNDS, FIXED, Space, check_table, read_bound
-from pufferlib.training.config import Config, setting_names
-from pufferlib.training.kinds import Count, Natural, Range, Share, convert, limits_of
+from pufferlib.training.config import Config, Count, Natural, Range, Share, limits_of, setting_names
+from pufferlib.training.settings import convert
 from pufferlib.training.suggestions import suggest
 from pufferlib.training.toml import parse_toml
 
@@ -28,37 +28,32 @@ OF_COST = {"train": {"total_timesteps": {"distribution": "log", "min": "0.1x", "
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """A search.
-
-    Attributes:
-        trials: Trials of the study in all, those of earlier commands included; pruned and failed ones count.
-        workers: Trials at once, each in a process of its own with its share of the cores.
-        name: The folder in sweeps/; "" is the environment's name.
-        objective: "score", or "score,cost": the best score for each cost, as a Pareto front.
-        cost: "seconds" of training, or its "steps".
-        metric: The figure of the environment that is the score.
-        direction: Whether a high or a low score is better: "maximize" or "minimize".
-        prune: A trial ends early that is worse than this share of the finished ones were after as many steps; 0 is off,
-            and so it is with the objective "score,cost".
-        prune_after: No trial ends before this share of its steps.
-        only: Settings to search, with commas between them, as "train.gamma,train.ent_coef"; "" are all spaces.
-        seed: Seed of the search. The seed of every training is train.seed.
-        storage: A database for several machines, as "postgresql://..."; or a file NAME.log, which a shared folder
-            may hold; "" is SQLite in the folder of the sweep.
-    """
+    """Search for settings."""
 
     trials: Count = 20
+    """Number of trials of the sweep, including pruned ones, failed ones and those of earlier commands."""
     workers: Count = 1
+    """Number of trials at a time. Each has its own process and share of the cores."""
     name: str = ""
+    """Folder of the sweep in sweeps/. Empty means the name of the environment."""
     objective: Literal["score", "score,cost"] = "score"
+    """Objective: the best score, or with score,cost the best score for each cost (a Pareto front)."""
     cost: Literal["seconds", "steps"] = "seconds"
+    """Cost of a trial: its training time or its agent-steps."""
     metric: str = "score"
+    """Metric of the environment to use as the score."""
     direction: Literal["maximize", "minimize"] = "maximize"
+    """Direction in which the score improves."""
     prune: typing.Annotated[float, Range(0, 0.95)] = 0.5
+    """Stop a trial that is worse than this share of finished ones at the same step. 0 or score,cost turns this off."""
     prune_after: Share = 0.25
+    """Share of its steps before which no trial is pruned."""
     only: str = ""
+    """Settings to search, separated by commas, such as train.gamma,train.ent_coef. Empty means all spaces."""
     seed: Natural = 42
+    """Seed of the search. The seed of each training run is train.seed."""
     storage: str = ""
+    """Database for several machines, such as postgresql://..., or a shared file NAME.log. Empty means SQLite."""
 
     def __post_init__(self) -> None:
         for key, limits in limits_of(SweepConfig).items():

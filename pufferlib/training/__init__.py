@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     from pufferlib.training.agent import Agent, load, load_policy
     from pufferlib.training.build import build_policy, build_vecenv
     from pufferlib.training.callbacks import Callback, CallbackFunction
-    from pufferlib.training.config import Config, EvalConfig, PolicyConfig, TrainConfig, VecConfig, load_config
+    from pufferlib.training.config import (
+        Config,
+        EvalConfig,
+        PolicyConfig,
+        SelfplayConfig,
+        StopConfig,
+        TrackConfig,
+        TrainConfig,
+        VecConfig,
+        load_config,
+    )
     from pufferlib.training.distributed.ranks import RankLostError
-    from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore, StopConfig
+    from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore
     from pufferlib.training.evaluation import EvalResult, evaluate
     from pufferlib.training.launch import train
     from pufferlib.training.learner_suite import LearnerResult, check_learner
@@ -27,8 +37,6 @@ if TYPE_CHECKING:
     from pufferlib.training.ppo import Loss, Losses, ppo_loss
     from pufferlib.training.result import Comparison, compare, finish_run
     from pufferlib.training.rollout import Minibatch, Rollout
-    from pufferlib.training.selfplay_config import SelfplayConfig
-    from pufferlib.training.track_config import TrackConfig
     from pufferlib.training.trainer import Trainer
 
 __all__ = [
@@ -103,12 +111,12 @@ _HOME = {
     "PolicyConfig": "training.config",
     "RankLostError": "training.distributed.ranks",
     "Rollout": "training.rollout",
-    "SelfplayConfig": "training.selfplay_config",
+    "SelfplayConfig": "training.config",
     "StopAfterSeconds": "training.early_stop",
     "StopAtScore": "training.early_stop",
-    "StopConfig": "training.early_stop",
+    "StopConfig": "training.config",
     "TensorBoardLogger": "training.loggers",
-    "TrackConfig": "training.track_config",
+    "TrackConfig": "training.config",
     "TrainConfig": "training.config",
     "TrainedRun": "training.lifecycle",
     "Trainer": "training.trainer",

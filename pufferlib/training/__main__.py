@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pufferlib.cli import main as puffer
 from pufferlib.cli.console import complain
 from pufferlib.errors import PufferError
+from pufferlib.training.config import DEFAULT_TIMEOUT_S
 from pufferlib.training.distributed.place import Place, place_of_this_process
-from pufferlib.training.distributed.settings import DEFAULT_TIMEOUT_S
 
 FLAGS = ("--train.processes-timeout", "--train.processes_timeout")
 

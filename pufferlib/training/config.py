@@ -1,279 +1,380 @@
-"""The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
+"""Settings of a run: one dataclass per section, with the default, the limits and the documentation of each field."""
 
-import ctypes
+import ast
 import dataclasses
+import inspect
+import itertools
+import math
+import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, get_origin, get_type_hints
 
 from pufferlib import registry
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.paths import user_path
-from pufferlib.ocean.files import settings_of_file
-from pufferlib.training.distributed.settings import ProcessSettings
-from pufferlib.training.early_stop import StopConfig
 from pufferlib.training.env_values import from_plain, to_plain
-from pufferlib.training.kinds import (
-    Count,
-    CountOrAuto,
-    Decay,
-    Natural,
-    NotNegative,
-    Number,
-    OptionalCount,
-    Schedule,
-    Share,
-    Steps,
-    StepSize,
-    limits_of,
+from pufferlib.training.settings import (
+    default_settings,
+    for_device,
+    merge_sources,
+    names_in,
+    nest,
+    settings_files,
+    without_unknown,
 )
-from pufferlib.training.merge import merge_sources, names_in, nest, without_unknown
-from pufferlib.training.selfplay_config import SelfplayConfig
 from pufferlib.training.toml import parse_toml, read_toml, to_toml
-from pufferlib.training.track_config import TrackConfig
 
 __all__ = [
+    "DEFAULT_TIMEOUT_S",
+    "TRACKERS",
     "Config",
+    "Count",
     "EvalConfig",
+    "Natural",
     "PolicyConfig",
+    "Range",
+    "SelfplayConfig",
+    "Share",
+    "StopConfig",
+    "TrackConfig",
     "TrainConfig",
     "VecConfig",
-    "env_name_in",
+    "WandbConfig",
+    "docs_of",
+    "limits_of",
     "load_config",
     "setting_names",
-    "settings_files",
 ]
+
+DEFAULT_TIMEOUT_S = 600.0
+TRACKERS = ("csv", "tensorboard", "wandb")
+_MOST = 2**31 - 1  # of anything that is counted in memory
+
+
+class Range(NamedTuple):
+    """Smallest and largest value of a setting. If both are infinite, any number except NaN is valid."""
+
+    low: float
+    high: float
+
+    def allowed(self, value: float = -math.inf) -> str:
+        """Return the valid values in words. The largest count is only mentioned if ``value`` exceeds it."""
+        if self.low == -math.inf:
+            return "a number"
+        is_open = self.high == math.inf or (self.high >= _MOST and value < self.low)
+        return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
+
+    def check(self, name: str, value: float) -> None:
+        """Raise UsageError if ``value`` is outside."""
+        if not self.low <= value <= self.high:
+            raise UsageError(f"{name} must be {self.allowed(value)}, got {value}")
+
+
+Count = Annotated[int, Range(1, _MOST)]
+OptionalCount = Annotated[int | None, Range(1, _MOST)]
+CountOrAuto = Annotated[int, Range(0, _MOST)]
+Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
+Steps = Annotated[int, Range(1, 2**63 - 1)]
+NotNegative = Annotated[float, Range(0, math.inf)]
+StepSize = Annotated[float, Range(0, 1000)]  # infinity ends in NaN, and nobody means to come near a thousand
+Share = Annotated[float, Range(0, 1)]
+Decay = Annotated[float, Range(0, 0.999999)]
+Seconds = Annotated[float, Range(0.1, 1e6)]
+Number = Annotated[float, Range(-math.inf, math.inf)]
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+def docs_of(section: type) -> dict[str, str]:
+    """Return the docstring under each field of a dataclass, on one line.
+
+    Raises:
+        KeyError: A field has none.
+    """
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    found = {}
+    for statement, following in itertools.pairwise(definition.body):  # type: ignore[attr-defined]  # of a class
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return {field.name: found[field.name] for field in dataclasses.fields(section)}
+
+
+def limits_of(section: type) -> dict[str, Range]:
+    """Return the range of each setting that has one."""
+    hints = get_type_hints(section, include_extras=True)
+    return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
 
 
 @dataclass(frozen=True)
 class VecConfig:
-    """Settings of the batch of environments; the arguments of pufferlib.vector.make.
-
-    Attributes:
-        backend: "native" (one environment object that is a batch), "Serial", "Multiprocessing" or "Ray".
-        num_envs: Environment objects; a native one counts once, however many games it holds.
-        num_workers: Processes of "Multiprocessing", actors of "Ray"; unset: one per usable core.
-        batch_size: Environments per batch; fewer than num_envs lets the others run meanwhile.
-        zero_copy: Batches are slices of the shared memory, never copies.
-        overwork: Allow more workers than there are cores.
-        timeout_s: Longest that building, resetting or stepping one environment may take in a worker;
-            0 is for ever.
-        on_crash: What follows the end of a worker, and with "Serial" an exception of an environment: "raise"
-            an error, or "restart" its environments.
-        record: Folder in which every environment leaves a bundle with all of its actions, for puffer replay;
-            empty is none.
-    """
+    """Vectorization of the environments. These are the arguments of pufferlib.vector.make."""
 
     backend: str = "native"
+    """Backend: native (one environment object that is a batch itself), Serial, Multiprocessing or Ray."""
     num_envs: Count = 1
+    """Number of environment objects. A native one counts once, whatever its env.num_envs."""
     num_workers: OptionalCount = None
+    """Number of worker processes or Ray actors. Unset means one per usable core."""
     batch_size: OptionalCount = None
+    """Number of environments per batch. If it is below num_envs, the other environments step meanwhile."""
     zero_copy: bool = True
+    """Return batches as slices of shared memory, without copying."""
     overwork: bool = False
+    """Allow more workers than cores."""
     timeout_s: float = 120.0
+    """Maximum time in seconds to build, reset or step one environment in a worker. 0 means no limit."""
     on_crash: str = "raise"
+    """Reaction to a crashed worker, or with Serial to an exception: raise an error, or restart the environments."""
     record: str = ""
+    """Folder for replays: each environment records all of its actions there. Empty means no recording."""
 
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """The network.
-
-    Attributes:
-        name: A policy of the environment or its binding (a module policy), of pufferlib.models: "Default",
-            "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
-        hidden_size: Width of the hidden layers.
-        num_layers: Hidden layers of "Default".
-        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
-        memory_layers: Layers of "MinGRU"; to count, or to recite in order, it takes two.
-    """
+    """Policy network."""
 
     name: str = "Default"
+    """Policy: Default, NatureCNN, ResNet, MixedCNN, one of the environment, or yours as mypkg:Net or my_net.py:Net."""
     hidden_size: Count = 128
+    """Width of the hidden layers."""
     num_layers: Count = 2
+    """Number of hidden layers of the Default policy."""
     memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
+    """Recurrent network between the encoder and the decoder. MinGRU is the fastest."""
     memory_layers: Count = 1
+    """Number of layers of MinGRU. Counting, and recalling things in order, need two."""
 
 
 @dataclass(frozen=True)
-class TrainConfig(ProcessSettings):
-    """PPO and its schedule.
-
-    Attributes:
-        seed: Seed of the environments, the network and the sampling.
-        init: Run, checkpoint or file of a policy whose weights a new run begins with; "" are random ones.
-        device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
-        num_threads: CPU threads of torch while learning; unset: one per usable core for networks of
-            half a million parameters or more, and one for smaller ones.
-        overlap: "none"; "envs": half of the environments step while the network acts for the other half; or "learning":
-            the next rollout is collected while the last one is learned from, by the weights of one update before.
-        act_threads: The same while acting: one, because a step's batch is small, and the other
-            cores belong to the environments.
-        precision: "float32", or "bfloat16" for products and convolutions; weights and losses stay float32.
-        compile: Compile the learning pass by torch.compile, which takes up to a minute and a C++ compiler.
-        cuda_graphs: Record the GPU's work of a step and of a minibatch, and launch it in one call; unset: on a GPU, but
-            not with overlap "learning".
-        cpu_offload: Keep observations in the CPU's memory; each minibatch is copied to the GPU.
-        total_timesteps: Agent-steps of the whole run.
-        horizon: Steps of each agent between two updates; 0 is automatic: 64, and with fewer than 16 agents the power
-            of 2 that brings all of them together to 1,024 or more.
-        minibatch_size: Agent-steps of one gradient step; divides those of an update (horizon times agents), or is
-            more, which means all of them. 0 is automatic: a sixteenth of an update, from 64 to 8,192.
-        update_epochs: Passes over each rollout; 0 is automatic: the fewer steps an update has, the more, 10 for
-            1,024 and 1 from 16,384 on; 1 also where minibatch_size is given.
-        accumulate_minibatches: Minibatches whose gradients are summed for one step; divides their number.
-        optimizer: "adam", or "muon" for the hidden matrices, with Adam for the rest.
-        learning_rate: Step size of the optimizer at the start.
-        lr_schedule: "constant", or the learning rate falls over the run, "linear" or by half a "cosine".
-        min_lr_ratio: Share of the learning rate that is left at the end.
-        adam_beta1: Decay of Adam's mean of gradients, and of Muon's.
-        adam_beta2: Decay of Adam's mean of squared gradients.
-        adam_eps: Adam's epsilon.
-        gamma: Discount per step.
-        gae_lambda: Lambda of the generalised advantage estimate.
-        vtrace_rho_clip: V-trace: from the second pass on, with overlap "learning" from the first, advantages are
-            estimated anew, with errors of the values weighted by the probability ratio up to this; inf is no limit, 0
-            is off.
-        vtrace_c_clip: The same for what later steps tell about earlier ones.
-        priority_alpha: Draw what is learned from with a probability that grows with the size of its advantage to this
-            power; 0 is off: everything once in each pass.
-        priority_beta: Power of the importance weights that make up for it at the start; 1 at the end of the run.
-        clip_coef: How far the probability ratio may move before its gradient stops.
-        clip_schedule: As lr_schedule.
-        min_clip_ratio: As min_lr_ratio.
-        vf_coef: Weight of the value loss.
-        vf_clip_coef: Clip range of the value update; 0 is off.
-        ent_coef: Weight of the entropy bonus.
-        ent_schedule: As lr_schedule.
-        min_ent_ratio: As min_lr_ratio.
-        max_grad_norm: Largest norm of a gradient. Longer gradients are scaled down to it. 0 turns clipping off.
-        norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
-        target_kl: Skip the remaining minibatches of an update once the KL divergence of one exceeds this. 0 is off.
-        reward_scale: Rewards are multiplied by this before learning; scores are not. 0 is automatic: 1, or
-            less where the discounted returns of a rollout deviate by more than 2 (their deviation is 1 then), until
-            an episode with a reward has ended; with reward_clip always 1.
-        reward_clip: Then limited to plus or minus this; 0 is off.
-        normalize_observations: Give each element mean 0 and variance 1, by the moments of all that was seen; they are
-            kept with the policy.
-        normalize_rewards: Divide rewards by the deviation of the discounted returns so far; reward_scale 0 is then 1.
-        checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
-        keep_checkpoints: The latest so many are kept, and the one of the best score; 0 keeps all.
-        save_games: Games in checkpoints, from which a resumed run goes on: "safe" has those of C environments, and
-            others whose state is plain data; "pickle" all that can be pickled, which executes code as it is loaded, so
-            that a resumed run must be told again; "none" has none.
-        restart_share: Share of the episodes that begin in the middle: in a state, kept from an earlier rollout, whose
-            action had a large advantage, either way. They count in no score.
-        restart_states: States that are kept for that.
-        exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
-            checkpoint_interval updates repeats the uninterrupted one byte for byte.
-    """
+class TrainConfig:
+    """PPO training."""
 
     seed: Natural = 42
-    init: str = ""
-    device: str = "auto"
-    num_threads: OptionalCount = None
-    act_threads: Count = 1
-    overlap: Literal["none", "envs", "learning"] = "none"
-    precision: Literal["float32", "bfloat16"] = "float32"
-    compile: bool = False
-    cuda_graphs: bool | None = None
-    cpu_offload: bool = False
+    """Seed of the environments, the initial weights and the sampling."""
     total_timesteps: Steps = 10_000_000
+    """Agent-steps of the whole run, of all processes together."""
+    init: str = ""
+    """Run, checkpoint or policy file to take the initial weights from. Empty means random weights."""
+
+    device: str = "auto"
+    """Torch device: auto, cpu, cuda or cuda:N. With auto, training uses a GPU if there is one."""
+    num_threads: OptionalCount = None
+    """CPU threads of torch while learning. Unset means 1, or one per core from 500,000 parameters on."""
+    act_threads: Count = 1
+    """CPU threads of torch while acting. Batches are small then, and the environments use the other cores."""
+    overlap: Literal["none", "envs", "learning"] = "none"
+    """Step half of the environments while acting for the others (envs), or collect during the update (learning)."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of matrix products and convolutions. Weights and losses are always float32."""
+    compile: bool = False
+    """Compile the learning pass with torch.compile. This takes up to a minute and needs a C++ compiler."""
+    cuda_graphs: bool | None = None
+    """Launch each acting or gradient step on a GPU as one CUDA graph. Unset means on, except with overlap learning."""
+    cpu_offload: bool = False
+    """Keep observations in CPU memory and copy one minibatch at a time to the GPU."""
+
     horizon: CountOrAuto = 0
+    """Steps of each agent per update. 0 means 64, or with fewer than 16 agents enough for 1,024 agent-steps."""
     minibatch_size: CountOrAuto = 0
+    """Agent-steps per minibatch, a divisor of the agent-steps per update. 0 means a sixteenth, from 64 to 8,192."""
     update_epochs: CountOrAuto = 0
+    """Passes over each rollout. 0 means 1 to 10, more for smaller updates, and 1 if minibatch_size is given."""
     accumulate_minibatches: Count = 1
+    """Minibatches whose gradients are summed for one optimizer step. Must divide the number of minibatches."""
     optimizer: Literal["adam", "muon"] = "adam"
+    """Optimizer. With muon, matrices between hidden layers use Muon and everything else uses Adam."""
     learning_rate: StepSize = 1e-3
+    """Learning rate at the start."""
     lr_schedule: Schedule = "linear"
+    """Schedule of the learning rate over the run."""
     min_lr_ratio: Share = 0.0
+    """Learning rate at the end, as a share of learning_rate."""
     adam_beta1: Decay = 0.9
+    """Decay of Adam's mean of gradients, and momentum of Muon."""
     adam_beta2: Decay = 0.999
+    """Decay of Adam's mean of squared gradients."""
     adam_eps: NotNegative = 1e-5
-    gamma: Share = 0.99
-    gae_lambda: Share = 0.95
-    vtrace_rho_clip: NotNegative = 0.0
-    vtrace_c_clip: NotNegative = 0.0
-    priority_alpha: NotNegative = 0.0
-    priority_beta: Share = 0.4
-    clip_coef: NotNegative = 0.2
-    clip_schedule: Schedule = "constant"
-    min_clip_ratio: Share = 0.0
-    vf_coef: NotNegative = 0.5
-    vf_clip_coef: NotNegative = 0.0
-    ent_coef: Number = 0.01
-    ent_schedule: Schedule = "constant"
-    min_ent_ratio: Share = 0.0
+    """Adam's epsilon."""
     max_grad_norm: NotNegative = 0.5
+    """Maximum gradient norm. Longer gradients are scaled down to it. 0 turns clipping off."""
+
+    gamma: Share = 0.99
+    """Discount factor per step."""
+    gae_lambda: Share = 0.95
+    """Lambda of generalized advantage estimation."""
+    vtrace_rho_clip: NotNegative = 0.0
+    """V-trace: maximum importance weight of value errors. 0 turns V-trace off, inf means no limit."""
+    vtrace_c_clip: NotNegative = 0.0
+    """V-trace: maximum importance weight that passes value errors back to earlier steps."""
+    priority_alpha: NotNegative = 0.0
+    """Prioritized minibatches: exponent of the advantage in the sampling probability. 0 means uniform minibatches."""
+    priority_beta: Share = 0.4
+    """Prioritized minibatches: exponent of the importance weights at the start. It rises to 1 over the run."""
+    clip_coef: NotNegative = 0.2
+    """Clip range of the probability ratio."""
+    clip_schedule: Schedule = "constant"
+    """Schedule of clip_coef over the run."""
+    min_clip_ratio: Share = 0.0
+    """Clip range at the end, as a share of clip_coef."""
+    vf_coef: NotNegative = 0.5
+    """Weight of the value loss."""
+    vf_clip_coef: NotNegative = 0.0
+    """Clip range of the value update. 0 turns clipping off."""
+    ent_coef: Number = 0.01
+    """Weight of the entropy bonus."""
+    ent_schedule: Schedule = "constant"
+    """Schedule of ent_coef over the run."""
+    min_ent_ratio: Share = 0.0
+    """Entropy bonus at the end, as a share of ent_coef."""
     norm_adv: bool = True
+    """Normalize the advantages of each minibatch to mean 0 and standard deviation 1."""
     target_kl: NotNegative = 0.0
+    """Skip the remaining minibatches of an update once the KL divergence of one exceeds this. 0 turns this off."""
     reward_scale: Number = 0.0
+    """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2."""
     reward_clip: NotNegative = 0.0
+    """Maximum absolute value of scaled rewards. 0 turns clipping off."""
     normalize_observations: bool = False
+    """Normalize each element of the observations by its running mean and variance, which are saved with the policy."""
     normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of discounted returns. An automatic reward_scale is then 1."""
+
     checkpoint_interval: Natural = 100
+    """Updates between checkpoints. 0 saves only one, at the end."""
     keep_checkpoints: Natural = 3
+    """Number of latest checkpoints to keep, in addition to the best one. 0 keeps all."""
     save_games: Literal["safe", "pickle", "none"] = "safe"
-    restart_share: Share = 0.0
-    restart_states: Count = 64
+    """Environments saved in checkpoints: those whose state is plain data (safe), all that can be pickled, or none."""
     exact_resume: bool = False
+    """Start new episodes at every checkpoint, so that a resumed run is bit-identical to an uninterrupted one."""
+    restart_share: Share = 0.0
+    """Share of episodes that start from a saved state of an earlier rollout. They do not count in scores."""
+    restart_states: Count = 64
+    """Number of states to keep for restart_share, those whose actions had the largest advantages."""
+
+    processes: Count = 1
+    """Number of training processes (ranks), each with vec.num_envs environments and its share of the cores or a GPU."""
+    processes_timeout: Seconds = DEFAULT_TIMEOUT_S
+    """Maximum time in seconds that a rank waits for the others."""
+    launcher: Literal["local", "ray"] = "local"
+    """Launcher of the other ranks: on this machine (local), or on the nodes of a Ray cluster (ray)."""
+    ray_address: str = ""
+    """Address of the Ray cluster, such as 10.0.0.1:6379. Empty means RAY_ADDRESS, or a new cluster on this machine."""
+    ray_cpus: Count = 1
+    """CPUs of the Ray cluster to reserve for each rank."""
 
 
 @dataclass(frozen=True)
 class EvalConfig:
-    """Evaluation of a trained policy.
-
-    Attributes:
-        episodes: Episodes that are played, each in an environment of its own.
-        seed: Seed of the environments and the sampling.
-        max_steps: Steps after which an episode is abandoned.
-        greedy: Take the likeliest action instead of sampling.
-        video_seconds: Longest film of the first episode, which is cut after that; 0 is no limit.
-        interval: Agent-steps between evaluations during training, by which the best checkpoint is chosen then; 0 has
-            none.
-        interval_episodes: Episodes of each of these.
-    """
+    """Evaluation of a trained policy."""
 
     episodes: Count = 32
+    """Number of episodes, each in its own environment."""
     seed: Natural = 1
+    """Seed of the environments and the sampling."""
     max_steps: Count = 20_000
+    """Steps after which an episode is abandoned."""
     greedy: bool = False
+    """Take the most likely action instead of sampling."""
     video_seconds: NotNegative = 600.0
+    """Maximum length in seconds of the video of the first episode. 0 means no limit."""
     interval: Natural = 0
+    """Agent-steps between evaluations during training, which then choose the best checkpoint. 0 means none."""
     interval_episodes: Count = 32
+    """Number of episodes of each evaluation during training."""
+
+
+@dataclass(frozen=True)
+class StopConfig:
+    """Early stopping, before train.total_timesteps."""
+
+    score: Number = math.inf
+    """Mean score at which to stop, of an evaluation if eval.interval is set, or of recent episodes. inf means never."""
+    episodes: Count = 100
+    """Minimum number of recent training episodes in the mean score. Evaluations during training replace them."""
+    patience: Natural = 0
+    """Agent-steps without a better mean score after which to stop. 0 means never."""
+    seconds: NotNegative = 0.0
+    """Maximum time in seconds of training and evaluations. 0 means no limit."""
+
+
+@dataclass(frozen=True)
+class SelfplayConfig:
+    """Self-play against a pool of earlier policies, for games with two sides."""
+
+    opponents: Natural = 0
+    """Number of frozen policies that play at the same time. 0 means no pool: the policy plays all sides."""
+    share: Share = 0.5
+    """Share of games against a frozen policy. In the other games the policy plays both sides."""
+    snapshot_interval: Count = 10
+    """Updates between two additions to the pool. The first follows the first rollout."""
+    pool_size: Count = 16
+    """Maximum number of policies in the pool. The oldest is removed first."""
+    draw: Literal["elo", "newest", "uniform"] = "elo"
+    """Choice of opponents for a rollout: with elo, policies near or above the current strength play most."""
+    elo_k: NotNegative = 4.0
+    """K factor of the Elo ratings."""
+
+
+@dataclass(frozen=True)
+class WandbConfig:
+    """Weights & Biases."""
+
+    project: str = ""
+    """Project of the run. Empty means WANDB_PROJECT, or else "pufferlib"."""
+    entity: str = ""
+    """User or team that owns the project. Empty means WANDB_ENTITY, or else the default of your account."""
+    group: str = ""
+    """Group of the run. Empty means WANDB_RUN_GROUP, or else one group for all seeds of one command."""
+    mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    """Upload: auto means WANDB_MODE, or else online. With offline, use wandb sync to upload later."""
+
+
+@dataclass(frozen=True)
+class TrackConfig:
+    """Name and tags of the run, and trackers that receive its metrics."""
+
+    loggers: tuple[str, ...] = ()
+    """Trackers: csv, tensorboard, wandb, or your own class as path/to/my_logger.py:MyLogger or module:MyLogger."""
+    name: str = ""
+    """Name of the run, used for its folder and in every tracker."""
+    tags: tuple[str, ...] = ()
+    """Tags to find the run by."""
+    interval: NotNegative = 1.0
+    """Minimum time in seconds between two updates sent to TensorBoard or Weights & Biases. 0 sends all of them."""
+    wandb: WandbConfig = field(default_factory=WandbConfig)
+    """Weights & Biases."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a run.
-
-    Attributes:
-        env_name: A name that ``pufferlib.make`` knows; the paths of files are absolute.
-        env: Keyword arguments of the environment, which checks them itself.
-        vec: How environments are batched.
-        policy: The network.
-        train: PPO and its schedule.
-        eval: How a trained policy is judged.
-        stop: When the run ends early.
-        selfplay: Opponents for games of two sides.
-        track: Its name, and the trackers that take its metrics.
+    """Settings of a run.
 
     Raises:
         APIUsageError: A number is out of its range.
     """
 
     env_name: str
+    """Name of the environment, as for pufferlib.make. Paths of files are absolute."""
     env: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment, which checks them itself."""
     vec: VecConfig = field(default_factory=VecConfig)
+    """Vectorization."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    """Policy network."""
     train: TrainConfig = field(default_factory=TrainConfig)
+    """PPO training."""
     eval: EvalConfig = field(default_factory=EvalConfig)
+    """Evaluation of a trained policy."""
     stop: StopConfig = field(default_factory=StopConfig)
+    """Early stopping."""
     selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    """Self-play."""
     track: TrackConfig = field(default_factory=TrackConfig)
+    """Name, tags and trackers of the run."""
 
     def __post_init__(self) -> None:
         for section in ("vec", "policy", "train", "eval", "stop", "selfplay"):
@@ -284,7 +385,7 @@ class Config:
                     limits.check(f"{section}.{key}", value)
 
     def with_full_names(self) -> "Config":
-        """The same, with absolute paths in names of files, so that a run finds them from any folder."""
+        """Return these settings with absolute paths, so that a run finds its files from any folder."""
         policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
         init = user_path(self.train.init).absolute() if self.train.init else ""
         train = dataclasses.replace(self.train, init=str(init))
@@ -293,10 +394,10 @@ class Config:
         return dataclasses.replace(self, env_name=env_name, policy=policy, train=train, track=track)
 
     def located(self, folder: Path) -> "Config":
-        """Return the same with the new places of files that were moved together with ``folder``, with a warning.
+        """Return these settings with the new paths of files that were moved together with ``folder``.
 
-        The files are those of the environment and the policy. They are looked for in ``folder``, the current folder,
-        and those above them.
+        Searches ``folder``, the current folder and their parents for the files of the environment and the policy, and
+        warns about each new path.
         """
         names = {"env_name": self.env_name, "policy.name": self.policy.name}
         found = {key: registry.moved_name(name, (folder, Path.cwd())) for key, name in names.items()}
@@ -307,33 +408,37 @@ class Config:
         return dataclasses.replace(self, env_name=found["env_name"], policy=policy)
 
     def save(self, path: Path) -> None:
-        """Write the merged settings as TOML; what is unset is left out."""
+        """Write the settings as TOML. Unset ones are left out."""
         path.write_text(self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
-        """The text that ``save`` writes."""
+        """Return the settings as TOML."""
         return "\n".join(to_toml(self.as_dict())) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings as nested dicts of plain values (``pufferlib.training.env_values``)."""
+        """Return the settings as nested dicts of plain values."""
         plain = {key: to_plain(value) for key, value in self.env.items()}
         return {**dataclasses.asdict(dataclasses.replace(self, env={})), "env": plain}
 
     @classmethod
     def load(cls, path: Path, overrides: Mapping[str, Any] | None = None) -> "Config":
-        """Read what ``save`` wrote, and lay dotted keys over it, as ``load_config`` does.
+        """Read a file that ``save`` wrote.
 
-        Another version of the library may have written it. Settings that do not exist are left out, with a warning.
+        Settings that this version of the library does not have are left out, with a warning.
+
+        Args:
+            path: TOML file, such as the ``config.toml`` of a run.
+            overrides: Settings that replace those of the file, such as ``{"train.learning_rate": 3e-4}``.
 
         Raises:
-            APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
-            UnknownNameError: A key of ``overrides`` that does not exist.
+            APIUsageError: The file is missing or not valid TOML, or a value has the wrong type.
+            UnknownNameError: A key of ``overrides`` does not exist.
         """
         return cls._of(str(path), read_toml(path), overrides)
 
     @classmethod
     def parse(cls, where: str, text: str, overrides: Mapping[str, Any] | None = None) -> "Config":
-        """``load`` of the text of a file; ``where`` begins the message of an error."""
+        """Read ``text`` like ``load`` reads a file. Error messages start with ``where``."""
         return cls._of(where, parse_toml(where, text), overrides)
 
     @classmethod
@@ -350,122 +455,31 @@ class Config:
         env = data.get("env")
         if isinstance(env, dict):
             data["env"] = {key: from_plain(value) for key, value in env.items()}
-        return _build(name, [(where, data), ("overrides", nest(overrides or {}, setting_names()))])
+        sources = [(where, data), ("overrides", nest(overrides or {}, setting_names()))]
+        return cls(name, **merge_sources(cls, sources))
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None) -> Config:
-    """The settings for an environment: ``default.toml``, then its own, then those of ``file``, then ``overrides``.
+    """Return the settings for an environment: the defaults, then its own, then ``file``, then ``overrides``.
 
     Args:
-        env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``; a
-            registered one has the settings that it was registered with, "path/to/corridor.c" those of the
-            ``corridor.toml`` beside it. An environment without any gets the defaults,
-            which are those of ``outside.toml`` for one in Python that is not in this repository.
-        overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
-        file: TOML with sections like ``default.toml``, those for a GPU in ``[cuda]`` (``[cuda.train]``), or a run's
-            ``config.toml``, whose ``env_name`` is left aside.
+        env_name: Name of the environment. "breakout" reads ``ocean/breakout/train.toml``, "atari/pong"
+            ``bindings/atari/train.toml``, and "path/to/corridor.c" the ``corridor.toml`` beside it. A registered
+            environment has the settings that it was registered with.
+        overrides: Settings by dotted name, such as ``{"train.learning_rate": 3e-4}``.
+        file: TOML file with a table for each section, or the ``config.toml`` of a run. Settings for a GPU are in tables
+            such as ``[cuda.train]``. An ``env_name`` in the file is ignored.
 
     Raises:
-        UnknownNameError: A key that does not exist; the nearest are suggested.
-        APIUsageError: A value of the wrong type, or a file that cannot be read.
+        UnknownNameError: A setting does not exist. The message suggests the nearest ones.
+        APIUsageError: A value has the wrong type or is out of range, or a file cannot be read.
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
-    sources = [_parse_own("default.toml"), *settings_files(env_name, file)]
-    sources.append(("overrides", nest(overrides or {}, setting_names())))
-    return _build(env_name, for_device(sources)).with_full_names()
-
-
-def for_device(sources: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
-    """Apply the section ``cuda`` of each source, ``[cuda.train]`` for example, after that source if a GPU trains.
-
-    A later source, like the command line, is laid over it as over any other setting.
-    """
-    has_section = any("cuda" in data for _, data in sources)
-    tables = [train for _, data in sources if isinstance(train := data.get("train"), dict) and "device" in train]
-    device = tables[-1]["device"] if tables else "auto"
-    trains_on_gpu = has_section and (has_gpu() if device == "auto" else str(device).startswith("cuda"))
-    found = []
-    for where, data in sources:
-        plain = {section: values for section, values in data.items() if section != "cuda"}
-        found.append((where, plain))
-        if trains_on_gpu and "cuda" in data:
-            found.append((f"{where}, [cuda]", data["cuda"]))
-    return found
-
-
-def has_gpu() -> bool:
-    """Return whether ``train.device`` "auto" is a GPU. Imports torch only if there is a driver."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def settings_files(env_name: str, file: Path | str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """The settings that an environment brings, then those of ``file``; each with its name in messages.
-
-    Raises:
-        APIUsageError: A file that cannot be read.
-    """
-    given = [] if file is None else [(str(file), _without_name(read_toml(Path(file))))]
-    return [*_sources_of(env_name), *given]
-
-
-def env_name_in(file: Path) -> str | None:
-    """The ``env_name`` of a file of settings, if it has one, as a run's ``config.toml`` does."""
-    name = read_toml(file).get("env_name")
-    return name if isinstance(name, str) else None
-
-
-def _sources_of(env_name: str) -> list[tuple[str, dict[str, Any]]]:
-    """The settings that an environment brings, and what they are called in messages."""
-    if not registry.is_inside(env_name):
-        return _sources_outside(env_name)
-    binding, _, game = env_name.partition("/")
-    home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
-    file = home / "train.toml"
-    where = f"{home.name}/train.toml"
-    return [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
-
-
-# Games of a batch where a C file has no settings beside it: one at a time would leave its speed unused.
-_GAMES = 64
-
-
-def _sources_outside(env_name: str) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        sources = [] if registry.batches_itself(env_name) else [_parse_own("outside.toml")]
-    except UnknownNameError:  # a name for a run whose environments are given as objects
-        return []
-    source = registry.c_file(env_name)
-    if source:
-        sources = [("games of a C file", {"env": {"num_envs": _GAMES}})]
-    registration = registry.registrations().get(env_name)
-    if registration is None or registration.settings is None:
-        beside = settings_of_file(source) if source else None
-        return [*sources, (str(beside), read_toml(beside))] if beside else sources
-    if isinstance(registration.settings, Mapping):
-        own = {section: dict(values) for section, values in registration.settings.items()}
-        return [*sources, (f"settings of {env_name}", own)]
-    return [*sources, (str(registration.settings), _without_name(read_toml(Path(registration.settings))))]
-
-
-def _parse_own(name: str) -> tuple[str, dict[str, Any]]:
-    """A file of this folder."""
-    return name, parse_toml(name, (resources.files("pufferlib.training") / name).read_text("utf-8"))
-
-
-def _without_name(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key != "env_name"}
-
-
-def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
-    return Config(env_name, **merge_sources(Config, sources))
+    called = ("overrides", nest(overrides or {}, setting_names()))
+    sources = for_device([default_settings(), *settings_files(env_name, file), called])
+    return Config(env_name, **merge_sources(Config, sources)).with_full_names()
 
 
 def setting_names() -> list[str]:
-    """Every setting, as ``section.name``."""
+    """Return every setting as ``section.name``."""
     return names_in(Config)

@@ -1,42 +1,23 @@
-"""Early stops: the settings ``[stop]``, and the callbacks that follow them."""
+"""Callbacks that stop a run early, as the settings ``[stop]`` ask for."""
 
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pufferlib.text import short
 from pufferlib.training.callbacks import Callback, TrainerView
-from pufferlib.training.kinds import Count, Natural, NotNegative, Number
+from pufferlib.training.config import StopConfig
 
-__all__ = ["StopAfterSeconds", "StopAtScore", "StopConfig", "stop_callbacks"]
-
-
-@dataclass(frozen=True)
-class StopConfig:
-    """Ends of a run before train.total_timesteps.
-
-    Attributes:
-        score: Mean score at which a run has done enough: of an evaluation where eval.interval has them, else of the
-            latest stop.episodes episodes in training; inf is never.
-        episodes: Episodes in training whose mean score counts, at least; unused with evaluations.
-        patience: Agent-steps without a better mean score after which a run is given up; 0 is never.
-        seconds: Longest time of training and evaluations (uptime_s of the metrics); 0 is no limit.
-    """
-
-    score: Number = math.inf
-    episodes: Count = 100
-    patience: Natural = 0
-    seconds: NotNegative = 0.0
+__all__ = ["StopAfterSeconds", "StopAtScore", "stop_callbacks"]
 
 
 def stop_callbacks(config: StopConfig, evaluates: bool) -> list[Callback]:
-    """Callbacks that stop a training as the settings say.
+    """Return the callbacks that stop training as ``config`` says.
 
     Args:
-        config: The settings.
-        evaluates: There are evaluations during training, whose scores count.
+        config: Settings of early stopping.
+        evaluates: Use the scores of evaluations during training.
     """
     found: list[Callback] = []
     if config.score < math.inf or config.patience:

@@ -1,4 +1,4 @@
-"""Settings that may be meant by a name that is none: a slip, a part of the name, or what other libraries call it."""
+"""Suggestions for unknown settings: near misses, parts of a name, and names in other libraries."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -9,12 +9,12 @@ __all__ = ["ELSEWHERE", "MEANT", "PUFFERLIB_3", "RENAMED", "Renamed", "suggest"]
 
 
 class Renamed(NamedTuple):
-    """A setting of before that has another name now, and other values.
+    """Setting of an earlier version that has another name and other values now.
 
     Attributes:
-        old: Its name then, ``section.name``.
-        new: Its name now, of the same section.
-        values: What its values are called now.
+        old: Name in the earlier version, ``section.name``.
+        new: Name now, in the same section.
+        values: Value now for each value in the earlier version.
     """
 
     old: str
@@ -22,14 +22,14 @@ class Renamed(NamedTuple):
     values: Mapping[object, str]
 
     def in_file(self, value: Any) -> str:
-        """Tell a file of settings what to write in place of ``value``."""
+        """Return the message for a settings file that has ``value``."""
         old, new = _name(self.old), _name(self.new)
         lines = [f'{new} = "{now}" in place of {old} = {str(then).lower()}' for then, now in self.values.items()]
         chosen = list(self.values).index(value) if value in self.values else 0
         return f"{old} has become {new}; write {lines[chosen]}"
 
     def as_flag(self) -> str:
-        """Tell a command line what to type."""
+        """Return the message for a command line."""
         old, new = (name.replace("_", "-") for name in (self.old, self.new))
         typed = [f"--{new} {now} in place of --{old} {then}" for then, now in self.values.items()]
         return f"--{old} has become --{new}; type {', or '.join(typed)}"
@@ -43,7 +43,7 @@ RENAMED = {
     ]
 }
 
-# Flags of PufferLib 3 that are no settings here: what to type instead.
+# Flags of PufferLib 3 that are not settings here, and what to type instead.
 PUFFERLIB_3 = {
     "wandb": "--track wandb",
     "wandb_project": "--track wandb --track.wandb.project NAME",
@@ -78,7 +78,7 @@ PUFFERLIB_3 = {
     "vec.seed": "--train.seed N",
 }
 
-# Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
+# Names of settings in Stable-Baselines3, CleanRL, RLlib, PufferLib and others.
 ELSEWHERE = {
     "learning_rate": "lr alpha step_size",
     "lr_schedule": "lr_decay lr_scheduler learning_rate_schedule",
@@ -124,12 +124,12 @@ MEANT = {name: setting for setting, names in ELSEWHERE.items() for name in names
 
 
 def suggest(wrong: str, known: Iterable[str], count: int = 2) -> list[str]:
-    """The ``count`` entries of ``known`` that ``wrong`` may mean, best first; empty when none is near.
+    """Return the entries of ``known`` that ``wrong`` may mean, best first. The list is empty if none is near.
 
     Args:
-        wrong: What was given, as ``section.name``, or only ``name``.
+        wrong: Unknown setting, as ``section.name`` or ``name``.
         known: All settings, as ``section.name``.
-        count: How many at the most.
+        count: Maximum number of suggestions.
     """
     known = list(known)
     section, _, name = wrong.rpartition(".")
@@ -156,6 +156,6 @@ def _name(setting: str) -> str:
 
 
 def _has_words_of(setting: str, name: str) -> bool:
-    """True if each word of ``name`` begins a word of ``setting``."""
+    """Return True if each word of ``name`` is the start of a word of ``setting``."""
     parts = [part for part in name.split("_") if part]
     return bool(parts) and all(any(word.startswith(part) for word in setting.split("_")) for part in parts)

@@ -1,4 +1,4 @@
-"""TOML of settings: read with the file's name in every error, and written."""
+"""Reading and writing of TOML files, with the file name in every error."""
 
 import json
 import math
@@ -15,13 +15,13 @@ __all__ = ["parse_toml", "read_toml", "to_toml"]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file of settings.
+    """Read a settings file.
 
     Raises:
-        APIUsageError: It is missing, or no TOML.
+        APIUsageError: The file is missing or not valid TOML.
     """
     try:
-        text = user_path(path).read_text("utf-8-sig")  # editors on Windows begin files with a mark
+        text = user_path(path).read_text("utf-8-sig")  # editors on Windows start files with a byte order mark
     except OSError as error:
         raise APIUsageError(
             f"{path}: cannot be read: {error.strerror}; expected a run's config.toml, or a file of settings like it"
@@ -32,7 +32,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(where: str, text: str) -> dict[str, Any]:
-    """Parse ``text``; ``where`` begins the message of an error."""
+    """Parse ``text``. Error messages start with ``where``."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -40,10 +40,10 @@ def parse_toml(where: str, text: str) -> dict[str, Any]:
 
 
 def to_toml(data: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Write lines of plain values, then of one table per nested dict; None is left out.
+    """Return lines of TOML: plain values, then one table per nested dict. None is left out.
 
     Raises:
-        APIUsageError: A value is something that TOML cannot write down.
+        APIUsageError: TOML has no such value.
     """
     tables = {key: value for key, value in data.items() if isinstance(value, dict)}
     lines = [
@@ -62,7 +62,7 @@ def _key(key: str) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    """A value as TOML writes it. JSON's strings are TOML's but for one character, its numbers but for infinity."""
+    """Return a value as TOML. Strings are as in JSON except for one character, and numbers except for infinity."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_value(name, item) for item in value)}]"
     if isinstance(value, dict):

@@ -101,7 +101,17 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
         (["train", "squared", "--train.seed", "x"], "puffer train: --train.seed: expected INT: invalid literal"),
         (["train", "squared", "--train.seed", "1e-3"], "puffer train: --train.seed: expected INT: invalid literal"),
-        (["train", "squared", "--train.norm-adv", "maybe"], "--train.norm-adv: expected True|False: got 'maybe'"),
+        (["train", "squared", "--train.norm-adv", "maybe"], "--train.norm-adv: expected true or false: got 'maybe'"),
+        (["train", "squared", "--train.norm-adv="], "--train.norm-adv: expected true or false: got ''"),
+        (["train", "squared", "--train.cuda-graphs", "x"], "--train.cuda-graphs: expected true or false or None: got"),
+        (
+            ["train", "squared", "--train.no-norm-adv", "false"],
+            "--train.no-norm-adv: expected no value, got 'false'; write --train.no-norm-adv, or --train.norm-adv false",
+        ),
+        (["train", "squared", "--train.no-norm-adv=1"], "--train.no-norm-adv: expected no value, got '1'"),
+        (["train", "squared", "--train.no-norm-advs"], "unknown flag '--train.no-norm-advs'; did you mean"),
+        (["train", "squared", "--no-train.no-norm-adv"], "unknown flag '--no-train.no-norm-adv'; did you mean"),
+        (["train", "squared", "--train.no-seed"], "unknown flag '--train.no-seed'; did you mean '--train.seed'?"),
         (["train", "squared", "--train.optimizer", "sgd"], "--train.optimizer: expected adam or muon, got 'sgd'"),
         (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
         (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
@@ -139,9 +149,44 @@ def test_notes_say_which_environment_failed_but_show_no_stack(
     assert capsys.readouterr().err == f"error: {error}\nwhile stepping environment 1 with actions [0]\n"
 
 
-@pytest.mark.parametrize(("typed", "value"), [("true", True), ("True", True), ("false", False), ("False", False)])
-def test_switches_are_written_as_in_python_or_toml(typed: str, value: bool) -> None:
-    assert parse_config("puffer train", load_config("squared"), ["--train.norm-adv", typed]).train.norm_adv is value
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("--train.compile", True),
+        ("--train.compile true", True),
+        ("--train.compile=True", True),
+        ("--train.compile --train.seed 7", True),
+        ("--train.compile false", False),
+        ("--train.compile=FALSE", False),
+        ("--train.no-compile", False),
+        ("--no-train.compile", False),
+        ("--train.compile --train.no-compile", False),
+    ],
+)
+def test_true_false_setting_needs_no_value(typed: str, value: bool) -> None:
+    base = load_config("squared", {"train.compile": not value})
+    assert parse_config("puffer train", base, typed.split()).train.compile is value
+
+
+@pytest.mark.parametrize("name", ["norm-adv", "norm_adv"])
+def test_switch_accepts_dashes_and_underscores(name: str) -> None:
+    base = load_config("squared")
+    assert not parse_config("puffer train", base, [f"--train.no-{name}"]).train.norm_adv
+    assert parse_config("puffer train", base, [f"--train.no-{name}", f"--train.{name}"]).train.norm_adv
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("--train.cuda-graphs", True),
+        ("--train.no-cuda-graphs", False),
+        ("--train.cuda-graphs false", False),
+        ("--train.cuda-graphs None", None),
+    ],
+)
+def test_true_false_setting_may_be_unset(typed: str, value: bool | None) -> None:
+    base = load_config("squared", {"train.cuda_graphs": not value})
+    assert parse_config("puffer train", base, typed.split()).train.cuda_graphs is value
 
 
 @pytest.mark.parametrize(("typed", "steps"), [("1e6", 1_000_000), ("2_000", 2000), ("2.5e3", 2500), ("7", 7)])

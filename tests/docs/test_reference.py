@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pufferlib
+from pufferlib.training.config import setting_names
 from tests.needs import stub_absent_frameworks
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,17 @@ def test_every_public_name_is_documented_once(public: Any) -> None:
     assert sorted(explained) == sorted(public.homes().values())
     assert {f"pufferlib.{name}" for name in pufferlib.__all__} <= {*explained}
     assert {"pufferlib.vector.make", "pufferlib.ocean.Breakout", "pufferlib.testing.check_env"} <= {*explained}
+
+
+def test_settings_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = load(monkeypatch, "docs/_site", "settings_page")
+    assert page.render() == page.PAGE.read_text("utf-8"), "run: python docs/_site/settings_page.py"
+
+
+def test_every_setting_is_on_the_settings_page() -> None:
+    text = (ROOT / "docs/settings.md").read_text()
+    for name in setting_names():
+        assert f"| `--{name.replace('_', '-')}` |" in text
 
 
 def test_c_reference_shows_the_whole_header(public: Any) -> None:

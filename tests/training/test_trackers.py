@@ -15,12 +15,11 @@ import pytest
 
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
-from pufferlib.training.config import load_config
+from pufferlib.training.config import WandbConfig, load_config
 from pufferlib.training.launch import train
 from pufferlib.training.loggers import CsvLogger, Logger, TensorBoardLogger, WandbLogger, check_trackers
 from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import BackgroundTracker
-from pufferlib.training.track_config import WandbConfig
 from tests.needs import missing_extra
 
 SCORE = "environment/score"

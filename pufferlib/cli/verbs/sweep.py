@@ -1,15 +1,13 @@
 """``puffer sweep``: search for the settings with which an environment is learned best."""
 
 import dataclasses
-import inspect
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.options import Parser, parse_config, split_flags
+from pufferlib.cli.options import Parser, parse_config, split_flags, with_switch_values
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
@@ -18,7 +16,8 @@ from pufferlib.sweeps.settings import SECTIONS, SweepConfig, own_value
 from pufferlib.sweeps.space import DISTRIBUTIONS, FIXED, KEYS
 from pufferlib.sweeps.storage import SWEEPS
 from pufferlib.text import short
-from pufferlib.training.config import Config, env_name_in, load_config
+from pufferlib.training.config import Config, docs_of, load_config
+from pufferlib.training.settings import env_name_in
 
 __all__ = ["run"]
 
@@ -53,7 +52,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--report", action="store_true")
     options, argv = parser.parse_known_args(argv)
-    overrides, flags = split_flags(PROG, argv, PREFIX)
+    overrides, flags = split_flags(PROG, with_switch_values(PROG, argv), PREFIX)
     if options.report:
         name = str(overrides.get("name", name))
         if not name:
@@ -168,10 +167,9 @@ def _report(result: SweepResult) -> int:
 
 
 def _about() -> str:
-    documented = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", inspect.getdoc(SweepConfig) or "", re.MULTILINE)
     defaults = {field.name: field.default for field in dataclasses.fields(SweepConfig)}
     settings = "\n".join(
-        f"  {PREFIX}{name.replace('_', '-')}: {' '.join(text.split())} (now {defaults[name]!r})"
-        for name, text in documented
+        f"  {PREFIX}{name.replace('_', '-')}: {text} (default: {defaults[name]!r})"
+        for name, text in docs_of(SweepConfig).items()
     )
     return ABOUT.format(distributions=", ".join(DISTRIBUTIONS), fixed=FIXED, settings=settings)

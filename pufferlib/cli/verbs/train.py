@@ -19,9 +19,8 @@ from pufferlib.runs.resume import settings_of, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, find_group, parse_seeds
 from pufferlib.text import flag
 from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
-from pufferlib.training.config import Config, env_name_in, load_config
-from pufferlib.training.early_stop import StopConfig
-from pufferlib.training.track_config import TRACKERS
+from pufferlib.training.config import TRACKERS, Config, StopConfig, load_config
+from pufferlib.training.settings import env_name_in
 from pufferlib.training.tuned import with_tuned_vec
 
 __all__ = ["run"]

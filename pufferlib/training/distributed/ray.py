@@ -14,10 +14,10 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in t
 
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.machine.commands import way_to_install
+from pufferlib.training.config import TrainConfig
 from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import JoinedRanks
-from pufferlib.training.distributed.settings import ProcessSettings
 from pufferlib.vector.ray.cluster import ADDRESS, connect
 
 __all__ = ["start_ranks_on_ray"]
@@ -27,7 +27,7 @@ END_S = 20.0  # for the ranks to end
 
 
 @contextlib.contextmanager
-def start_ranks_on_ray(settings: ProcessSettings, needs_gpu: bool) -> Iterator[JoinedRanks]:
+def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[JoinedRanks]:
     """Let Ray Train start all ranks but the first, which is this process.
 
     Args:
@@ -63,11 +63,11 @@ class _RayRanks:
     Args:
         train: The module ``ray.train``.
         first: Place of rank 0.
-        settings: See ``start_ranks_on_ray``.
+        settings: As for ``start_ranks_on_ray``.
         needs_gpu: The same.
     """
 
-    def __init__(self, train: Any, first: Place, settings: ProcessSettings, needs_gpu: bool) -> None:
+    def __init__(self, train: Any, first: Place, settings: TrainConfig, needs_gpu: bool) -> None:
         self._failure, self._ranks = "", list[JoinedRanks]()
         self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # Ray Train wants one, and leaves it empty
         resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}

@@ -15,12 +15,11 @@ from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import flat
-from pufferlib.training.config import Config
+from pufferlib.training.config import TRACKERS, Config
 from pufferlib.training.loggers.base import Logger, LogGuard, Result, Tracker
 from pufferlib.training.loggers.files import CsvLogger
 from pufferlib.training.loggers.tensorboard import TensorBoardLogger
 from pufferlib.training.loggers.wandb import WandbLogger, check_account
-from pufferlib.training.track_config import TRACKERS
 
 __all__ = ["BackgroundTracker", "Tracking", "check_trackers", "open_tracking"]
 

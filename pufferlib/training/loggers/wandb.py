@@ -8,8 +8,8 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError
 from pufferlib.machine.commands import in_image, way_to_install
+from pufferlib.training.config import WandbConfig
 from pufferlib.training.loggers.base import Result
-from pufferlib.training.track_config import WandbConfig
 
 __all__ = ["WandbLogger", "check_account"]
 

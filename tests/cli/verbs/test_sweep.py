@@ -26,6 +26,11 @@ from pufferlib.cli import main
         (["squared", "--sweep.train.gama.min", "0.9"], 2, "unknown setting 'train.gama'; did you mean 'train.gamma'"),
         (["squared", "--train.gama", "0.9"], 2, "unknown flag '--train.gama'; did you mean '--train.gamma'"),
         (["squared", "--train.gamma", "0.9", "--sweep.train.gamma.min", "0.8"], 2, "leave one out"),
+        (
+            ["squared", "--train.no-norm-adv", "--sweep.train.norm_adv.choices", "true,false"],
+            2,
+            "is given a space, and train.norm_adv a value of its own (False)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -1,0 +1,286 @@
+"""Settings from files and callers: their sources, merged, with every name and type checked."""
+
+import ctypes
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from pufferlib import registry
+from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
+from pufferlib.ocean.files import settings_of_file
+from pufferlib.training.suggestions import RENAMED, suggest
+from pufferlib.training.toml import parse_toml, read_toml
+
+__all__ = [
+    "convert",
+    "default_settings",
+    "env_name_in",
+    "for_device",
+    "merge_sources",
+    "names_in",
+    "nest",
+    "settings_files",
+    "without_unknown",
+]
+
+Source = tuple[str, dict[str, Any]]
+# Number of games in a batch for a C file without settings of its own.
+_GAMES = 64
+
+
+def default_settings() -> Source:
+    """Return the settings of ``default.toml``, and its name in messages."""
+    return _parse_own("default.toml")
+
+
+def for_device(sources: list[Source]) -> list[Source]:
+    """Remove the ``cuda`` table of each source, or make it a source of its own if training uses a GPU.
+
+    A table such as ``[cuda.train]`` then overrides its own source, and later sources override it.
+    """
+    has_section = any("cuda" in data for _, data in sources)
+    tables = [train for _, data in sources if isinstance(train := data.get("train"), dict) and "device" in train]
+    device = tables[-1]["device"] if tables else "auto"
+    trains_on_gpu = has_section and (has_gpu() if device == "auto" else str(device).startswith("cuda"))
+    found = []
+    for where, data in sources:
+        plain = {section: values for section, values in data.items() if section != "cuda"}
+        found.append((where, plain))
+        if trains_on_gpu and "cuda" in data:
+            found.append((f"{where}, [cuda]", data["cuda"]))
+    return found
+
+
+def has_gpu() -> bool:
+    """Return True if ``train.device`` "auto" is a GPU. Imports torch only if there is a driver."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def settings_files(env_name: str, file: Path | str | None = None) -> list[Source]:
+    """Return the environment's own settings, then those of ``file``, each with its name in messages.
+
+    Raises:
+        APIUsageError: A file cannot be read.
+    """
+    given = [] if file is None else [(str(file), _without_name(read_toml(Path(file))))]
+    return [*_sources_of(env_name), *given]
+
+
+def env_name_in(file: Path) -> str | None:
+    """Return the ``env_name`` of a settings file such as a run's ``config.toml``, or None."""
+    name = read_toml(file).get("env_name")
+    return name if isinstance(name, str) else None
+
+
+def _sources_of(env_name: str) -> list[Source]:
+    if not registry.is_inside(env_name):
+        return _sources_outside(env_name)
+    binding, _, game = env_name.partition("/")
+    home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
+    file = home / "train.toml"
+    where = f"{home.name}/train.toml"
+    return [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
+
+
+def _sources_outside(env_name: str) -> list[Source]:
+    try:
+        sources = [] if registry.batches_itself(env_name) else [_parse_own("outside.toml")]
+    except UnknownNameError:  # the name of a run whose environments are passed as objects
+        return []
+    source = registry.c_file(env_name)
+    if source:
+        sources = [("games of a C file", {"env": {"num_envs": _GAMES}})]
+    registration = registry.registrations().get(env_name)
+    if registration is None or registration.settings is None:
+        beside = settings_of_file(source) if source else None
+        return [*sources, (str(beside), read_toml(beside))] if beside else sources
+    if isinstance(registration.settings, Mapping):
+        own = {section: dict(values) for section, values in registration.settings.items()}
+        return [*sources, (f"settings of {env_name}", own)]
+    return [*sources, (str(registration.settings), _without_name(read_toml(Path(registration.settings))))]
+
+
+def _parse_own(name: str) -> Source:
+    """Return the settings of a file in this folder."""
+    return name, parse_toml(name, (resources.files("pufferlib.training") / name).read_text("utf-8"))
+
+
+def _without_name(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != "env_name"}
+
+
+def merge_sources(kind: type, sources: Iterable[Source]) -> dict[str, Any]:
+    """Merge the sections of all sources. Later sources override earlier ones.
+
+    Args:
+        kind: Dataclass with a field per section. Sections are dataclasses, except ``env_name`` and ``env``.
+        sources: Name in messages and tables of each source.
+
+    Returns:
+        Dataclass for each section, and a dict for ``env``.
+
+    Raises:
+        UnknownNameError: A section or setting does not exist. The message suggests the nearest ones.
+        APIUsageError: A value has the wrong type.
+    """
+    hints = get_type_hints(kind)
+    names = names_in(kind)
+    merged: dict[str, dict[str, Any]] = {name: {} for name in hints if name != "env_name"}
+    for where, data in sources:
+        for section, values in data.items():
+            if section == "sweep":  # pufferlib.sweep checks it
+                continue
+            if section not in merged:
+                raise UnknownNameError.of(where, "section", section, merged)
+            if not isinstance(values, dict):
+                raise APIUsageError(f"{where}: {section} must be a table of settings, got {values!r}")
+            if section != "env":
+                values = _checked(where, section, hints[section], values, names)
+            merged[section] = _over(merged[section], values) if section != "env" else {**merged[section], **values}
+    return {name: values if name == "env" else _section(hints[name], values) for name, values in merged.items()}
+
+
+def without_unknown(kind: type, values: dict[str, Any], section: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Separate the settings that exist from those that do not, as in a file of another version.
+
+    Args:
+        kind: Dataclass with a field per setting or table of settings.
+        values: Tables of settings.
+        section: Prefix of the names, such as "train.".
+
+    Returns:
+        Settings that exist, and names of the others.
+    """
+    hints = get_type_hints(kind)
+    known: dict[str, Any] = {}
+    unknown: list[str] = []
+    for key, value in values.items():
+        if key not in hints and section + key not in RENAMED:  # _checked names the new setting
+            unknown.append(section + key)
+        elif dataclasses.is_dataclass(hints.get(key)) and isinstance(value, dict):
+            known[key], others = without_unknown(hints[key], value, f"{section}{key}.")
+            unknown += others
+        else:
+            known[key] = value
+    return known, unknown
+
+
+def _over(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """Return ``values`` updated with ``later``. Nested tables are merged."""
+    inner = {key: _over(values.get(key, {}), value) for key, value in later.items() if isinstance(value, dict)}
+    return {**values, **later, **inner}
+
+
+def _section(kind: type, values: dict[str, Any]) -> Any:
+    """Return the dataclass of a section, with the dataclasses inside it."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{key: _section(hints[key], value) if isinstance(value, dict) else value for key, value in values.items()}
+    )
+
+
+def _checked(where: str, section: str, kind: type, values: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """Return the values of a section as the types that its dataclass declares."""
+    hints = get_type_hints(kind)
+    unknown = [key for key in values if key not in hints]
+    if unknown and (renamed := RENAMED.get(f"{section}.{unknown[0]}")):
+        raise UnknownNameError(f"{where}, [{section}]: {renamed.in_file(values[unknown[0]])}")
+    if unknown:
+        meant = suggest(f"{section}.{unknown[0]}", names)
+        close = [name.removeprefix(f"{section}.") for name in meant]
+        raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
+    return {key: _converted(where, f"{section}.{key}", hints[key], value, names) for key, value in values.items()}
+
+
+def _converted(where: str, name: str, hint: Any, value: Any, names: list[str]) -> Any:
+    if not dataclasses.is_dataclass(hint):
+        return convert(f"{where}: {name}", hint, value)
+    if not isinstance(value, dict):
+        raise APIUsageError(f"{where}: {name} must be a table of settings, got {value!r}")
+    return _checked(where, name, hint, value, names)  # type: ignore[arg-type]  # a class, not one of its objects
+
+
+def names_in(kind: type, prefix: str = "") -> list[str]:
+    """Return every setting of a dataclass of sections as ``section.name``."""
+    names: list[str] = []
+    for name, hint in get_type_hints(kind).items():
+        if dataclasses.is_dataclass(hint):
+            names += names_in(hint, f"{prefix}{name}.")  # type: ignore[arg-type]
+        elif prefix:
+            names.append(prefix + name)
+    return names
+
+
+def nest(dotted: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """Return nested tables of dotted settings: ``{"train": {"seed": 1}}`` for ``{"train.seed": 1}``.
+
+    Args:
+        dotted: Settings by dotted name.
+        names: All settings, for suggestions.
+
+    Raises:
+        APIUsageError: ``dotted`` is not a dict, or a key has no section.
+    """
+    if not isinstance(dotted, Mapping):
+        raise APIUsageError(f'overrides: must be a dict, as {{"train.seed": 1}}, got {dotted!r}')
+    nested: dict[str, Any] = {}
+    for key, value in dotted.items():
+        section, dot, name = str(key).partition(".")
+        if not dot:
+            meant = suggest(section, names, count=1) or ["train.seed"]
+            raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example {meant[0]}")
+        table = nested.setdefault(section, {})
+        *tables, last = [name] if section == "env" else name.split(".")
+        for inner in tables:
+            table = table.setdefault(inner, {})
+        table[last] = value
+    return nested
+
+
+def convert(where: str, hint: Any, value: Any) -> Any:
+    """Return ``value`` as the type that a setting declares.
+
+    Args:
+        where: Start of the error message.
+        hint: Type of the setting.
+        value: Value of a file or a caller. NumPy numbers, and whole floats such as 1e6 for an int, are converted.
+
+    Raises:
+        UsageError: The value has another type.
+    """
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise UsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
+        return value
+    if get_origin(hint) is tuple:
+        return _words(where, get_args(hint)[0], value)
+    options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if float in options and type(value) is int:
+        return float(value)
+    if int in options and float not in options and type(value) is float and value.is_integer():
+        return int(value)  # 1e6
+    if type(value) not in options and not (value is None and types.NoneType in options):
+        expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
+        raise UsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
+    return value
+
+
+def _words(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
+    """Return a tuple of words, from a list or from a string with commas."""
+    words = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        raise UsageError(f"{where} must be a list of strings, got {value!r} ({type(value).__name__})")
+    return tuple(convert(where, kind, word) for word in words)
