@@ -1,10 +1,10 @@
-"""A sweep that tests share."""
+"""A finished search that tests share."""
 
 import pytest
 
 __all__ = ["ONLY", "SPACES", "TINY", "done"]
 
-# Half a second of training.
+# Trains for half a second.
 TINY = {
     "env.num_envs": 32,
     "train.total_timesteps": 4096,
@@ -25,7 +25,7 @@ ONLY = ",".join(SPACES)
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory):
-    """A search of four trials in two workers."""
+    """Result of a search with four trials in two workers."""
     import pufferlib
 
     sweeps = tmp_path_factory.mktemp("sweeps")

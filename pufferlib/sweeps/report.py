@@ -1,41 +1,54 @@
-"""The page of a search: ``report.html``, which needs no network and no other file."""
+"""Report of a search: ``report.html``, a page with Optuna's plots that needs no network and no other file."""
 
+import contextlib
 import html
+import io
 import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pufferlib import registry
-from pufferlib.machine.commands import as_typed
-from pufferlib.sweeps import figures
-from pufferlib.sweeps.result import SearchTrial, SweepResult
+from pufferlib.errors import BindingMissing
+from pufferlib.machine.commands import as_typed, way_to_install
+from pufferlib.sweeps.result import SearchTrial, SweepResult, curve_interval
+from pufferlib.sweeps.spaces import Space
+from pufferlib.sweeps.study import quiet_optuna
 from pufferlib.text import duration, plural, short
 
-__all__ = ["importance_of", "write_report"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["write_report"]
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #212529; max-width: 1120px; margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.6em; margin-bottom: 0 } h2 { font-size: 1.15em; margin: 2em 0 .3em }
 p { margin: .3em 0; max-width: 72ch } .about { color: #495057 }
-.pair { display: flex; flex-wrap: wrap; gap: 1.5em } .pair > div { flex: 1 1 480px; min-width: 0 }
-svg { width: 100%; height: auto } svg a:hover use { stroke: #e8590c; stroke-width: 3 }
+.pair { display: grid; gap: 0 1.5em; grid-template-columns: repeat(auto-fit, minmax(min(480px, 100%), 1fr)) }
+.slices { display: grid; gap: 1em; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)) }
+svg { width: 100%; height: auto }
 pre { background: #f1f3f5; padding: .8em 1em; border-radius: 6px; white-space: pre-wrap }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-size: .85em; white-space: nowrap }
 th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #e9ecef } th { background: #fff }
-tr.best td { background: #fff4e6; font-weight: 600 } tr:target td { background: #e3fafc }
+tr.best td { background: #fff4e6; font-weight: 600 }
 tr.pruned td, tr.interrupted td { color: #868e96 } tr.failed td { color: #c92a2a } td.reason { text-align: left }
 """
+_WIDE, _SMALL = (7.2, 3.6), (3.4, 2.6)  # sizes of plots in inches
+_LOGIT_TICKS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
+_BEST, _OTHER = "#e8590c", "#99d1db"
 
 
 def write_report(result: SweepResult) -> Path:
-    """Write the page of a search into its folder, and return its path.
+    """Write ``report.html`` into the folder of a sweep and return its path.
 
     Raises:
-        APIUsageError: No trial has finished yet.
-        BindingMissing: matplotlib is not installed.
+        APIUsageError: No trial has finished.
+        BindingMissing: Optuna or matplotlib is not installed.
     """
     name = registry.short_name(result.about["env_name"])
-    body = "\n".join([_head(result, name), _best(result, name), _pictures(result), _table(result)])
+    body = "\n".join([_summary(result, name), _best(result, name), _plots(result), _table(result)])
     title = f"<title>Sweep of {html.escape(name)}</title>"
     head = f'<head>\n<meta charset="utf-8">\n{title}\n<style>{_STYLE}</style>\n</head>'
     page = f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}\n</body>\n</html>\n'
@@ -44,31 +57,16 @@ def write_report(result: SweepResult) -> Path:
     return path
 
 
-def importance_of(result: SweepResult) -> dict[str, float]:
-    """Share of each setting in the differences in score, the largest first; empty where trials are too few or alike."""
-    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
-
-    finished = [trial for trial in result.trials if trial.state == "finished"]
-    if len({trial.score for trial in finished}) < 2 or len(finished) < 4:
-        return {}
-    target = (lambda trial: trial.values[0]) if result.about["objective"] != "score" else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shares = get_param_importances(result.study, evaluator=PedAnovaImportanceEvaluator(), target=target)
-    settings = {figures.space_of(key, table).key: key for key, table in result.about["spaces"].items()}
-    return {settings[key]: share for key, share in shares.items() if math.isfinite(share)}
-
-
-def _head(result: SweepResult, name: str) -> str:
+def _summary(result: SweepResult, name: str) -> str:
     states = [trial.state for trial in result.trials]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     about = result.about
     goal = "the best score" if about["objective"] == "score" else f"the best score for each cost in {about['cost']}"
-    searched = ", ".join(f"{key} ({figures.space_of(key, table)})" for key, table in about["spaces"].items())
-    facts = f"{plural(len(states), 'trial')}: {counts}. Sought: {goal}. Trial 0 has the environment's own settings."
+    searched = ", ".join(f"{space.setting} ({space})" for space in _spaces(result))
     return (
         f"<h1>Sweep of {html.escape(name)}</h1>\n"
-        f'<p class="about">{facts}</p>\n<p class="about">Searched: {html.escape(searched)}.</p>'
+        f'<p class="about">{plural(len(states), "trial")}: {counts}. Objective: {goal}. Trial 0 has the default '
+        f'settings of the environment.</p>\n<p class="about">Searched: {html.escape(searched)}.</p>'
     )
 
 
@@ -83,20 +81,134 @@ def _best(result: SweepResult, name: str) -> str:
     )
 
 
-def _pictures(result: SweepResult) -> str:
-    shares = importance_of(result)
-    importance = (
-        figures.draw_importance(shares) if shares else "<p>Too few trials have finished, or all have one score.</p>"
-    )
-    return (
-        '<p class="about">Points show their settings under the pointer, and lead to the table.</p>\n'
-        '<div class="pair">\n'
-        f"<div><h2>Scores of the trials</h2>{figures.draw_history(result)}</div>\n"
-        f"<div><h2>Score against cost</h2>{figures.draw_front(result)}</div>\n"
-        f"<div><h2>In training</h2>{figures.draw_curves(result)}</div>\n"
-        f"<div><h2>Importance of the settings</h2>{importance}</div>\n</div>\n"
-        f"<h2>Score over each setting</h2>\n{figures.draw_slices(result)}"
-    )
+def _plots(result: SweepResult) -> str:
+    with _pyplot():
+        importance = _plot_importances(result) or "<p>Too few trials have finished, or all have the same score.</p>"
+        return (
+            '<div class="pair">\n'
+            f"<div><h2>Scores of the trials</h2>{_plot_history(result)}</div>\n"
+            f"<div><h2>Score and cost</h2>{_plot_front(result)}</div>\n"
+            f"<div><h2>Learning curves</h2>{_plot_curves(result)}</div>\n"
+            f"<div><h2>Importance of the settings</h2>{importance}</div>\n</div>\n"
+            f'<h2>Score by setting</h2>\n<div class="slices">{_plot_slices(result)}</div>'
+        )
+
+
+@contextlib.contextmanager
+def _pyplot() -> Iterator[None]:
+    """Prepare pyplot for Optuna's plots, and restore its style and its backend.
+
+    Raises:
+        BindingMissing: Optuna or matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise BindingMissing(f"pufferlib.sweep: a report needs matplotlib; {way_to_install('train')}") from error
+    backend: Any = matplotlib.rcParams.copy()["backend"]  # a look-up without ``copy`` would choose one
+    # Text stays text, and equal plots have equal bytes.
+    options: Any = {"svg.fonttype": "none", "svg.hashsalt": "sweep"}
+    with quiet_optuna(), warnings.catch_warnings(), matplotlib.rc_context(options):
+        warnings.simplefilter("ignore")  # about plots with few points
+        pyplot.switch_backend("agg")
+        try:
+            yield
+        finally:
+            pyplot.switch_backend(backend)
+
+
+def _svg(axes: "Axes", size: tuple[float, float], x: str, y: str = "score") -> str:
+    """Return a plot as an SVG element, and close it."""
+    from matplotlib import pyplot
+
+    figure: Any = axes.figure
+    axes.set_title("")
+    axes.set_title("", loc="left")
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.tick_params(labelsize=8)
+    figure.set_size_inches(size)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", bbox_inches="tight", facecolor="white", metadata={"Date": None})
+    pyplot.close(figure)
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :]
+
+
+def _target(result: SweepResult) -> dict[str, Any]:
+    """Return the arguments that let a plot show the score."""
+    target = (lambda trial: trial.values[0]) if result.about["objective"] != "score" else None
+    return {"target": target, "target_name": "score"}
+
+
+def _plot_history(result: SweepResult) -> str:
+    from optuna.visualization.matplotlib import plot_optimization_history
+
+    axes = plot_optimization_history(result.study, **_target(result))
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(loc="best", fontsize=8)
+    return _svg(axes, _WIDE, "trial")
+
+
+def _plot_front(result: SweepResult) -> str:
+    from optuna import create_study
+    from optuna.trial import create_trial
+    from optuna.visualization.matplotlib import plot_pareto_front
+
+    # A study of one objective has no front, so the plot gets a copy with two.
+    cost = result.about["cost"]
+    study = create_study(directions=["minimize", result.about.get("direction", "maximize")])
+    finished = [trial for trial in result.trials if trial.state == "finished"]
+    study.add_trials(create_trial(values=[trial.cost(cost), trial.score]) for trial in finished)
+    axes = plot_pareto_front(study)
+    return _svg(axes, _WIDE, "seconds of training" if cost == "seconds" else "agent-steps")
+
+
+def _plot_curves(result: SweepResult) -> str:
+    from optuna.visualization.matplotlib import plot_intermediate_values
+
+    axes, best = plot_intermediate_values(result.study), result.best.number
+    for line in axes.lines:
+        is_best = line.get_label() == f"Trial{best}"
+        line.set(color=_BEST if is_best else _OTHER, linewidth=2.4 if is_best else 1.0, zorder=3 if is_best else 2)
+    bold = [line for line in axes.lines if line.get_zorder() == 3]
+    axes.legend(bold, [f"trial {best}, the best"] * len(bold), loc="best", fontsize=8)  # not one entry per trial
+    interval = curve_interval(result.about["longest"])
+    axes.xaxis.set_major_formatter(lambda step, _: short(step * interval))
+    return _svg(axes, _WIDE, "agent-steps", "score in training")
+
+
+def _plot_importances(result: SweepResult) -> str:
+    """Plot the importance of each setting. Return "" if there are too few different scores."""
+    from optuna.importance import PedAnovaImportanceEvaluator
+    from optuna.visualization.matplotlib import plot_param_importances
+
+    scores = [trial.score for trial in result.trials if trial.state == "finished"]
+    if len(scores) < 4 or len(set(scores)) < 2:
+        return ""
+    axes: Any = plot_param_importances(result.study, PedAnovaImportanceEvaluator(), **_target(result))
+    names = {space.param_name: space.setting for space in _spaces(result)}
+    axes.set_yticks(axes.get_yticks(), [names[label.get_text()] for label in axes.get_yticklabels()])
+    axes.get_legend().remove()
+    return _svg(axes, _WIDE, "share of the differences in score", "")
+
+
+def _plot_slices(result: SweepResult) -> str:
+    from optuna.visualization.matplotlib import plot_slice
+
+    slices = []
+    for space in _spaces(result):
+        axes: Any = plot_slice(result.study, [space.param_name], **_target(result))
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        if space.distribution == "logit":  # the study has its own scale for logit and pow2
+            ticks = [value for value in _LOGIT_TICKS if space.contains(value)]
+            axes.set_xticks([space.encode(value) for value in ticks], [f"{value:g}" for value in ticks])
+        elif space.distribution in ("pow2", "int"):
+            axes.locator_params(axis="x", integer=True, nbins=5)
+            axes.xaxis.set_major_formatter(lambda value, _, space=space: str(space.decode(value)))
+        slices.append(_svg(axes, _SMALL, space.setting.removeprefix("train.")))
+    return "\n".join(slices)
 
 
 def _table(result: SweepResult) -> str:
@@ -115,10 +227,14 @@ def _row(result: SweepResult, trial: SearchTrial, settings: list[str], is_best: 
     cells = [str(trial.number), trial.state, short(trial.score), short(trial.seconds), short(trial.steps), *values]
     text = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
     run = trial.run.folder.relative_to(result.folder).as_posix()
-    picture = trial.run.curve.name if trial.run.curve.exists() else ""
-    link = f'<a href="{run}/{picture}">{trial.run.folder.name}</a>' if trial.run.folder.exists() else ""
+    curve = trial.run.curve.name if trial.run.curve.exists() else ""
+    link = f'<a href="{run}/{curve}">{trial.run.folder.name}</a>' if trial.run.folder.exists() else ""
     reason = html.escape(trial.reason)
     return f'<tr id="trial-{trial.number}" class="{kind}">{text}<td>{link}</td><td class="reason">{reason}</td></tr>'
+
+
+def _spaces(result: SweepResult) -> list[Space]:
+    return [Space.from_dict(key, table) for key, table in result.about["spaces"].items()]
 
 
 def _sortable(score: float) -> float:

@@ -1,4 +1,4 @@
-"""The outcome of a search: its trials, the best of them, and their front of score against cost."""
+"""Result of a search: its trials, the best one, and the Pareto front of score and cost."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.runs.folder import Run
-from pufferlib.sweeps.storage import SWEEPS, find_sweep, open_study, speaks_of_errors
+from pufferlib.sweeps.study import (
+    DATABASE,
+    INTERRUPTED,
+    LOCATION,
+    REASON,
+    SECONDS,
+    SETTINGS,
+    STEPS,
+    open_study,
+    storage_errors,
+)
 from pufferlib.text import flag
 from pufferlib.training.toml import to_toml
 
@@ -19,27 +30,25 @@ if TYPE_CHECKING:
 
 __all__ = ["SearchTrial", "SweepResult", "load_sweep"]
 
-#: Attributes of a trial in the study.
-SETTINGS, OWNER, SECONDS, STEPS, REASON, INTERRUPTED, KILLS = (
-    "settings", "owner", "seconds", "steps", "reason", "interrupted", "kills",
-)  # fmt: skip
+#: Default folder of all sweeps.
+SWEEPS: Path = Path("sweeps")
 
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A trial of a search.
+    """Trial of a search.
 
     Attributes:
-        number: In the order in which they were begun; 0 has the environment's own settings.
-        state: "finished", "pruned" (ended early), "failed", "interrupted" (before it had settings) or "running".
-        settings: Those that are searched, by dotted keys.
-        score: Of its evaluation; of a pruned one the last of its curve; NaN if there is none.
-        seconds: Of training.
-        steps: Agent-steps of training.
-        reason: Why it failed.
-        curve: Score in training after so many agent-steps.
-        run: Its folder, which ``puffer eval`` and ``puffer play --watch`` take.
-        is_minimized: A low score is better.
+        number: Number of the trial, counted from 0. Trial 0 has the environment's default settings.
+        state: "running", "finished", "pruned" (stopped early), "failed", or "interrupted" (before it had settings).
+        settings: Searched settings by dotted name.
+        score: Score of the evaluation, or for a pruned trial the last score in training, or NaN.
+        seconds: Seconds of training, or NaN.
+        steps: Agent-steps of training, or NaN.
+        reason: Reason of the failure, or "".
+        curve: Learning curve, as a dict from agent-steps to score.
+        run: Paths of the trial's run, for ``puffer eval`` and ``puffer play --watch``.
+        is_minimized: True if a low score is better.
     """
 
     number: int
@@ -55,21 +64,21 @@ class SearchTrial:
 
     @property
     def merit(self) -> float:
-        """The score, or its negative if a low score is better."""
+        """The score, negated if a low score is better."""
         return -self.score if self.is_minimized else self.score
 
     def cost(self, kind: str) -> float:
-        """Its "seconds" or "steps"."""
+        """Return ``seconds`` if ``kind`` is "seconds", else ``steps``."""
         return self.seconds if kind == "seconds" else self.steps
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A search that is done, or as far as it is.
+    """Result of a finished or running search. Its properties read the current state of the study.
 
     Attributes:
-        folder: Of the sweep, with its database, runs and report.
-        study: Optuna's, with all trials.
+        folder: Folder of the sweep, with its database, runs and report.
+        study: Optuna's study with all trials.
     """
 
     folder: Path
@@ -77,35 +86,40 @@ class SweepResult:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Facts that trials share, by ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces``, ``settings``."""
+        """Everything that the trials have in common.
+
+        The keys are ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces``, ``settings`` and ``longest``.
+        """
         about: dict[str, Any] = self.study.user_attrs["search"]
         return about
 
     @property
     def trials(self) -> list[SearchTrial]:
-        """All trials that have begun."""
-        with speaks_of_errors(self.folder):
+        """All trials that have started."""
+        with storage_errors(self.folder):
             frozen = self.study.get_trials(deepcopy=False)
-        interval, low = curve_interval(self.about["longest"]), self.about.get("direction") == "minimize"
-        return [_trial_of(each, self.folder, interval, low) for each in frozen if each.state.name != "WAITING"]
+        interval, is_minimized = curve_interval(self.about["longest"]), self.about.get("direction") == "minimize"
+        return [
+            _search_trial(each, self.folder, interval, is_minimized) for each in frozen if each.state.name != "WAITING"
+        ]
 
     @property
     def best(self) -> SearchTrial:
-        """The finished trial of the best score; of several the cheapest.
+        """The finished trial with the best score. If several have it, the cheapest.
 
         Raises:
-            APIUsageError: None has finished yet.
+            APIUsageError: No trial has finished.
         """
         finished = [trial for trial in self.trials if trial.state == "finished"]
         if not finished:
             failed = sum(trial.state == "failed" for trial in self.trials)
-            advice = "mend that" if failed else "go on with the search"
+            advice = "fix the cause and continue the search" if failed else "continue the search"
             raise APIUsageError(f"{self.folder}: no trial has finished yet, {failed} have failed; {advice}")
         return max(finished, key=lambda trial: (trial.merit, -trial.cost(self.about["cost"])))
 
     @property
     def front(self) -> list[SearchTrial]:
-        """Finished trials to which no other is better in score and as cheap, the cheapest first."""
+        """The finished trials for which no other is better and at most as expensive, cheapest first."""
         cost = self.about["cost"]
         front: list[SearchTrial] = []
         finished = [trial for trial in self.trials if trial.state == "finished"]
@@ -114,18 +128,18 @@ class SweepResult:
                 front.append(trial)
         return front
 
-    def flags(self, trial: SearchTrial) -> str:
-        """The settings of a trial as they are typed, with those that the whole search was given."""
-        return " ".join(flag(key, value) for key, value in {**self.fixed, **trial.settings}.items())
-
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings, by dotted keys, that the search was begun with."""
+        """Settings by dotted name that the caller gave to all trials."""
         fixed: dict[str, Any] = self.study.user_attrs.get("fixed", {})
         return fixed
 
+    def flags(self, trial: SearchTrial) -> str:
+        """Return the settings of a trial as flags of ``puffer train``, including ``fixed``."""
+        return " ".join(flag(key, value) for key, value in {**self.fixed, **trial.settings}.items())
+
     def save_best(self) -> Path:
-        """Write the settings of the best trial as ``best.toml``, for ``puffer train --config``."""
+        """Write the settings of the best trial to ``best.toml``, for ``puffer train --config``, and return its path."""
         sections: dict[str, Any] = {"env_name": self.about["env_name"]}
         for key, value in {**self.fixed, **self.best.settings}.items():
             section, _, name = key.partition(".")
@@ -135,39 +149,39 @@ class SweepResult:
         path.write_text("\n".join([title, *to_toml(sections)]) + "\n", "utf-8")
         return path
 
-    def report(self) -> Path:
-        """Write ``report.html``, which needs nothing but itself, and return its path.
-
-        Raises:
-            BindingMissing: matplotlib is not installed.
-        """
-        from pufferlib.sweeps.report import write_report
-
-        return write_report(self)
-
 
 def load_sweep(name: str, sweeps: Path | str = SWEEPS) -> SweepResult:
-    """A search that was begun before, by its name or folder.
+    """Return the result of an existing search, finished or not.
+
+    Args:
+        name: Name or path of its folder.
+        sweeps: Folder of all sweeps.
 
     Raises:
-        APIUsageError: There is none, or its database cannot be used.
+        APIUsageError: There is no such search, or its database cannot be used.
         BindingMissing: Optuna is not installed.
     """
-    folder = find_sweep("pufferlib.sweep", name, user_path(sweeps))
-    return SweepResult(folder, open_study(folder))
+    sweeps = user_path(sweeps)
+    for folder in (sweeps / name, Path(name)):
+        if (folder / DATABASE).is_file() or (folder / LOCATION).is_file():
+            return SweepResult(folder, open_study(folder))
+    others = sorted(path.parent.name for file in (DATABASE, LOCATION) for path in sweeps.glob(f"*/{file}"))
+    there = f"there are {', '.join(others)}" if others else "there is none yet"
+    start = as_typed("puffer sweep", name)
+    raise APIUsageError(f"pufferlib.sweep: no sweep {name!r} in {sweeps}; {there}; begin it: {start}")
 
 
 def curve_interval(longest: int) -> int:
-    """Agent-steps between two points of the curves of trials, the longest of which has 20."""
+    """Return the agent-steps between two points of a learning curve. The longest trial has 20 points."""
     return max(1, math.ceil(longest / 20))
 
 
 def run_folder(folder: Path, number: int) -> Path:
-    """The folder of a trial's run."""
+    """Return the folder of a trial's run."""
     return folder / "runs" / f"trial-{number:04}"
 
 
-def _trial_of(frozen: "FrozenTrial", folder: Path, interval: int, is_minimized: bool) -> SearchTrial:
+def _search_trial(frozen: "FrozenTrial", folder: Path, interval: int, is_minimized: bool) -> SearchTrial:
     attributes: Mapping[str, Any] = frozen.user_attrs
     state = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}.get(frozen.state.name, "running")
     curve = {step * interval: score for step, score in sorted(frozen.intermediate_values.items())}

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pufferlib.machine.children import python_code, python_module
-from pufferlib.sweeps.pool import TrialProcess, end_all
+from pufferlib.sweeps.workers import TrialProcess, stop_all
 
 STRAY = "import sys; print('stray', __name__, file=sys.stderr); sys.exit(3)"
 
@@ -62,6 +62,6 @@ def test_trials_import_nothing_from_the_current_folder(strays, tmp_path):
     log = tmp_path / "trial.log"
     process = TrialProcess([0], b"no message", log)
     assert process.receive() is None  # it has ended
-    end_all([process])
+    stop_all([process])
     assert "sweep" in log.read_text()  # it came to the module of trials, which cannot read the message
     assert "stray" not in log.read_text()

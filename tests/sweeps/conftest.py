@@ -1,4 +1,4 @@
-"""Skips what needs Optuna where that is not installed."""
+"""Skip these tests if Optuna is not installed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""kill -9 of a worker and of the whole: no finished trial is lost or trained again, and the search goes on."""
+"""Searches whose processes are killed. No finished trial is lost or repeated, and the search continues."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.sweeps.result import load_sweep
+from pufferlib.sweeps import load_sweep
 from tests.trials import ONLY, SPACES, TINY
 
 PROGRAM = """
@@ -20,12 +20,12 @@ import pufferlib
 options = dict(spaces={spaces}, only="{only}", trials={trials}, workers=2, sweeps="{place}")
 pufferlib.sweeps.sweep("squared", {settings}, **options)
 """
-LONGER = {**TINY, "train.total_timesteps": 65_536, "train.checkpoint_interval": 20}  # some two seconds
+LONGER = {**TINY, "train.total_timesteps": 65_536, "train.checkpoint_interval": 20}  # about two seconds
 
 
 @pytest.fixture
 def start():
-    """Start a search, which ends with the test at the latest."""
+    """Return a function that starts a search in a process. The fixture kills it at the end of the test."""
     processes = []
 
     def search(place, trials):
@@ -41,22 +41,22 @@ def start():
 
 
 def finished(place):
-    """Settings, score, and moment of the result of each trial that is done."""
+    """Return settings, score and time of the result of each finished trial."""
     with contextlib.suppress(APIUsageError):
         done = [trial for trial in load_sweep("squared", place).trials if trial.state in ("finished", "pruned")]
-        return {each.number: (each.settings, each.score, moment(each.run.summary)) for each in done}
+        return {each.number: (each.settings, each.score, time_of(each.run.summary)) for each in done}
     return {}
 
 
-def moment(summary):
+def time_of(summary):
     return summary.stat().st_mtime_ns if summary.exists() else None
 
 
 def kill_worker(process, rng):
-    """Kill one of its workers that trains; False if there is none at the moment."""
+    """Kill a random worker of the search. Return False if it has none."""
     with contextlib.suppress(psutil.Error):
         workers = [
-            each for each in psutil.Process(process.pid).children() if "sweep.worker" in " ".join(each.cmdline())
+            each for each in psutil.Process(process.pid).children() if "sweeps.workers" in " ".join(each.cmdline())
         ]
         if workers:
             rng.choice(workers).kill()
@@ -65,11 +65,11 @@ def kill_worker(process, rng):
 
 
 def search_through_kills(start, place, trials, kills, rng):
-    """Search, with so many kills at random moments; every other one hits the whole search."""
+    """Run a search and kill it at random times: a worker and the whole search in turn."""
     process, before = start(place, trials), {}
     deadline = time.monotonic() + 100 + 30 * kills
     for kill in range(kills):
-        count = len(before) + 1  # something is finished between two kills, so that the last one comes before the end
+        count = len(before) + 1  # a trial finishes between two kills
         while len(finished(place)) < min(count, trials - 1) and time.monotonic() < deadline:
             time.sleep(0.2)
         time.sleep(rng.uniform(0.0, 1.5))
@@ -77,6 +77,7 @@ def search_through_kills(start, place, trials, kills, rng):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         elif not kill_worker(process, rng):
+            assert len(finished(place)) == trials  # only a finished search has no workers
             continue
         now = finished(place)
         assert before.items() <= now.items()
@@ -100,13 +101,13 @@ def check(place, trials):
 
 @pytest.mark.all
 @pytest.mark.timeout(300)
-def test_a_killed_worker_and_a_killed_search_lose_nothing(start, tmp_path):
+def test_kills_lose_no_trials(start, tmp_path):
     search_through_kills(start, tmp_path, trials=5, kills=2, rng=random.Random(1))
     check(tmp_path, 5)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_ten_kills_at_random_moments_lose_nothing(start, tmp_path):
+def test_ten_kills_lose_no_trials(start, tmp_path):
     search_through_kills(start, tmp_path, trials=20, kills=10, rng=random.Random(2))
     check(tmp_path, 20)

@@ -1,7 +1,8 @@
-"""``puffer sweep``: search for the settings with which an environment is learned best."""
+"""``puffer sweep``: search for the settings with the best score."""
 
 import dataclasses
 import math
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ from pufferlib.cli.options import Parser, parse_config, split_flags, with_switch
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.sweeps.result import SweepResult, load_sweep
-from pufferlib.sweeps.settings import SECTIONS, SweepConfig, own_value
-from pufferlib.sweeps.space import DISTRIBUTIONS, FIXED, KEYS
-from pufferlib.sweeps.storage import SWEEPS
+from pufferlib.sweeps.report import write_report
+from pufferlib.sweeps.result import SWEEPS, SweepResult, load_sweep
+from pufferlib.sweeps.spaces import DISTRIBUTIONS, FIXED, KEYS, SECTIONS, SweepConfig, setting_value
 from pufferlib.text import short
 from pufferlib.training.config import Config, docs_of, load_config
 from pufferlib.training.settings import env_name_in
@@ -23,27 +23,27 @@ __all__ = ["run"]
 
 PROG = "puffer sweep"
 PREFIX = "--sweep."
-ABOUT = """Search for the settings with which an environment is learned best: trials in worker processes, by Optuna.
+ABOUT = """Search for the settings with the best score, with Optuna. Trials run in worker processes.
 
   puffer sweep breakout --sweep.trials 50 --sweep.workers 2
   puffer sweep breakout --train.gamma 0.99 --sweep.train.learning-rate.max 1e-2
   puffer sweep breakout --report
 
-Called again it goes on, whatever has stopped it; called elsewhere with the same --sweep.storage, it helps.
-Settings that are given (--train.gamma 0.99) are the same in all trials; others may have a space:
+Start the same command again to continue a stopped search. Start it on another machine with the same --sweep.storage to
+share the work. Settings with a value (--train.gamma 0.99) are the same in all trials. Others can have a search space:
 
   --sweep.SECTION.NAME.distribution   {distributions}, or {fixed}
-  --sweep.SECTION.NAME.min, .max      its bounds; 0.1x is a tenth of the environment's own value
-  --sweep.SECTION.NAME.choices        of choice, as adam,muon
+  --sweep.SECTION.NAME.min, .max      bounds; 0.1x is a tenth of the environment's default
+  --sweep.SECTION.NAME.choices        values of the distribution choice, such as adam,muon
 
 {settings}
-  --sweeps FOLDER       keep sweeps in folders there (default: sweeps)
-  --config FILE         settings over those of the environment, under the flags; [sweep] in it is of the search
-  --report              write report.html of a sweep, by its name in place of ENV or --sweep.name, as it is now"""
+  --sweeps FOLDER       folder of all sweeps (default: sweeps)
+  --config FILE         settings that override the environment's defaults; [sweep] in the file configures the search
+  --report              write report.html of the sweep named by ENV or --sweep.name, also while it runs"""
 
 
 def run(argv: list[str]) -> int:
-    """Search as ``argv`` says: an environment first, then flags."""
+    """Run the search that ``argv`` describes: an environment, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     typed = [name, *argv]
     _refuse_resume(typed)
@@ -61,10 +61,10 @@ def run(argv: list[str]) -> int:
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name:
         name = env_name_in(options.config) or ""
-    base = _base(name, wants_help, options.config)
-    searches = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
-    config = parse_config(PROG, base, flags, _about(), [*parser.flags, *searches])
-    return _search(base.env_name, _given(config, flags), _read(overrides, searches), options, typed)
+    base = _base_config(name, wants_help, options.config)
+    sweep_flags = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
+    config = parse_config(PROG, base, flags, _about(), [*parser.flags, *sweep_flags])
+    return _search(base.env_name, _given(config, flags), _parse_overrides(overrides, sweep_flags), options, typed)
 
 
 def _refuse_resume(typed: list[str]) -> None:
@@ -83,7 +83,7 @@ def _refuse_resume(typed: list[str]) -> None:
         )
 
 
-def _base(name: str, wants_help: bool, file: Path | None) -> Config:
+def _base_config(name: str, wants_help: bool, file: Path | None) -> Config:
     if name:
         registry.env_creator(name, PROG)
         return load_config(name, file=file)
@@ -96,20 +96,20 @@ def _base(name: str, wants_help: bool, file: Path | None) -> Config:
 
 
 def _given(config: Config, flags: list[str]) -> dict[str, Any]:
-    """The settings that were typed, by dotted keys."""
+    """Return the settings in ``flags`` by dotted name."""
     names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
-    return {name: own_value(config, name) for name in names}
+    return {name: setting_value(config, name) for name in names}
 
 
-def _read(typed: dict[str, str], searches: list[str]) -> dict[str, Any]:
-    """Return the values of ``--sweep...`` as the library takes them."""
+def _parse_overrides(typed: dict[str, str], sweep_flags: list[str]) -> dict[str, Any]:
+    """Return the values of the flags ``--sweep...`` as options of ``pufferlib.sweep``."""
     overrides: dict[str, Any] = {}
     texts = [field.name for field in dataclasses.fields(SweepConfig) if field.type is str]
     for key, text in typed.items():
         section, _, rest = key.partition(".")
         flag = PREFIX + key.replace("_", "-")
-        if not rest and flag not in searches:
-            raise UnknownNameError.of(PROG, "flag", flag, searches)
+        if not rest and flag not in sweep_flags:
+            raise UnknownNameError.of(PROG, "flag", flag, sweep_flags)
         if rest and (section not in SECTIONS or rest.rpartition(".")[2] not in KEYS):
             ways = ", ".join(KEYS)
             raise UsageError(
@@ -128,17 +128,17 @@ def _choice(word: str) -> Any:
     return word if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], options: Any, typed: list[str]) -> int:
+def _search(
+    env_name: str, given: dict[str, Any], overrides: dict[str, Any], options: Namespace, typed: list[str]
+) -> int:
     from rich.console import Console
 
-    from pufferlib.sweeps import launch
+    from pufferlib.sweeps.launch import sweep
     from pufferlib.sweeps.progress import ConsoleDisplay
 
     display = ConsoleDisplay(Console())
     try:
-        result = launch.sweep(
-            env_name, given, config=options.config, sweeps=options.sweeps, display=display, **overrides
-        )
+        result = sweep(env_name, given, config=options.config, sweeps=options.sweeps, display=display, **overrides)
     except (KeyboardInterrupt, SystemExit) as ended:
         display.close()
         note(f"stopped; finished trials are kept, and those in progress; to go on: {as_typed(PROG, *typed)}")
@@ -147,7 +147,7 @@ def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], opt
 
 
 def _report(result: SweepResult) -> int:
-    """Say what came out, and write it down."""
+    """Print the result of a search, and write ``best.toml`` and ``report.html``."""
     counts = [trial.state for trial in result.trials]
     about = ", ".join(f"{counts.count(state)} {state}" for state in dict.fromkeys(counts))
     say(f"{style(str(result.folder), 'bold')}: {about}")
@@ -162,7 +162,7 @@ def _report(result: SweepResult) -> int:
             cost = f"{short(trial.seconds)} s, {short(trial.steps)} steps"
             say(f"  trial {trial.number:<5} score {short(trial.score):<8} {cost}")
     say(f"the same as a file:  {as_typed('puffer train --config', result.save_best())}")
-    say(f"what was found:      {result.report()}")
+    say(f"what was found:      {write_report(result)}")
     return 0
 
 

@@ -1,0 +1,62 @@
+"""Result of a finished search."""
+
+import json
+
+import optuna
+import pytest
+
+import pufferlib
+from pufferlib.errors import APIUsageError
+from pufferlib.sweeps import load_sweep
+from pufferlib.training.config import load_config
+
+
+def test_study_has_requested_number_of_trials(done):
+    assert [trial.number for trial in done.trials] == [0, 1, 2, 3]
+    assert {trial.state for trial in done.trials} <= {"finished", "pruned"}
+    assert isinstance(done.study, optuna.Study)
+    assert len({json.dumps(trial.settings) for trial in done.trials}) == 4
+
+
+def test_first_trial_has_default_settings(done):
+    own = load_config("squared").train
+    first = done.trials[0].settings
+    assert first == {
+        "train.learning_rate": own.learning_rate,
+        "train.gamma": own.gamma,
+        "train.update_epochs": own.update_epochs,
+    }
+
+
+def test_each_trial_has_complete_run(done):
+    for trial in done.trials:
+        settings = trial.run.settings()
+        assert settings.train.gamma == trial.settings["train.gamma"]
+        assert settings.env["num_envs"] == 32
+        if trial.state == "finished":
+            summary = json.loads(trial.run.summary.read_text())
+            assert summary["score"] == trial.score
+            assert trial.steps == summary["agent_steps"] == 4096
+            assert trial.run.has_checkpoint
+            assert trial.run.curve.exists()
+    assert callable(pufferlib.load(done.best.run.folder))
+
+
+def test_best_settings_are_saved(done):
+    best = load_config("squared", file=done.save_best())
+    assert best.train.gamma == done.best.settings["train.gamma"]
+    assert best.train.total_timesteps == 4096
+    assert f"--train.gamma {done.best.settings['train.gamma']}" in done.flags(done.best)
+    assert done.best.score == max(trial.score for trial in done.trials if trial.state == "finished")
+
+
+def test_front_has_no_dominated_trials(done):
+    front = done.front
+    assert done.best.number in [trial.number for trial in front]
+    assert [trial.score for trial in front] == sorted({trial.score for trial in front})
+    assert [trial.seconds for trial in front] == sorted(trial.seconds for trial in front)
+
+
+def test_unknown_sweep_lists_existing_ones(done):
+    with pytest.raises(APIUsageError, match=r"no sweep 'cube' in .*; there are squared; begin it: .* sweep cube"):
+        load_sweep("cube", done.folder.parent)
