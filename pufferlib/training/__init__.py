@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         load_config,
     )
     from pufferlib.training.distributed.ranks import RankLostError
-    from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore
     from pufferlib.training.evaluation import EvalResult, evaluate
     from pufferlib.training.launch import train
     from pufferlib.training.learner_suite import LearnerResult, check_learner
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from pufferlib.training.normalization import with_moments
     from pufferlib.training.opponent_pool import OpponentPool
     from pufferlib.training.opponents import Opponents
-    from pufferlib.training.periodic_evaluation import PeriodicEvaluation
     from pufferlib.training.ppo import Loss, Losses, ppo_loss
     from pufferlib.training.result import Comparison, compare, finish_run
     from pufferlib.training.rollout import Minibatch, Rollout
+    from pufferlib.training.standard_callbacks import PeriodicEvaluation, StopAfterSeconds, StopAtScore
     from pufferlib.training.trainer import Trainer
 
 __all__ = [
@@ -107,13 +106,13 @@ _HOME = {
     "Minibatch": "training.rollout",
     "OpponentPool": "training.opponent_pool",
     "Opponents": "training.opponents",
-    "PeriodicEvaluation": "training.periodic_evaluation",
+    "PeriodicEvaluation": "training.standard_callbacks",
     "PolicyConfig": "training.config",
     "RankLostError": "training.distributed.ranks",
     "Rollout": "training.rollout",
     "SelfplayConfig": "training.config",
-    "StopAfterSeconds": "training.early_stop",
-    "StopAtScore": "training.early_stop",
+    "StopAfterSeconds": "training.standard_callbacks",
+    "StopAtScore": "training.standard_callbacks",
     "StopConfig": "training.config",
     "TensorBoardLogger": "training.loggers",
     "TrackConfig": "training.config",

@@ -52,8 +52,8 @@ from pufferlib.training.loggers.base import LogGuard
 from pufferlib.training.normalization import attach_moments, has_moments, normalized, store_moments, take_moments
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.overlap import build_source
-from pufferlib.training.periodic_evaluation import build_callbacks
 from pufferlib.training.rollout import Rollout
+from pufferlib.training.standard_callbacks import build_callbacks
 from pufferlib.training.state import TorchRandom, TrainState, annealed
 
 __all__ = ["Trainer"]

@@ -24,8 +24,8 @@ from pufferlib.runs.versions import CODE, versions_of
 from pufferlib.training.callbacks import Callback
 from pufferlib.training.config import load_config
 from pufferlib.training.loggers import JsonlLogger
-from pufferlib.training.periodic_evaluation import PeriodicEvaluation
 from pufferlib.training.result import Film
+from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer
 
 SMALL = {

@@ -4,8 +4,8 @@ import pytest
 
 from pufferlib.errors import APIUsageError
 from pufferlib.training.config import load_config
-from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore
 from pufferlib.training.episodes import EpisodeMeans
+from pufferlib.training.standard_callbacks import StopAfterSeconds, StopAtScore
 
 
 class Trainer:

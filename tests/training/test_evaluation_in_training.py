@@ -7,7 +7,7 @@ from torch.nn.utils import parameters_to_vector
 from pufferlib.runs import checkpoint
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import EvalResult, Evaluator, evaluate
-from pufferlib.training.periodic_evaluation import PeriodicEvaluation
+from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer
 
 QUICK = {
