@@ -1,4 +1,4 @@
-"""``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
+"""``puffer train``: from the name of an environment to an agent, its score, learning curve and video."""
 
 import dataclasses
 import itertools
@@ -27,33 +27,33 @@ __all__ = ["run"]
 
 PROG = "puffer train"
 Callbacks = Sequence[Callable[[], Callback | CallbackFunction]]
-ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
+ABOUT = """Train an agent, evaluate it, plot its learning curve and record a video.
 
-  --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
-                   longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
-  --init RUN       begin with the weights of a run, a checkpoint or the file of a policy, and with nothing else of it
+  --resume RUN     continue a run: its folder, a checkpoint, or the name of an environment for its latest run; you can
+                   change its length (--train.total-timesteps), where it runs and how it is evaluated
+  --init RUN       start with the weights of a run, a checkpoint or a policy file, and nothing else of it
   --name NAME      name of the run: part of its folder name, and shown in every tracker
-  --tag TAG        a word to find the run by; may be given several times
-  --callback NAME  a callback of yours: my_callbacks.py:Class, module:function; may be given several times
-  --track LIST     send metrics and result there too: csv, tensorboard, wandb, a class of yours (my_logger.py:Class), or
-                   several with commas between them
-  --train.seeds N  train N seeds one after the other, from train.seed on, or a list of seeds: 1,2,3; report their mean
-  --runs FOLDER    keep the run in a new folder there (default: runs)
-  --config FILE    settings over those of the environment, under the flags: a TOML file like a run's config.toml
-  --vec auto       run the environment as puffer autotune has found it to be fastest
+  --tag TAG        word to find the run by; can be given several times
+  --callback NAME  callback of your own: my_callbacks.py:Class or module:function; can be given several times
+  --track LIST     also send metrics and result to csv, tensorboard, wandb or a class of your own (my_logger.py:Class);
+                   separate several by commas
+  --train.seeds N  train N seeds one after the other, starting at train.seed, or a list of seeds: 1,2,3; report the mean
+  --runs FOLDER    folder in which the run's folder is created (default: runs)
+  --config FILE    TOML file of settings, over those of the environment and under the flags
+  --vec auto       batch the environments in the fastest way that puffer autotune found
 
-ENV is a name of puffer list, or an environment of your own: my_env.py:Class, module:Class, or an id of Gymnasium's."""
+ENV is a name of puffer list, an environment of your own (my_env.py:Class, module:Class) or a Gymnasium id."""
 
 
 def run(argv: list[str]) -> int:
-    """Train as ``argv`` says: an environment first, then flags."""
+    """Train an agent. ``argv`` is an environment, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = _parser()
     _refuse_separate_trackers(argv)
     options, flags = parser.parse_known_args(argv)
     group = find_group(Path(options.resume)) if options.resume else None
     resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
-    if resumed and resumed.is_seed and not user_path(options.resume).exists():  # a name means all of its seeds
+    if resumed and resumed.is_seed and not user_path(options.resume).exists():  # a name means all seeds of the run
         group, resumed = find_group(resumed.folder.parent), None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not (resumed or group):
@@ -61,7 +61,7 @@ def run(argv: list[str]) -> int:
     base = _base(name, resumed or group, wants_help, options.config)
     if options.init:
         flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
-    known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested before --train.seeds
+    known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested instead
     config = parse_config(PROG, base, [*flags, *_tracking_flags(options)], ABOUT, known).with_full_names()
     if options.vec:
         config = with_tuned_vec(config)
@@ -101,7 +101,7 @@ def _refuse_separate_trackers(argv: list[str]) -> None:
 
 
 def _tracking_flags(options: Namespace) -> list[str]:
-    """Short flags as those of the settings that they stand for."""
+    """Return the flags of the settings that short flags stand for."""
     name = ["--track.name", options.name] if options.name is not None else []
     tags = ["--track.tags", *options.tag] if options.tag else []
     loggers = ["--track.loggers", *options.track.split(",")] if options.track is not None else []
@@ -127,11 +127,11 @@ def _train(
 
 
 def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Path | None) -> Config:
-    """The settings that the flags change: of the run that goes on, or of the environment and the file."""
+    """Return the settings that the flags change: those of the resumed run, or of the environment and the file."""
     if resumed:
         base = resumed.settings() if isinstance(resumed, SeedGroup) else settings_of(resumed)
         if file:
-            raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
+            raise UsageError(f"{PROG}: a resumed run keeps its settings; leave out --config")
         if name and _is_new_place(registry.full_name(name), resumed):
             return dataclasses.replace(base, env_name=registry.full_name(name))
         if name and registry.full_name(name) != base.env_name:
@@ -144,14 +144,14 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
             f"{PROG}: name an environment first, for example: {as_typed('puffer train breakout')}; "
             f"{as_typed('puffer list')} shows all"
         )
-    registry.env_creator(name, PROG)  # knows short names too
+    registry.env_creator(name, PROG)
     if same := registry.same_game(name):
-        note(f"{name} is taken as Gymnasium has it; {same[0]} is the same game with settings made for it")
+        note(f"{name} is Gymnasium's environment; {same[0]} is the same game with tuned settings")
     return load_config(name, file=file)
 
 
 def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:
-    """True if ``name`` is where the file of a run's environment is now: the old one is gone."""
+    """Return whether the environment file of a run has moved to ``name``."""
     old = env_name_in(resumed.folder / "config.toml") or ""
     old_file, file = Path(old.partition(":")[0]), Path(name.partition(":")[0])
     return file.is_file() and not old_file.exists() and registry.short_name(old) == registry.short_name(name)
@@ -171,7 +171,7 @@ def _report_finished(config: Config, run: Run) -> None:
 
 
 def _flags_to_continue(config: Config) -> str:
-    """Flags without which the run would stop again; empty where its settings do not stop it."""
+    """Return the flags without which the run would stop again, or "" if its settings do not stop it."""
     limits = {"score": config.stop.score < math.inf, "patience": config.stop.patience, "seconds": config.stop.seconds}
     never = StopConfig()
     return " ".join(flag(f"stop.{name}", getattr(never, name)) for name, is_set in limits.items() if is_set)
