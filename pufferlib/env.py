@@ -1,6 +1,7 @@
 """``PufferEnv``: base class of all environments. One step acts with all agents of the environment."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,8 +15,8 @@ from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
 __all__ = [
-    "AUTORESET_MODES",
     "Autoreset",
+    "AutoresetMode",
     "EnvIds",
     "Infos",
     "PufferEnv",
@@ -36,8 +37,23 @@ Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array
 Seeds = int | Sequence[int | None] | None
 EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
-Autoreset = Literal["next_step", "same_step", "disabled"]
-AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
+
+class AutoresetMode(StrEnum):
+    """Behavior of an environment after an episode ends. Each mode is equal to its name, ``"same_step"`` for example."""
+
+    NEXT_STEP = "next_step"
+    """The next step resets the environment. It ignores its actions and has reward 0."""
+    SAME_STEP = "same_step"
+    """The step returns the first observation of the next episode, and keeps the last one in ``final_observations``."""
+    DISABLED = "disabled"
+    """Nothing happens until ``reset``."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+Autoreset = AutoresetMode | Literal["next_step", "same_step", "disabled"]
+
 
 BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
 
@@ -65,10 +81,8 @@ class PufferEnv(RowArrays):
     observation_space: Space
     action_space: Space
 
-    # What happens after an episode ends. "same_step": the step returns the first observation of the next episode
-    # and keeps the last one in final_observations. "next_step": the next step resets. "disabled": nothing happens
-    # until reset. An environment with several modes takes `autoreset` as a keyword, which vector.make passes on.
-    autoreset: Autoreset = "same_step"
+    # An environment with several modes takes `autoreset` as a keyword argument, which vector.make passes on.
+    autoreset: Autoreset = AutoresetMode.SAME_STEP
 
     # Elements of an agent's flattened observation that hold its action mask: one for each value of each part of
     # the action, nonzero if it is legal. None: all actions are legal. Policies only choose legal actions.

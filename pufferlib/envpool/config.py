@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.env import AUTORESET_MODES
+from pufferlib.env import AutoresetMode
 from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError, UnknownNameError
 
@@ -68,7 +68,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
     )
     config["reward_threshold"] = _threshold(where, given["reward_threshold"], task.reward_threshold)
     config |= _render_settings(where, given, config["num_envs"])
-    config["autoreset"] = _choice(where, "autoreset", given["autoreset"], AUTORESET_MODES)
+    config["autoreset"] = str(_choice(where, "autoreset", given["autoreset"], list(AutoresetMode)))
     config["copy"] = _flag(where, "copy", given["copy"])
     return config | {name: value for name, value in given.items() if name not in COMMON}
 

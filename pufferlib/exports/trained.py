@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib import registry, vector
+from pufferlib.env import AutoresetMode
 from pufferlib.models import Policy
 from pufferlib.registry import creators
 from pufferlib.runs.folder import Run
@@ -107,7 +108,7 @@ def open_trained(config: Config, run: Run, greedy: bool | None = None) -> Iterat
     policy = load_policy(config, run).eval()
     seed = config.eval.seed
     with vector.make(
-        creator, env_kwargs=kwargs, num_envs=1, backend="Serial", seed=seed, autoreset="same_step"
+        creator, env_kwargs=kwargs, num_envs=1, backend="Serial", seed=seed, autoreset=AutoresetMode.SAME_STEP
     ) as vecenv:
         greedy = config.eval.greedy if greedy is None else greedy
         yield trained_policy(policy, vecenv, config.env_name, greedy, run.about().score, seed)

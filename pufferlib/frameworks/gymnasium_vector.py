@@ -8,11 +8,11 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, Tuple
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode as GymnasiumAutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, Seeds, env_seeds
+from pufferlib.env import AutoresetMode, Infos, Seeds, env_seeds
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector._copies import copied
@@ -76,9 +76,9 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         driver = vecenv.driver_env
         self.render_mode = getattr(driver, "render_mode", None)
-        self._same_step = vecenv.autoreset == "same_step"
+        self._same_step = vecenv.autoreset == AutoresetMode.SAME_STEP
         self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": _MODES[vecenv.autoreset]}
-        self._needs_reset = np.zeros(self.num_envs, bool) if vecenv.autoreset == "disabled" else None
+        self._needs_reset = np.zeros(self.num_envs, bool) if vecenv.autoreset == AutoresetMode.DISABLED else None
         self._seeds = [-1] * (self.num_envs // self._rows_per_env)  # of the games of a native environment
 
     def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Any, VectorInfos]:
@@ -235,9 +235,9 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 _MODES = {
-    "next_step": AutoresetMode.NEXT_STEP,
-    "same_step": AutoresetMode.SAME_STEP,
-    "disabled": AutoresetMode.DISABLED,
+    AutoresetMode.NEXT_STEP: GymnasiumAutoresetMode.NEXT_STEP,
+    AutoresetMode.SAME_STEP: GymnasiumAutoresetMode.SAME_STEP,
+    AutoresetMode.DISABLED: GymnasiumAutoresetMode.DISABLED,
 }
 
 

@@ -7,7 +7,7 @@ from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from pufferlib.buffers import Array
-from pufferlib.env import PufferEnv
+from pufferlib.env import AutoresetMode, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
@@ -45,7 +45,7 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
                 f"to_pettingzoo: env must be a native PufferEnv, got {type(env).__name__}; the environment behind an "
                 "emulated one has an interface of its own already, and a vector environment has one agent too many"
             )
-        if env.autoreset == "next_step":
+        if env.autoreset == AutoresetMode.NEXT_STEP:
             raise APIUsageError('to_pettingzoo: autoreset must be "same_step" or "disabled", got "next_step"')
         self._env = env
         self.possible_agents = [f"agent_{row}" for row in range(env.num_agents)]

@@ -18,7 +18,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from pufferlib import registry, vector
 from pufferlib.buffers import Array
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.env import PufferEnv
+from pufferlib.env import AutoresetMode, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, check_rows
 from pufferlib.frameworks.pettingzoo import ByAgent, to_pettingzoo
@@ -57,7 +57,7 @@ def to_rllib(
     if backend is None:
         is_native = creators.batches_itself(creator) and "num_envs" in creators.own_keywords(creator)
         backend = "PufferEnv" if is_native else "Serial"
-    options = {"autoreset": "next_step", "backend": backend, **options}
+    options = {"autoreset": AutoresetMode.NEXT_STEP, "backend": backend, **options}
     return functools.partial(_make_vector_env, creator, options)
 
 
@@ -92,7 +92,7 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
                     f"environment, got {num_rows}"
                 )
             vecenv = _make(creator, options, keywords, num_rows // agents)
-        if vecenv.autoreset != "next_step":
+        if vecenv.autoreset != AutoresetMode.NEXT_STEP:
             raise APIUsageError(
                 f'to_rllib: autoreset must be "next_step", which RLlib expects, got {vecenv.autoreset!r}; leave the '
                 "option out, or give the environment a keyword autoreset"

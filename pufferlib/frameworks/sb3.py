@@ -22,7 +22,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos
+from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, frames_of, observations_of, resets_some, row_of
 from pufferlib.frameworks.legal_actions import legal_actions
@@ -70,7 +70,7 @@ class SB3VecEnv(VecEnv):
 
     def __init__(self, vecenv: Any, *, monitor: bool = True) -> None:
         check_rows("to_sb3", vecenv)
-        if vecenv.autoreset != "same_step":
+        if vecenv.autoreset != AutoresetMode.SAME_STEP:
             raise APIUsageError(
                 f'to_sb3: autoreset must be "same_step", which SB3 expects, got {vecenv.autoreset!r}; '
                 'make it with autoreset="same_step"'

@@ -14,7 +14,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos
+from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 from pufferlib.frameworks.legal_actions import MASK, legal_actions
@@ -81,7 +81,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
 
     def __init__(self, vecenv: Any, *, device: torch.device | str = "cpu") -> None:
         check_rows("to_torchrl", vecenv)
-        if vecenv.autoreset != "same_step":
+        if vecenv.autoreset != AutoresetMode.SAME_STEP:
             raise APIUsageError(
                 f'to_torchrl: autoreset must be "same_step", got {vecenv.autoreset!r}, in which TorchRL would take '
                 'steps that reset for steps that act; make it with autoreset="same_step"'

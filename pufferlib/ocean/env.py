@@ -10,8 +10,8 @@ from gymnasium.spaces import Box
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
 from pufferlib.env import (
-    AUTORESET_MODES,
     Autoreset,
+    AutoresetMode,
     EnvIds,
     Infos,
     PufferEnv,
@@ -88,7 +88,7 @@ class OceanEnv(PufferEnv):
         log_interval: int = 128,
         buf: Mapping[str, Array] | None = None,
         num_threads: int | Literal["auto"] = 1,
-        autoreset: Autoreset = "same_step",
+        autoreset: Autoreset = AutoresetMode.SAME_STEP,
         pixels: Sequence[int] | None = None,
         check_actions: bool = False,
         **params: Any,
@@ -100,9 +100,9 @@ class OceanEnv(PufferEnv):
         check_count(where, "log_interval", log_interval)
         self.name = env_type.name
         self.render_mode, self.log_interval = render_mode, log_interval
-        if autoreset not in AUTORESET_MODES:
-            raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
-        self.autoreset = autoreset
+        if autoreset not in list(AutoresetMode):
+            raise UnknownNameError.of(where, "autoreset", autoreset, AutoresetMode)
+        self.autoreset = mode = AutoresetMode(autoreset)
         threads = checked_threads(where, num_threads)
         self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
         values = env_type.numbers(params)
@@ -112,7 +112,7 @@ class OceanEnv(PufferEnv):
         size = checked_pixels(where, pixels)
         if not isinstance(check_actions, bool):
             raise APIUsageError(f"{where}: check_actions must be True or False, got {check_actions!r}")
-        self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads, pixels=size)
+        self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, mode.value, threads, pixels=size)
         self.num_envs = num_envs
         self._describe(self._batch.spec)
         if size is not None:
@@ -243,7 +243,7 @@ class OceanEnv(PufferEnv):
             return
         if self._copy is None:
             params: dict[str, Any] = {p.name: p.kind(self._values[p.name]) for p in self._type.parameters}
-            self._copy = OceanEnv(self._origin, autoreset="disabled", **params)
+            self._copy = OceanEnv(self._origin, autoreset=AutoresetMode.DISABLED, **params)
         agents = self.num_agents // self.num_envs
         mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]
         if not 0 <= env_index < self.num_envs:

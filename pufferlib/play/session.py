@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib import ocean, registry, vector
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
@@ -74,7 +75,9 @@ class Session:
         env_type = ocean.type_made_by(creator)
         if env_type:
             drawn["log_interval"] = 1
-        self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
+        self._env = vector.make(
+            creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset=AutoresetMode.DISABLED
+        )
         try:
             self._check(run)
             self._opponents: Player = RandomPlayer(self._env, seed)

@@ -24,7 +24,7 @@ import pufferlib
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.pickling import pickle_by_value
-from pufferlib.vector.specs import Autoreset, EnvSpec
+from pufferlib.vector.specs import AutoresetMode, EnvSpec
 
 __all__ = ["Bundle", "cause", "digest", "free_path", "versions"]
 
@@ -71,7 +71,7 @@ class Bundle:
     env: str
     index: int
     seed: int
-    autoreset: Autoreset | None
+    autoreset: AutoresetMode | None
     actions: Array
     is_complete: bool
     phase: str = "step"

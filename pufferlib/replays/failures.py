@@ -14,7 +14,7 @@ from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.commands import as_typed
 from pufferlib.replays.bundle import Bundle, cause, free_path
 from pufferlib.vector.failures import FailureContext
-from pufferlib.vector.specs import Autoreset
+from pufferlib.vector.specs import AutoresetMode
 
 __all__ = ["leave_bundles"]
 
@@ -26,7 +26,7 @@ KEPT = 100  # maximum number of files in the folder; the oldest are deleted
 def leave_bundles(
     error: BaseException,
     context: FailureContext | None,
-    autoreset: Autoreset | None,
+    autoreset: AutoresetMode | None,
     actions_of: ActionsOf = lambda env: None,
 ) -> None:
     """Write a bundle for each environment that may have caused ``error``, and add their paths to the error.
@@ -53,7 +53,7 @@ def _folder() -> Path | None:
 
 
 def _save(
-    folder: Path, error: WorkerError, context: FailureContext, autoreset: Autoreset | None, actions_of: ActionsOf
+    folder: Path, error: WorkerError, context: FailureContext, autoreset: AutoresetMode | None, actions_of: ActionsOf
 ) -> list[Path]:
     paths = []
     when = time.strftime("%Y%m%d-%H%M%S")

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 
 from pufferlib import registry, vector
+from pufferlib.env import AutoresetMode
 from pufferlib.models import Policy, make_policy
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
@@ -94,7 +95,7 @@ class Arena:
             env_kwargs=[first, *[keywords] * (games - 1)],
             num_envs=games,
             backend="Serial",
-            autoreset="same_step",
+            autoreset=AutoresetMode.SAME_STEP,
         )
         if not has_script:
             check_two_sides(self._where, self._game.env_name, vecenv)

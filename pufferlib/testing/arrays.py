@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Buffers, allocate, array_specs, slice_rows
-from pufferlib.env import AUTORESET_MODES
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import check_native_spaces
 from pufferlib.testing.contract import ContractError, broken
@@ -59,11 +59,11 @@ def check_arrays(env: Any) -> None:
 def check_autoreset(env: Any) -> None:
     """Raise unless ``autoreset`` is a valid mode."""
     mode = getattr(env, "autoreset", None)
-    if not env.emulated and mode not in AUTORESET_MODES:  # an emulated one is reset by its caller
+    if not env.emulated and mode not in list(AutoresetMode):  # an emulated one is reset by its caller
         raise broken(
             env,
             "autoreset",
-            f"autoreset must be one of {', '.join(map(repr, AUTORESET_MODES))}, got {mode!r}",
+            f"autoreset must be one of {', '.join(map(repr, AutoresetMode))}, got {mode!r}",
             "set the mode that step implements",
         )
 

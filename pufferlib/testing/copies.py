@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Array
-from pufferlib.env import AUTORESET_MODES
+from pufferlib.env import AutoresetMode
 from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.arrays import adopting, check_neighbouring_rows, takes
 from pufferlib.testing.contract import ContractError, broken
@@ -71,7 +71,7 @@ def check_modes(subject: Subject) -> None:
     """Play in each autoreset mode, if the environment accepts ``autoreset`` as a keyword argument."""
     assert subject.creator is not None
     ends: dict[str, FirstEnd] = {}
-    for mode in AUTORESET_MODES if takes(subject.creator, "autoreset") else ():
+    for mode in AutoresetMode if takes(subject.creator, "autoreset") else ():
         env = subject.make(autoreset=mode)
         try:
             if env.autoreset != mode:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.env import AutoresetMode
 from pufferlib.testing.contract import broken
 from pufferlib.testing.play import FINAL, Shown
 
@@ -40,7 +41,7 @@ def check_first_ends(env: Any, ends: dict[str, FirstEnd]) -> None:
     Raises:
         ContractError: The step or the last observation differs.
     """
-    last = ends.pop("disabled", None)
+    last = ends.pop(AutoresetMode.DISABLED, None)
     if last is None or not last.ended.all():  # an agent that ends alone may change the observations of the others
         return
     for mode, end in ends.items():
@@ -52,7 +53,7 @@ def check_first_ends(env: Any, ends: dict[str, FirstEnd]) -> None:
                 f"autoreset {mode!r} and in step {last.index} with 'disabled'",
                 "let the mode affect only the steps after an end",
             )
-        name, rows = ("observations", end.ended) if mode == "next_step" else (FINAL, end.truncated)
+        name, rows = ("observations", end.ended) if mode == AutoresetMode.NEXT_STEP else (FINAL, end.truncated)
         if getattr(end, name)[rows].tobytes() != last.observations[rows].tobytes():
             raise broken(
                 env,
@@ -60,6 +61,6 @@ def check_first_ends(env: Any, ends: dict[str, FirstEnd]) -> None:
                 f"with autoreset {mode!r} {name} must have the last observation of an episode in its last step, "
                 f"got another one in step {end.index}",
                 "show the first observation of the next episode in the step after the end"
-                if mode == "next_step"
+                if mode == AutoresetMode.NEXT_STEP
                 else f"before the next episode starts, set self.{FINAL}[rows] = self.observations[rows]",
             )

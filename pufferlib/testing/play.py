@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.buffers import Array
-from pufferlib.env import reset_values, step_values
+from pufferlib.env import AutoresetMode, reset_values, step_values
 from pufferlib.errors import APIUsageError, InvalidAgentError
 from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.contract import ContractError
@@ -133,7 +133,7 @@ def play(
     arrays = {name: getattr(env, name) for name in (*OUTCOMES, FINAL)}
     if actions is None:
         actions = LegalActions(env, env.num_agents, seed).sample
-    final = not env.emulated and env.autoreset == "same_step"
+    final = not env.emulated and env.autoreset == AutoresetMode.SAME_STEP
     for index in range(steps + 1):
         if index == 0 or env.done:
             with _contract_errors():

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
+from pufferlib.env import AutoresetMode
 from pufferlib.testing.changes import Changes
 from pufferlib.testing.contract import broken
 from pufferlib.testing.play import Shown
@@ -32,7 +33,7 @@ class StepChecks:
 
     def __init__(self, env: Any) -> None:
         self._env = env
-        self._same_step = not env.emulated and env.autoreset == "same_step"
+        self._same_step = not env.emulated and env.autoreset == AutoresetMode.SAME_STEP
         self._acted = np.zeros(env.num_agents, bool)
         self._before: dict[str, Array] = {}
         self._after_end = _AfterEnd(env)
@@ -141,16 +142,16 @@ class _AfterEnd:
     def look(self, before: dict[str, Array], shown: Shown) -> None:
         """Check one step, given the arrays ``before`` it."""
         mode = None if self._env.emulated else self._env.autoreset  # an emulated one is reset by its caller
-        if shown.is_reset or "terminals" not in before or mode not in ("next_step", "disabled"):
+        if shown.is_reset or "terminals" not in before or mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED):
             return
         ended = (before["terminals"] | before["truncations"]).reshape(self._games, -1).all(axis=1)
-        self._over = ended | (self._over & (mode == "disabled"))
+        self._over = ended | (self._over & (mode == AutoresetMode.DISABLED))
         rows = np.repeat(self._over, self._env.num_agents // self._games)
         if rows.any():
             self._check_pause(mode, before, shown.arrays, rows)
 
     def _check_pause(self, mode: str, before: dict[str, Array], after: dict[str, Array], rows: Rows) -> None:
-        for name in ["rewards", "terminals", "truncations", *(["masks"] if mode == "disabled" else [])]:
+        for name in ["rewards", "terminals", "truncations", *(["masks"] if mode == AutoresetMode.DISABLED else [])]:
             if after[name][rows].any():
                 raise broken(
                     self._env,
@@ -159,7 +160,10 @@ class _AfterEnd:
                     f"got {_first_number(after[name], rows)}",
                     "do not write the rows of an environment whose episode is over",
                 )
-        if mode == "disabled" and before["observations"][rows].tobytes() != after["observations"][rows].tobytes():
+        if (
+            mode == AutoresetMode.DISABLED
+            and before["observations"][rows].tobytes() != after["observations"][rows].tobytes()
+        ):
             raise broken(
                 self._env,
                 "autoreset",

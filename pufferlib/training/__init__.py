@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pufferlib.training.advantage import Estimates, generalized_advantage, vtrace
     from pufferlib.training.agent import Agent, load, load_policy
     from pufferlib.training.build import build_policy, build_vecenv
-    from pufferlib.training.callbacks import Callback, CallbackFunction
+    from pufferlib.training.callbacks import Callback, CallbackFunction, TrainerView
     from pufferlib.training.config import (
         Config,
         EvalConfig,
@@ -69,6 +69,7 @@ __all__ = [
     "TrainConfig",
     "TrainedRun",
     "Trainer",
+    "TrainerView",
     "VecConfig",
     "WandbLogger",
     "build_policy",
@@ -119,6 +120,7 @@ _HOME = {
     "TrainConfig": "training.config",
     "TrainedRun": "training.lifecycle",
     "Trainer": "training.trainer",
+    "TrainerView": "training.callbacks",
     "VecConfig": "training.config",
     "WandbLogger": "training.loggers",
     "build_policy": "training.build",

@@ -13,6 +13,7 @@ import torch
 from gymnasium.spaces import Box
 
 from pufferlib import registry, vector
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
@@ -90,7 +91,7 @@ def make_vecenv(config: Config) -> Any:
     }
     is_chosen = "autoreset" in config.env and registry.batches_itself(config.env_name)
     if vec.backend not in ("native", "PufferEnv") and not is_chosen:
-        options["autoreset"] = "same_step"
+        options["autoreset"] = AutoresetMode.SAME_STEP
     return vector.make(
         registry.env_creator(config.env_name),
         env_kwargs=config.env,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pufferlib.env import Infos
+from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.training.config import TrainConfig
@@ -85,7 +85,7 @@ class Collector:
         self.vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
         self._is_on_cpu = generator.device.type == "cpu"
-        self._resets_next = vecenv.autoreset == "next_step"
+        self._resets_next = vecenv.autoreset == AutoresetMode.NEXT_STEP
         self._is_stopped = False
         self._views: dict[Rollout, Any] = {}
         self.use(rollout)
@@ -300,12 +300,12 @@ def steps_of(rollout: Rollout, rows: slice) -> list[Step]:
 
 
 def _check_autoreset(vecenv: Any) -> None:
-    if vecenv.autoreset not in ("same_step", "next_step"):
+    if vecenv.autoreset not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
         raise APIUsageError(
             f"Collector: vecenv.autoreset must be 'same_step' or 'next_step', got {vecenv.autoreset!r}; "
             "pass autoreset='same_step' to pufferlib.vector.make"
         )
-    if vecenv.autoreset == "next_step" and getattr(vecenv.driver_env, "agents_end", False):
+    if vecenv.autoreset == AutoresetMode.NEXT_STEP and getattr(vecenv.driver_env, "agents_end", False):
         raise APIUsageError(
             "Collector: an environment whose agents end one by one begins their next episodes in the same step, "
             "got autoreset='next_step'; pass autoreset='same_step'"

@@ -14,7 +14,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos
+from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.ocean import OceanEnv
@@ -235,7 +235,7 @@ def _check_games(vecenv: Any, config: TrainConfig) -> None:
             f"wraps, got train.overlap {config.overlap!r} and {type(vecenv).__name__}; leave out train.overlap, "
             "train.normalize_observations and train.normalize_rewards"
         )
-    if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != "same_step":
+    if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != AutoresetMode.SAME_STEP:
         raise APIUsageError(
             "train.restart_share: batches must be whole and begin new episodes in the same step, got "
             f"{vecenv.agents_per_batch} of {vecenv.num_agents} agents and autoreset={vecenv.autoreset!r}; leave out "

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from pufferlib import ocean, registry, vector
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.registry import creators
@@ -288,7 +289,7 @@ def _make_vecenv(
         num_envs=num_envs,
         backend="Serial",
         seed=seed,
-        autoreset="same_step",
+        autoreset=AutoresetMode.SAME_STEP,
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib import registry
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 
 __all__ = ["GameResults", "check_two_sides", "first_side_scores", "games_of"]
@@ -28,7 +29,7 @@ def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
             f"{where}: the agents of a game must begin and end together, got agents of {env_name} that end one by one; "
             "choose another environment"
         )
-    if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != "same_step":
+    if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != AutoresetMode.SAME_STEP:
         raise APIUsageError(
             f"{where}: batches must be whole and begin new episodes in the same step, got {vecenv.agents_per_batch} of "
             f"{vecenv.num_agents} agents and autoreset={vecenv.autoreset!r}; leave out vec.batch_size, "

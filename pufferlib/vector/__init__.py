@@ -20,7 +20,7 @@ from pufferlib.doors import open_door
 
 if TYPE_CHECKING:
     from pufferlib.autotune import EnvProfile, TunedConfig, autotune, tuned
-    from pufferlib.env import PufferEnv
+    from pufferlib.env import AutoresetMode, PufferEnv
     from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
     from pufferlib.machine.cpus import usable_cpus
     from pufferlib.replays.bundle import Bundle
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
+    "AutoresetMode",
     "Bundle",
     "EnvProfile",
     "GymnasiumVectorEnv",
@@ -51,6 +52,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "AutoresetMode": "env",
     "Bundle": "replays.bundle",
     "EnvProfile": "autotune",
     "GymnasiumVectorEnv": "frameworks.gymnasium_vector",

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.specs import AUTORESET_MODES, ON_CRASH, EnvSpec, VectorSpec
+from pufferlib.vector.specs import ON_CRASH, EnvSpec, VectorSpec
 
 __all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_specs", "vector_spec"]
 
@@ -60,7 +61,7 @@ def vector_spec(
         batch_size=batch_size,
         num_workers=num_workers,
         zero_copy=options["zero_copy"],
-        autoreset=options["autoreset"],
+        autoreset=None if options["autoreset"] is None else AutoresetMode(options["autoreset"]),
         seed=int(seed),
         timeout_s=options["timeout_s"],
         on_crash=options["on_crash"],
@@ -94,8 +95,8 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         raise APIUsageError(f"{WHERE}: timeout_s must be a number of seconds above 0, or None, got {timeout_s!r}")
     if options["on_crash"] not in ON_CRASH:
         raise UnknownNameError.of(WHERE, "on_crash", options["on_crash"], ON_CRASH)
-    if options["autoreset"] not in (None, *AUTORESET_MODES):
-        raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
+    if options["autoreset"] not in (None, *AutoresetMode):
+        raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AutoresetMode)
     return options
 
 

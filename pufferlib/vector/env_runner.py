@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Buffers, HasBuffers, offer_buffers, slice_rows
-from pufferlib.env import Infos, PufferEnv
+from pufferlib.env import AutoresetMode, Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
-from pufferlib.vector.specs import AUTORESET_MODES, Autoreset, EnvDescription, EnvSpec, RowSpec
+from pufferlib.vector.specs import EnvDescription, EnvSpec, RowSpec
 
 __all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
 
@@ -43,7 +43,7 @@ class EnvRunner(EnvLoop):
     def __init__(
         self,
         specs: Sequence[EnvSpec],
-        autoreset: Autoreset | None,
+        autoreset: AutoresetMode | None,
         memory: Memory,
         progress: "list[int] | memoryview[int] | None" = None,
     ) -> None:
@@ -61,7 +61,7 @@ class EnvRunner(EnvLoop):
             self._close_quietly()
             raise
         super().__init__(self._slots)
-        self.autoreset: Autoreset = self._slots[0].autoreset
+        self.autoreset: AutoresetMode = self._slots[0].autoreset
         self.next_options: Sequence[dict[str, Any] | None] | None = None
 
     def _check_own(self, made: set[int]) -> None:
@@ -125,7 +125,7 @@ class EnvRunner(EnvLoop):
         return errors
 
 
-def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
+def own_autoreset(env: PufferEnv, asked: AutoresetMode | None) -> AutoresetMode:
     """Return the autoreset mode of a native environment.
 
     Raises:
@@ -136,10 +136,10 @@ def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
             f"vector.make: autoreset must be {env.autoreset!r}, which {type(env).__name__} does by itself, "
             f"got {asked!r}; leave it out, or let the environment take autoreset as a keyword"
         )
-    return env.autoreset
+    return AutoresetMode(env.autoreset)
 
 
-def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
+def build_env(spec: EnvSpec, buf: Any, autoreset: AutoresetMode | None) -> Any:
     """Call the creator of ``spec`` with ``buf``, and with ``seed`` and ``autoreset`` if it takes them.
 
     If the creator takes no ``buf``, the arrays are used by the first environment that it creates.
@@ -158,7 +158,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     if "seed" in named:
         kwargs.setdefault("seed", spec.seed)
     if "autoreset" in named and autoreset is not None and _takes_autoreset_mode(spec.creator):
-        kwargs.setdefault("autoreset", autoreset)
+        kwargs.setdefault("autoreset", autoreset.value)
     if "buf" not in named and not any_keyword:
         with offer_buffers(buf):
             env = spec.creator(*spec.args, **kwargs)
@@ -176,7 +176,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     return env
 
 
-def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> EnvSlot:
+def _make_slot(spec: EnvSpec, autoreset: AutoresetMode | None, memory: Memory) -> EnvSlot:
     adopted: list[tuple[HasBuffers, Buffers]] = []
 
     def rows(env: HasBuffers) -> Buffers:
@@ -197,7 +197,7 @@ def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> En
         )
     if isinstance(env, PufferEnv) and not env.emulated:
         return NativeSlot(env, spec, buffers, own_autoreset(env, autoreset))
-    return EmulatedSlot(env, spec, buffers, autoreset or "next_step")
+    return EmulatedSlot(env, spec, buffers, autoreset or AutoresetMode.NEXT_STEP)
 
 
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
@@ -225,7 +225,7 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
 def _takes_autoreset_mode(creator: Callable[..., Any]) -> bool:
     """Return whether keyword ``autoreset`` takes one of these modes: its default is a mode, None or missing."""
     parameter = inspect.signature(creator).parameters.get("autoreset")
-    return parameter is None or parameter.default in (*AUTORESET_MODES, None, parameter.empty)
+    return parameter is None or parameter.default in (*AutoresetMode, None, parameter.empty)
 
 
 def _buf_error(spec: EnvSpec) -> APIUsageError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import Autoreset, PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.replays.recorder import Recorder
@@ -15,7 +15,7 @@ from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.specs import Autoreset, EnvSpec, OnCrash
+from pufferlib.vector.specs import EnvSpec, OnCrash
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = ["VectorOptions", "make"]

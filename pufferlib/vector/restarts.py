@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Array, Buffers
-from pufferlib.env import Infos
+from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.replays.failures import leave_bundles
 from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import EnvRunner, Memory
 from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of
-from pufferlib.vector.specs import RESTART, Autoreset, EnvSpec
+from pufferlib.vector.specs import RESTART, EnvSpec
 
 __all__ = ["RestartingRunner", "Restarts"]
 
@@ -37,7 +37,7 @@ class Restarts:
             the next step starts them. With "disabled", they start with the next reset.
     """
 
-    def __init__(self, buffers: Buffers, num_workers: int, autoreset: Autoreset) -> None:
+    def __init__(self, buffers: Buffers, num_workers: int, autoreset: AutoresetMode) -> None:
         self._buffers = buffers
         self._autoreset = autoreset
         self._seen = np.zeros_like(buffers["observations"])  # last observations returned to the caller
@@ -84,7 +84,7 @@ class Restarts:
         if in_step:
             self._lost.add(worker)
         # Neither the first reset of the replacement nor the step that waits for it counts as a step.
-        self._resets[worker] = 1 + (self._autoreset == "next_step" and worker in self._lost)
+        self._resets[worker] = 1 + (self._autoreset == AutoresetMode.NEXT_STEP and worker in self._lost)
 
     @property
     def total(self) -> int:
@@ -97,7 +97,7 @@ class Restarts:
 
     def awaits_reset(self, worker: int) -> bool:
         """Return whether the rows of a replacement first show the truncated episodes, until its first reset."""
-        return worker in self._lost and self._autoreset != "same_step"
+        return worker in self._lost and self._autoreset != AutoresetMode.SAME_STEP
 
     def report(self, worker: int) -> Infos:
         """Report the last restart of ``worker`` in its rows and as an info. The replacement must have finished."""
@@ -109,7 +109,7 @@ class Restarts:
             self._buffers["terminals"][rows] = False
             self._buffers["truncations"][rows] = True
             self._buffers["final_observations"][rows] = self._seen[rows]
-            if self._autoreset != "same_step":
+            if self._autoreset != AutoresetMode.SAME_STEP:
                 self._buffers["observations"][rows] = self._seen[rows]
             self._marked.add(worker)
             self._lost.discard(worker)
@@ -137,7 +137,7 @@ class RestartingRunner(EnvRunner):
 
     restarts: Restarts
 
-    def __init__(self, spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> None:
+    def __init__(self, spec: EnvSpec, autoreset: AutoresetMode | None, memory: Memory) -> None:
         super().__init__([spec], autoreset, memory)
         self._spec, self._memory = spec, memory
         self._phase = "build"

@@ -8,18 +8,17 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import ArraySpecs, HasBuffers, array_specs
-from pufferlib.env import AUTORESET_MODES, Autoreset
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, compact_box, joint_space, same_space
 
 __all__ = [
-    "AUTORESET_MODES",
     "ON_CRASH",
     "PHASES",
     "RESET",
     "RESTART",
     "STEP",
-    "Autoreset",
+    "AutoresetMode",
     "EnvDescription",
     "EnvSpec",
     "InfoSource",
@@ -72,7 +71,7 @@ class VectorSpec:
     batch_size: int
     num_workers: int
     zero_copy: bool
-    autoreset: Autoreset | None
+    autoreset: AutoresetMode | None
     seed: int
     timeout_s: float | None
     on_crash: OnCrash
@@ -151,7 +150,7 @@ class EnvDescription:
     emulated: Any
     action_mask: slice | None
     obs_dtype: np.dtype[Any]
-    autoreset: Autoreset
+    autoreset: AutoresetMode
     metadata: dict[str, Any]
     render_mode: str | None
 

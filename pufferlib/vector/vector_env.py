@@ -11,6 +11,8 @@ from gymnasium.spaces import Box
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, Buffers, slice_rows
 from pufferlib.env import (
+    Autoreset,
+    AutoresetMode,
     EnvIds,
     Infos,
     PufferEnv,
@@ -27,7 +29,7 @@ from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, vector_spec
 from pufferlib.vector.calls import EnvCall, Raised
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import Autoreset, EnvDescription, InfoSource, OnCrash, VectorSpec
+from pufferlib.vector.specs import EnvDescription, InfoSource, OnCrash, VectorSpec
 
 __all__ = ["Batch", "Options", "VectorEnv"]
 
@@ -104,7 +106,7 @@ class VectorEnv(ABC):
     agents_per_batch: int
     driver_env: PufferEnv | EnvDescription
     emulated: Any
-    autoreset: Autoreset
+    autoreset: AutoresetMode
 
     _cores: ClassVar[Cores | None] = Cores(usable_cpus, "usable cores")
     _restarts: Restarts | None = None

@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 import pufferlib
-import pufferlib.emulation
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
+from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
 from pufferlib.models import Policy
+from pufferlib.runs import TrainedSeeds, new_run
 from pufferlib.training import (
     Agent,
     Callback,
@@ -20,13 +22,12 @@ from pufferlib.training import (
     EvalResult,
     JsonlLogger,
     TrainedRun,
-    TrainedSeeds,
     Trainer,
+    TrainerView,
     evaluate,
     load_config,
-    new_run,
 )
-from pufferlib.vector import GymnasiumVectorEnv, Multiprocessing, Serial, VectorEnv, to_gymnasium
+from pufferlib.vector import AutoresetMode, GymnasiumVectorEnv, Multiprocessing, Serial, VectorEnv, to_gymnasium
 
 
 def environments() -> None:
@@ -60,6 +61,12 @@ def vectorization() -> None:
         print(received[0].shape)
         assert_type(to_gymnasium(envs), GymnasiumVectorEnv)
         assert_type(to_sb3(envs), SB3VecEnv)
+        assert_type(to_torchrl(envs), TorchRLEnv)
+    with pufferlib.vector.make(creator, num_envs=4, backend=Serial, autoreset=AutoresetMode.NEXT_STEP) as envs:
+        assert_type(envs.autoreset, AutoresetMode)
+    native = pufferlib.make("connect4", players=2)
+    if isinstance(native, pufferlib.PufferEnv):
+        assert_type(to_pettingzoo(native), PettingZooEnv)
 
 
 class Network(Policy):
@@ -74,7 +81,7 @@ class Network(Policy):
 class Stop(Callback):
     """Callback defined by the user."""
 
-    def on_update(self, trainer: Trainer, metrics: dict[str, float]) -> None:
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
         if metrics.get("score", 0.0) > 1:
             trainer.stop("good enough")
 

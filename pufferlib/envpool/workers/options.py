@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import ArraySpecs
-from pufferlib.env import Autoreset
+from pufferlib.env import AutoresetMode
 from pufferlib.envpool.workers._queues import queue_capacity
 from pufferlib.spaces import Space, action_spec
 from pufferlib.vector.specs import EnvDescription, RowSpec
@@ -41,7 +41,7 @@ class WorkerOptions:
         draws: Whether pictures will be asked for.
     """
 
-    autoreset: Autoreset
+    autoreset: AutoresetMode
     limit: int
     info_spaces: Mapping[str, Space]
     info_sources: Mapping[str, str]

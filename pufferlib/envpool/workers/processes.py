@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import ArraySpecs, Buffers
-from pufferlib.env import Autoreset
+from pufferlib.env import AutoresetMode
 from pufferlib.envpool.pool import Ids
 from pufferlib.envpool.workers._queues import EnvQueues
 from pufferlib.envpool.workers.infos import FinalInfo
@@ -90,7 +90,7 @@ class PoolWorkers(WorkerProcesses):
         leave_bundles(failure.error, self.last_context, self._replayed_autoreset())
         return failure.error
 
-    def _replayed_autoreset(self) -> Autoreset | None:
+    def _replayed_autoreset(self) -> AutoresetMode | None:
         """Autoreset mode of an environment of the pool that plays alone; a native one has its own. None: unknown."""
         if not hasattr(self, "description"):
             return None

@@ -31,7 +31,7 @@ from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvDescription, EnvSpec, Ready, RowSpec
+from pufferlib.vector.specs import PHASES, STEP, AutoresetMode, EnvDescription, EnvSpec, Ready, RowSpec
 
 __all__ = [
     "CALL",
@@ -92,7 +92,7 @@ class Setup:
     num_workers: int
     num_envs: int
     envs: bytes
-    autoreset: Autoreset | None
+    autoreset: AutoresetMode | None
     row_spec: RowSpec | None
     surroundings: Surroundings
     last_command: int

@@ -20,7 +20,7 @@ from pufferlib.machine.pickling import pickled
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
-from pufferlib.vector.specs import Autoreset, EnvSpec, Ready, RowSpec
+from pufferlib.vector.specs import AutoresetMode, EnvSpec, Ready, RowSpec
 
 __all__ = ["Bytes", "EnvActor", "Outcome", "actor_class", "shipped_layout"]
 
@@ -153,7 +153,7 @@ class EnvActor:
     def _build(
         self,
         specs: tuple[EnvSpec, ...],
-        autoreset: Autoreset | None,
+        autoreset: AutoresetMode | None,
         row_spec: RowSpec | None,
         hide_output: bool = False,
     ) -> Ready:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, Received, Stepped
+from pufferlib.env import AutoresetMode, Infos, Received, Stepped
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.specs import InfoSource
 from pufferlib.wrappers.vector.base import VectorWrapper
@@ -35,7 +35,7 @@ class ActionRepeat(VectorWrapper):
         super().__init__(vecenv)
         if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 1:
             raise APIUsageError(f"ActionRepeat: repeats must be an int of at least 1, got {repeats!r}")
-        if vecenv.autoreset != "same_step":
+        if vecenv.autoreset != AutoresetMode.SAME_STEP:
             raise APIUsageError(
                 f'ActionRepeat: autoreset must be "same_step", got {vecenv.autoreset!r}, with which rows would not act '
                 "for part of a step; pass autoreset='same_step' to pufferlib.vector.make"

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers.vector.base import VectorWrapper
 from pufferlib.wrappers.vector.leaves import emulation_of
@@ -45,7 +46,7 @@ class ClipObservation(VectorWrapper):
             np.clip(shown, self._low, self._high, out=self.observations)
         else:
             self.observations[rows] = np.clip(shown[rows], self._low, self._high)
-        if transitions.any_ended and self.autoreset == "same_step":
+        if transitions.any_ended and self.autoreset == AutoresetMode.SAME_STEP:
             ended = transitions.ended_rows
             self.final_observations[ended] = np.clip(self.vecenv.final_observations[ended], self._low, self._high)
         transitions.observations = self.observations

@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.wrappers.vector._kernels import push_frames
 from pufferlib.wrappers.vector.base import VectorWrapper
@@ -82,7 +83,7 @@ class FrameStack(VectorWrapper):
         """Add the observations to the stacks."""
         agents, is_partial = transitions.agents, transitions.reset_rows is not None
         stacks = self._stacks[agents]  # a view, or a copy if the rows are not adjacent
-        if transitions.any_ended and self.autoreset == "same_step":
+        if transitions.any_ended and self.autoreset == AutoresetMode.SAME_STEP:
             rows = transitions.ended_rows
             last = stacks[rows]
             self._push(last, self.vecenv.final_observations[rows], np.zeros(len(rows), bool))

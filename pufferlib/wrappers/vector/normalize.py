@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers.vector._kernels import Moments, add_rewards, clear_episodes, scale_rewards
 from pufferlib.wrappers.vector.base import VectorWrapper
@@ -95,7 +96,7 @@ class NormalizeObservation(VectorWrapper):
             self._write(shown, self.observations)
         else:
             self.observations[rows] = self.normalize(shown[rows])
-        if transitions.any_ended and self.autoreset == "same_step":
+        if transitions.any_ended and self.autoreset == AutoresetMode.SAME_STEP:
             ended = transitions.ended_rows
             self.final_observations[ended] = self.normalize(self.vecenv.final_observations[ended])
         transitions.observations = self.observations

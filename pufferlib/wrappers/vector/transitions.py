@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.env import Received
+from pufferlib.env import AutoresetMode, Received
 from pufferlib.wrappers.vector._kernels import EpisodeFlags
 
 __all__ = ["EpisodeTracker", "Rows", "Transitions"]
@@ -66,7 +66,7 @@ class EpisodeTracker:
 
     def __init__(self, vecenv: Any) -> None:
         num_agents, num_rows = int(vecenv.num_agents), int(vecenv.agents_per_batch)
-        self._flags = EpisodeFlags(num_agents, num_rows, vecenv.autoreset == "same_step")
+        self._flags = EpisodeFlags(num_agents, num_rows, vecenv.autoreset == AutoresetMode.SAME_STEP)
         self._is_whole = num_rows == num_agents
 
     def reset(self) -> None:
