@@ -1,8 +1,11 @@
-"""Fixtures of the tests of comparing runs."""
+"""Fixtures of the tests of run folders."""
 
 from pathlib import Path
 
 import pytest
+
+from tests.envs import TargetEnv
+from tests.threads import one_thread  # noqa: F401
 
 
 @pytest.fixture
@@ -10,3 +13,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def target_env() -> type[TargetEnv]:
+    return TargetEnv

@@ -69,7 +69,7 @@ def test_the_ranks_share_the_moments_of_all_that_they_have_seen(tmp_path):
 def test_ranks_have_environments_and_actions_of_their_own(tmp_path):
     (first, _), (second, _) = train_in_threads(tmp_path, {})
     assert not torch.equal(first.rollout.observations, second.rollout.observations)
-    assert not torch.equal(first.generator.get_state(), second.generator.get_state())
+    assert not torch.equal(first.state.generator.get_state(), second.state.generator.get_state())
 
 
 def test_a_resumed_training_of_two_ranks_goes_on_to_the_byte(tmp_path):

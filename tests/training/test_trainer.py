@@ -124,11 +124,10 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
     exact = {"train.exact_resume": True, "train.checkpoint_interval": 8}
     whole = make_trainer(exact)
     whole.train()
-    half = make_trainer(exact)
+    (tmp_path / "half").mkdir()
+    half = make_trainer(exact, run_dir=tmp_path / "half")
     for _ in range(8):
         half.step()
-    (tmp_path / "half").mkdir()
-    half.run_dir = tmp_path / "half"
     half.save()
     half.close()
     resumed = make_trainer(exact)

@@ -61,7 +61,7 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
         (["--track.wandb.mode", "on"], "expected auto or online or offline or disabled, got 'on'"),
         (["--callback", "mine"], "puffer train: --callback: expected module:Class, file.py:Class, or a function"),
         (["--callback", "pufferlib.env:PufferEnvs"], "unknown attribute 'PufferEnvs'; did you mean 'PufferEnv'"),
-        (["--callback", "pathlib:Path"], "the class pathlib:Path must have one of the methods on_training_start"),
+        (["--callback", "pathlib:Path"], "the class pathlib:Path must have one of the methods wrap_envs, on_tr"),
         (["--callback", "pufferlib:__version__"], "must be a function of trainer and metrics, or have one of"),
         (["--nam", "x"], "unknown flag '--nam'; did you mean '--name'?"),
     ],
