@@ -30,6 +30,22 @@ def _signature(
     return (signature.replace("<factory>", "..."), returns) if signature and "<factory>" in signature else None
 
 
+class PlainAttributes:
+    """Keeps docstrings below attributes as they are. Napoleon would read the words before a colon as a type."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def keep(self, app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+        """Remember the lines before Napoleon changes them."""
+        self._lines = [*lines]
+
+    def restore(self, app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+        """Put the lines of an attribute back."""
+        if what == "attribute":
+            lines[:] = self._lines
+
+
 def _page(app: Sphinx, name: str, template: str, context: dict[str, object], doctree: nodes.document | None) -> None:
     """Remove dead links from pages with source code: links to builtins, and to names documented in another module."""
     if name.startswith("_modules/"):
@@ -65,6 +81,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", _read)
     app.connect("autodoc-process-bases", _bases)
     app.connect("autodoc-process-signature", _signature)
+    attributes = PlainAttributes()
+    app.connect("autodoc-process-docstring", attributes.keep, priority=400)  # Napoleon has 500
+    app.connect("autodoc-process-docstring", attributes.restore, priority=600)
     app.connect("html-page-context", _page)
     app.connect("missing-reference", _unresolved, priority=900)  # after intersphinx
     app.add_transform(LinkNames)
