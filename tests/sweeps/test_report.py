@@ -28,8 +28,9 @@ def test_report_keeps_backend_and_style_of_pyplot(done):
     assert (matplotlib.rcParams.copy()["backend"], matplotlib.rcParams["figure.figsize"]) == (backend, size)
 
 
-@pytest.mark.parametrize("options", [{"objective": "score,cost"}, {"direction": "minimize"}], ids=str)
-@pytest.mark.parametrize(("trials", "plots"), [(1, 6), (5, 7)])
+@pytest.mark.parametrize(
+    ("options", "trials", "plots"), [({"objective": "score,cost"}, 5, 7), ({"direction": "minimize"}, 1, 6)]
+)
 def test_report_of_other_objectives(options, trials, plots, tmp_path):
     spaces = {"only": "train.gamma,train.horizon,train.optimizer", "train.optimizer.choices": ["adam", "muon"]}
     search = load_search(load_config("squared"), {}, [], {"trials": trials, **spaces, **options})
