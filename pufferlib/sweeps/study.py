@@ -17,8 +17,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.resume import FREE
@@ -332,6 +330,8 @@ class Command:
 
     def send_heartbeat(self) -> None:
         """Store the current time in the study, at most every 20 seconds."""
+        import psutil
+
         if time.monotonic() - self._heartbeat_s < _HEARTBEAT_S:
             return
         started = psutil.Process().create_time()  # the system may reuse the number of a process
@@ -359,6 +359,8 @@ def _host() -> str:
 
 
 def _is_alive(facts: dict[str, Any]) -> bool:
+    import psutil
+
     if facts["host"] != _host():
         return bool(time.time() - facts["beat"] < _DEAD_S)
     try:
