@@ -136,6 +136,14 @@ class PufferEnv(RowArrays):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def pending_infos(self) -> Infos:
+        """Return the infos that no step has returned yet, and forget them.
+
+        An environment that reports its episodes at intervals overrides this method. A training calls it in its last
+        update, so that the last episodes are reported too.
+        """
+        return []
+
     def notify(self) -> None:
         """Handle ``vecenv.notify()``. The environment defines the meaning, for instance to load a new map."""
         raise NotImplementedError(f"{type(self).__name__}: define notify()")

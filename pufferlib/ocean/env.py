@@ -54,7 +54,7 @@ class OceanEnv(PufferEnv):
         render_mode: Output of ``render``. None or "rgb_array": return an image. "ansi": return the image as text for a
             terminal. "human": show one copy in a window after every reset and step, at its normal speed. Closing the
             window ends the program, as ``sys.exit`` does.
-        log_interval: Number of steps between two reports on the finished episodes.
+        log_interval: Number of steps between two reports on the finished episodes. ``pending_infos`` reports at any time.
         buf: C-contiguous arrays to write into, or None to allocate new ones.
         num_threads: Number of threads that share a step, including the caller. "auto" is one per usable core, which is
             also the maximum. Short steps, which finish before another thread could start, use fewer. Results do not
@@ -200,6 +200,10 @@ class OceanEnv(PufferEnv):
         """
         infos: Infos = self._batch.report() if self._step(actions) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def pending_infos(self) -> Infos:
+        """Return the report that is due at the next multiple of ``log_interval``, without waiting for it."""
+        return self._batch.report()
 
     def render(self, env_index: int = 0, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
         """Render copy ``env_index`` according to ``render_mode``.

@@ -21,7 +21,7 @@ __all__ = ["Recorder"]
 
 Sent = tuple[Array, Any]  # environments, and the actions of their agents
 UNSEEN = ("load_state", "notify", "restart_from", "set_attr")  # methods whose changes are not recorded
-HARMLESS = ("render", "save_state")  # methods that change nothing
+HARMLESS = ("pending_infos", "render", "save_state")  # methods that change nothing
 
 
 class Recorder(VectorProxy):

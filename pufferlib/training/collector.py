@@ -113,6 +113,20 @@ class Collector:
         """Let ``collect``, in another thread, raise CollectingStopped after the step in progress."""
         self._is_stopped = True
 
+    def take_pending(self) -> None:
+        """Add the episodes that ended since the last reports of C environments, which report at intervals.
+
+        Environments that are still stepping, with batches of part of them, are left out.
+        """
+        if self.vecenv.driver_env.emulated:
+            return
+        of_batch: dict[str, Any] = {}
+        if self.vecenv.agents_per_batch < self.vecenv.num_agents:
+            agents_per_env = self.vecenv.num_agents // self.vecenv.num_envs
+            of_batch = {"env_ids": np.unique(self._batch.agent_ids // agents_per_env)}
+        for infos in self.vecenv.call("pending_infos", **of_batch):
+            self.episodes.add(infos)
+
     def _open(self, rollout: Rollout) -> Any:
         """Views of all that the loop writes."""
         return steps_of(rollout, EVERYONE)

@@ -58,9 +58,13 @@ class EpisodeMeans:
 
     Args:
         are_means: Whether infos can be means over several episodes; see ``reports_means``.
+
+    Attributes:
+        records: Record of each report since the last ``pop_records``, or None if nobody asked for records.
     """
 
     def __init__(self, are_means: bool = True) -> None:
+        self.records: list[dict[str, float]] | None = None
         self._are_means = are_means
         self._sums: dict[str, float] = {}
         self._counts: dict[str, float] = {}
@@ -68,6 +72,8 @@ class EpisodeMeans:
     def add(self, infos: Iterable[Mapping[Any, Any]], share: float = 1.0) -> None:
         """Take the infos of a step, counting this ``share`` of the episodes of each."""
         for numbers, n in numeric_infos(infos, self._are_means):
+            if self.records is not None:
+                self.records.append({"n": n, **numbers})
             for key, value in numbers.items():
                 self._sums[key] = self._sums.get(key, 0.0) + value * n * share
                 self._counts[key] = self._counts.get(key, 0.0) + n * share
@@ -85,12 +91,27 @@ class EpisodeMeans:
         return self._sums.get(key, 0.0), self._counts.get(key, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Sums and numbers of episodes since the last ``pop``."""
-        return {"sums": dict(self._sums), "counts": dict(self._counts)}
+        """Return sums and numbers of episodes since the last ``pop``, and the records if they are kept."""
+        kept = {} if self.records is None else {"records": list(self.records)}
+        return {"sums": dict(self._sums), "counts": dict(self._counts), **kept}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was called."""
         self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
+        if "records" in state:
+            self.records = list(state["records"])
+
+    def keep_records(self) -> None:
+        """Keep a record of each report from now on: its numbers, and ``n``, the number of episodes in it."""
+        if self.records is None:
+            self.records = []
+
+    def pop_records(self) -> list[dict[str, float]]:
+        """Return the records since the last call, or an empty list if they are not kept."""
+        if self.records is None:
+            return []
+        records, self.records = self.records, []
+        return records
 
     def pop(self) -> dict[str, float]:
         """The means since the last call, as ``environment/<key>``; empty when no episode ended."""

@@ -48,7 +48,7 @@ from pufferlib.training.distributed.ranks import (
 from pufferlib.training.distributed.reduction import build_reduction
 from pufferlib.training.episodes import EpisodeMeans, ScoreHint
 from pufferlib.training.loggers import Logger
-from pufferlib.training.loggers.base import LogGuard
+from pufferlib.training.loggers.base import LogGuard, wants_episodes
 from pufferlib.training.normalization import attach_moments, has_moments, normalized, store_moments, take_moments
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.overlap import build_source
@@ -107,6 +107,7 @@ class Trainer:
         self.run_dir, self.loggers, self.ranks = Path(run_dir).absolute(), loggers, ranks
         self.stop_reason: str | None = None
         self._log_guard = LogGuard()
+        self._records: list[dict[str, float]] = []  # of the episodes that ended in the rollout, for loggers
         self._has_started = self._has_ended = False
         self.versions = versions_of(config.env_name)  # at the start, since files may be edited during the training
         if ranks.is_first and not self.run_dir.is_dir():  # an error now, not after hours of training
@@ -354,6 +355,8 @@ class Trainer:
     def _start(self) -> None:
         if not self._has_started:
             self._has_started = True
+            if self.ranks.on_first(lambda: any(map(wants_episodes, self.loggers))):
+                self.episodes.keep_records()
             self.callbacks.on_training_start(self)
             self.callbacks.raise_failure()
 
@@ -405,6 +408,9 @@ class Trainer:
         """Pass metrics to callbacks, which may add some, and to loggers. Return those that are numbers."""
         self.callbacks.on_update_end(self, metrics)
         metrics = {**self._log_guard.numbers(metrics), "agent_steps": self.agent_steps}
+        if self._records:
+            records = [{"agent_steps": self.agent_steps, **record} for record in self._records]
+            self._log_guard.log_episodes(self.loggers, records)
         self._log_guard.log(self.loggers, metrics)
         return metrics
 
@@ -413,6 +419,9 @@ class Trainer:
         with self.state.torch_random.in_use():
             rollout = self.reduction.collect(self.source.take)
         self.reduction.merge_moments(self.vecenv)
+        largest = rollout.horizon * rollout.num_agents * self.ranks.size
+        if self.agent_steps + largest >= self.config.train.total_timesteps:
+            self.collector.take_pending()
         steps = self.reduction.count_experience(int(rollout.masks.sum()), self.episodes)
         if self._has_moments:
             store_moments(self.policy, self.vecenv)
@@ -428,6 +437,7 @@ class Trainer:
         if self.callbacks.members:
             self.callbacks.on_rollout_end(self)
         self.state.scores.add(self.episodes)
+        self._records = self.episodes.pop_records()
         return steps, self.episodes.pop()
 
     def _learn(self, settings: TrainConfig) -> dict[str, float]:

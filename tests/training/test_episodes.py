@@ -81,3 +81,18 @@ def test_n_of_single_agents_is_a_figure():
     means = EpisodeMeans()
     means.add([{"a": {"score": 1.0, "n": 0}, "b": {"score": 3.0, "n": 4}}])
     assert means.means() == {"score": 2.0, "n": 2.0}
+
+
+def test_records_are_kept_only_after_keep_records():
+    means = EpisodeMeans()
+    means.add([{"score": 1.0}])
+    assert means.pop_records() == []
+    means.keep_records()
+    means.add([{"score": 2, "name": "x"}, {"a": {"score": 3.0}, "b": {"score": 4.0}}])
+    means.add([{"score": 5.0, "n": 3}])
+    resumed = EpisodeMeans()
+    resumed.load_state_dict(means.state_dict())
+    expected = [{"n": 1, "score": 2}, {"n": 1, "score": 3}, {"n": 1, "score": 4}, {"n": 3, "score": 5}]
+    assert means.pop_records() == resumed.pop_records() == expected
+    assert means.pop_records() == []
+    assert means.means() == {"score": 25 / 7}

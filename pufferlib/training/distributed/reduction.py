@@ -125,7 +125,10 @@ class RankReduction(ppo.Reduction):
     def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
         """See ``Reduction``."""
         found = self._ranks.gather((steps, episodes.state_dict()))
-        episodes.load_state_dict({name: _added([state[name] for _, state in found]) for name in ("sums", "counts")})
+        joined: dict[str, Any] = {name: _added([state[name] for _, state in found]) for name in ("sums", "counts")}
+        if episodes.records is not None:
+            joined["records"] = [record for _, state in found for record in state.get("records", [])]
+        episodes.load_state_dict(joined)
         return sum(each for each, _ in found)
 
     def merge_moments(self, vecenv: Any) -> None:

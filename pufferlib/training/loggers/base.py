@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["LogGuard", "Logger", "Result", "Tracker", "as_number"]
+__all__ = ["LogGuard", "Logger", "Result", "Tracker", "as_number", "wants_episodes"]
 
 
 @runtime_checkable
@@ -15,6 +15,11 @@ class Logger(Protocol):
     """Takes the metrics of each update as they come.
 
     An exception in a method becomes a warning, and the training continues.
+
+    A logger may also have the method ``log_episodes(episodes)``. It is called before ``log``, after each update in
+    whose rollout episodes ended. Each episode is a dict of the numbers in its info, with ``agent_steps``, the steps at
+    the end of the update, and ``n``, the number of episodes in the info. ``n`` is 1 for Python environments. C
+    environments report the means of several episodes at once.
     """
 
     def log(self, metrics: dict[str, float]) -> None:
@@ -65,6 +70,11 @@ def as_number(value: Any) -> float | None:
     return None
 
 
+def wants_episodes(logger: Logger) -> bool:
+    """Check whether a logger has the optional method ``log_episodes``."""
+    return callable(getattr(logger, "log_episodes", None))
+
+
 class LogGuard:
     """Passes metrics to loggers. A metric without a number, or a logger that fails, costs a warning and no training."""
 
@@ -94,6 +104,14 @@ class LogGuard:
                 logger.log(dict(metrics))  # which the logger may change
             except _FAILURES as error:
                 self._warn(logger, "log", error)
+
+    def log_episodes(self, loggers: Sequence[Logger], episodes: Sequence[dict[str, float]]) -> None:
+        """Let each logger that has ``log_episodes`` take a copy of the episodes. Warn at the first failure of each."""
+        for logger in filter(wants_episodes, loggers):
+            try:
+                logger.log_episodes([dict(episode) for episode in episodes])  # type: ignore[attr-defined]
+            except _FAILURES as error:
+                self._warn(logger, "log_episodes", error)
 
     def finish(self, trackers: Iterable[Tracker], result: Result) -> None:
         """Let each tracker take the result. Warn about those that fail."""

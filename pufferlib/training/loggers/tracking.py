@@ -1,6 +1,7 @@
 """Trackers that the settings of a run name: how each is checked, opened and kept off the training loop."""
 
 import contextlib
+import functools
 import inspect
 import threading
 import time
@@ -16,7 +17,7 @@ from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import flat
 from pufferlib.training.config import TRACKERS, Config
-from pufferlib.training.loggers.base import Logger, LogGuard, Result, Tracker
+from pufferlib.training.loggers.base import Logger, LogGuard, Result, Tracker, wants_episodes
 from pufferlib.training.loggers.files import CsvLogger
 from pufferlib.training.loggers.tensorboard import TensorBoardLogger
 from pufferlib.training.loggers.wandb import WandbLogger, check_account
@@ -126,6 +127,13 @@ class Tracking:
     def log(self, metrics: dict[str, float]) -> None:
         """Take the metrics of an update."""
         self._guard.log(self._loggers, metrics)
+
+    @property
+    def log_episodes(self) -> Callable[[list[dict[str, float]]], None] | None:
+        """Method that passes episodes to the loggers that take them, or None if there are none."""
+        if not any(map(wants_episodes, self._loggers)):
+            return None
+        return functools.partial(self._guard.log_episodes, self._loggers)
 
     def close(self) -> None:
         """Do nothing: the result comes after the metrics, and ``open_tracking`` closes the trackers after that."""
