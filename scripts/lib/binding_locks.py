@@ -29,6 +29,13 @@ def load_facts() -> dict[str, Any]:
     return facts
 
 
+def known(facts: dict[str, Any], name: str) -> Any:
+    """Return the facts of a binding. Raise LockError if there is none with this name."""
+    if name not in facts:
+        raise LockError(f"there is no binding {name!r}; known: {', '.join(facts)}")
+    return facts[name]
+
+
 def shared(facts: dict[str, Any]) -> list[Any]:
     """Return the bindings that share one Python environment with everything else."""
     return [entry for entry in facts.values() if not entry.isolated and not entry.unavailable]
@@ -93,7 +100,48 @@ def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str
     return locks
 
 
-def check_extras(facts: dict[str, Any], core: list[str], constraints: Path) -> None:
+def lock_binding(
+    folder: Path, facts: dict[str, Any], entry: Any, layers: Iterable[Path], core: list[str], upgrade: bool
+) -> dict[Path, str]:
+    """Return the text of one binding's locks by file. All packages in other locks keep their versions.
+
+    Args:
+        folder: Folder for temporary files.
+        facts: Facts of all bindings.
+        entry: Facts of the binding.
+        layers: Locks of the image layers.
+        core: Required dependencies of pufferlib.
+        upgrade: Whether to use the newest versions instead of those in the binding's lock.
+    """
+    config, fixed, pins = folder / "uv.toml", folder / "fixed.txt", folder / "pins.txt"
+    config.write_text(corrections(facts))
+    neighbours = stacks(facts)[entry.isolated] if entry.isolated else shared(facts)
+    locks = [BINDINGS / other.name / "lock.txt" for other in neighbours if other is not entry]
+    fixed.write_text(pins_of([*(() if entry.isolated else layers), *locks]))
+    if not upgrade:
+        pins.write_text(pins_of([BINDINGS / entry.name / "lock.txt"]))
+    try:
+        options = ["--config-file", config, "--constraints", fixed, "--output-file", pins]
+        resolve([*core, *wanted([entry])], *options, build=True)
+        if not entry.isolated:
+            check_extras(facts, core, fixed, entry)
+    except LockError as error:
+        advice = "other locks keep their versions; if they must change too, run scripts/lock without a name"
+        raise LockError(f"bindings/{entry.name}: {advice}: {error}") from error
+    if entry.isolated:
+        return _cut(entry, core, config, pins, (), whole=True)
+    return _cut(entry, core, config, pins, locked_versions(resolve(core, "--constraints", pins)))
+
+
+def pins_of(locks: Iterable[Path]) -> str:
+    """Return the versions in those locks that exist, without hashes. Later locks take precedence."""
+    pins: dict[str, str] = {}
+    for lock in locks:
+        pins.update(locked_versions(lock.read_text()) if lock.exists() else {})
+    return "".join(f"{name}=={version}\n" for name, version in pins.items())
+
+
+def check_extras(facts: dict[str, Any], core: list[str], constraints: Path, only: Any = None) -> None:
     """Raise LockError unless pip can install each extra alone and all common extras together.
 
     Pip uses the packages' own metadata, without our corrections.
@@ -102,10 +150,13 @@ def check_extras(facts: dict[str, Any], core: list[str], constraints: Path) -> N
         facts: Facts of all bindings.
         core: Required dependencies of pufferlib.
         constraints: File with the versions of the images, which the common extras must be compatible with.
+        only: Facts of the binding to check. None checks all.
     """
+    chosen = [only] if only else list(facts.values())
     together = [pin for entry in facts.values() if entry.common for pin in entry.requires]
     cases = [("bindings with common = true", together, ["--constraints", constraints])]
-    cases += [(f"bindings/{entry.name}, extra = true", entry.requires, []) for entry in facts.values() if entry.extra]
+    cases = cases if any(entry.common for entry in chosen) else []
+    cases += [(f"bindings/{entry.name}, extra = true", entry.requires, []) for entry in chosen if entry.extra]
     for where, pins, options in cases:
         try:
             resolve([*core, *pins], *options, build=True)

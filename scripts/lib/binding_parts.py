@@ -22,18 +22,26 @@ _PYTHON = (
 
 def rendered(facts: dict[str, Any]) -> dict[Path, str]:
     """Return the expected text of each file that has a generated part."""
-    return {
-        ROOT / name: _with_part(name, *markers, lambda before, render=render: render(facts, before))
-        for name, (*markers, render) in _PARTS.items()
-    }
+    texts: dict[Path, str] = {}
+    for name, start, end, render in _PARTS:
+        path = ROOT / name
+        text = texts.get(path) or path.read_text()
+        texts[path] = _with_part(name, text, start, end, lambda before, render=render: render(facts, before))
+    return texts
 
 
-def _with_part(name: str, start: str, end: str, make: Callable[[str], str]) -> str:
+def _with_part(name: str, text: str, start: str, end: str, make: Callable[[str], str]) -> str:
     pattern = rf"(?ms)(^{re.escape(start)}\n)(.*?)(^{re.escape(end)}$)"
-    text, count = re.subn(pattern, lambda found: found[1] + make(found[2]) + found[3], (ROOT / name).read_text())
+    text, count = re.subn(pattern, lambda found: found[1] + make(found[2]) + found[3], text)
     if count != 1:
         raise LockError(f"{name}: expected {start!r} followed by {end!r} exactly once, found {count} times")
     return text
+
+
+def untyped(facts: dict[str, Any], before: str) -> str:
+    """Return the modules of the bindings for mypy, which must not depend on which of them are installed."""
+    modules = {module for entry in facts.values() for module in entry.modules} - _TYPED
+    return "".join(f'    "{module}.*",\n' for module in sorted(modules))
 
 
 def extras(facts: dict[str, Any], before: str) -> str:
@@ -105,20 +113,32 @@ def _run(verb: str, entry: Any, more: list[str]) -> str:
     return "RUN " + "".join(f"--mount={mount} \\\n    " for mount in mounts) + f"binding {verb} {entry.name}\n"
 
 
-_PARTS = {
-    "Dockerfile": (
+# Modules whose types mypy reads, because scripts/lint installs them or pufferlib depends on them.
+_TYPED = {"ale_py", "cv2", "pettingzoo", "pygame"}
+
+_PARTS = (
+    (
+        "Dockerfile",
         "# The bindings, made by scripts/lock from bindings/*/binding.toml:",
         "# end of the bindings",
         layers,
     ),
-    "pyproject.toml": (
+    (
+        "pyproject.toml",
         "# The extras of the bindings, made by scripts/lock from bindings/*/binding.toml:",
         "# end of the bindings",
         extras,
     ),
-    "docs/bindings.md": (
+    (
+        "pyproject.toml",
+        "# The modules of the bindings, made by scripts/lock from bindings/*/binding.toml:",
+        "# end of the modules",
+        untyped,
+    ),
+    (
+        "docs/bindings.md",
         "<!-- Made by scripts/lock from bindings/*/binding.toml: -->",
         "<!-- end of what scripts/lock makes -->",
         page,
     ),
-}
+)

@@ -89,11 +89,10 @@ def _bindings_of(facts: dict[str, Any], extra: str) -> list[Any]:
 
 
 def _entry(facts: dict[str, Any], name: str) -> Any:
-    if name not in facts:
-        raise LockError(f"there is no binding {name!r}; known: {', '.join(facts)}")
-    if facts[name].isolated or facts[name].unavailable:
+    entry = bindings.known(facts, name)
+    if entry.isolated or entry.unavailable:
         raise LockError(f"{name} is not part of the shared environment; test it by hand")
-    return facts[name]
+    return entry
 
 
 def found(entries: Iterable[Any]) -> Iterator[Update]:

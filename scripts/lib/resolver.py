@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / "docker" / "wheels" / "cpu"
+UV_LOCK = ROOT / "docker" / "locks" / "uv.txt"
 PYTHON_VERSION = "3.11"
 PLATFORM = "x86_64-manylinux_2_28"
 
@@ -30,11 +31,22 @@ def locked_versions(lock: str) -> dict[str, str]:
 
 
 def find_uv() -> str:
-    """Return the path of uv."""
-    uv = shutil.which("uv", path=f"{ROOT / '.venv' / 'bin'}:{Path(sys.executable).parent}") or shutil.which("uv")
-    if uv is None:
-        raise LockError("uv is not installed; try: pip install uv")
-    return uv
+    """Return the path of uv. If it is not installed, install the locked version into ``build/uv``.
+
+    Raises:
+        LockError: pip could not install it.
+    """
+    own, venv = ROOT / "build" / "uv", ROOT / ".venv" / "bin"
+    folders = f"{venv}:{Path(sys.executable).parent}:{own / 'bin'}"
+    if uv := shutil.which("uv", path=folders) or shutil.which("uv"):
+        return uv
+    python = venv / "python" if (venv / "python").exists() else sys.executable
+    command = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "--target", own, "-r", UV_LOCK]
+    print("lock: installing uv into build/uv", file=sys.stderr)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise LockError(f"uv could not be installed; check the network and pip's settings:\n{done.stderr.rstrip()}")
+    return str(own / "bin" / "uv")
 
 
 def resolve(wanted: list[str], *options: str | Path, cuda: bool = False, build: bool = False) -> str:
@@ -56,5 +68,10 @@ def resolve(wanted: list[str], *options: str | Path, cuda: bool = False, build: 
     command += [] if build else ["--no-build"]
     done = subprocess.run(command, input="\n".join(wanted), text=True, capture_output=True)
     if done.returncode:
-        raise LockError(f"uv could not resolve the requirements; check the network and the versions:\n{done.stderr}")
+        hint = ""
+        if not (cuda or local) and "/whl/cpu" in done.stderr:
+            hint = "docker/fill-wheels downloads the CPU wheel of torch with pip's settings; run it and try again\n"
+        raise LockError(
+            f"uv could not resolve the requirements; check the network and the versions:\n{hint}{done.stderr}"
+        )
     return done.stdout

@@ -1,5 +1,6 @@
 """scripts/lock: the committed locks, and how changes are detected and applied."""
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -109,6 +110,82 @@ def test_new_binding_gets_the_last_layer(copied: Path) -> None:
     common = [name for name in after if after.index(name) <= after.index("aardvark")]
     assert common[-1] == "aardvark"
     assert "FROM common AS full" in (copied / "Dockerfile").read_text().partition("binding install aardvark\n")[2][:30]
+
+
+FAKE_UV = """#!{python}
+import re, sys
+arguments = sys.argv[1:]
+options = [arguments[i:i + 2] for i in range(len(arguments) - 1)]
+open({log!r}, "a").write("".join(open(value).read() for name, value in options if name == "--constraints"))
+left_out = [argument.partition("=")[2] for argument in arguments if argument.startswith("--no-emit-package")]
+pins = [line for line in sys.stdin.read().split("\\n") if "==" in line]
+pins = [pin.lower() for pin in pins if re.split("[=[]", pin)[0].lower() not in left_out]
+text = "".join(f"{{pin}} \\\\\\n    --hash=sha256:{{'0' * 64}}\\n" for pin in pins)
+(output,) = [value for name, value in options if name == "--output-file"] or [None]
+print(text) if output is None else open(output, "w").write(text)
+"""
+
+
+@pytest.fixture
+def constraints(copied: Path) -> Path:
+    """Let a fake uv lock every package at the version that was asked for, and log its constraints in this file."""
+    uv, log = copied / ".venv/bin/uv", copied / "constraints.txt"
+    uv.parent.mkdir(parents=True)
+    uv.write_text(FAKE_UV.format(python=sys.executable, log=str(log)))
+    uv.chmod(0o755)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "other"),
+    [("pokemon_red", "pyboy", "ale-py"), ("kinetix", "kinetix-env", "craftax")],
+    ids=["shared", "isolated"],
+)
+def test_lock_with_a_name_changes_only_this_binding(
+    copied: Path, constraints: Path, name: str, package: str, other: str
+) -> None:
+    before = {path: path.read_text() for path in copied.rglob("*.txt")}
+    edit(copied / f"bindings/{name}/binding.toml", f"{package}==", f"{package}==99")
+    done = lock(copied, name)
+    assert done.returncode == 0, done.stderr
+    changed = {path for path in before if path.read_text() != before[path]}
+    folder = copied / "bindings" / name
+    assert folder / "lock.txt" in changed <= {folder / "lock.txt", folder / "build.txt"}
+    assert f"{package}==99" in (folder / "lock.txt").read_text()
+    assert lock(copied, "--check").returncode == 0
+    assert f"{other}==" in constraints.read_text()  # which stays at its version
+
+
+def test_lock_rejects_names_without_a_lock(copied: Path) -> None:
+    assert lock(copied, "atary").stderr.startswith("lock: error: there is no binding 'atary'; known: atari, ")
+    assert lock(copied, "smac").stderr.startswith("lock: error: smac has no lock, because it is on no package index")
+    assert "a NAME goes with no other option than --upgrade" in lock(copied, "--check", "atari").stderr
+
+
+def test_lock_installs_the_locked_uv_if_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "lib"))
+    resolver = importlib.import_module("resolver")
+    monkeypatch.delitem(sys.modules, "resolver")
+    commands = []
+
+    def run(command: list[object], **options: object) -> subprocess.CompletedProcess[str]:
+        commands.append([str(part) for part in command])
+        return subprocess.CompletedProcess(commands[-1], len(commands) - 1, "", "no network\n")
+
+    monkeypatch.setattr(resolver, "ROOT", tmp_path)
+    monkeypatch.setattr(resolver.shutil, "which", lambda *arguments, **options: None)
+    monkeypatch.setattr(resolver.subprocess, "run", run)
+    assert resolver.find_uv() == str(tmp_path / "build/uv/bin/uv")
+    target = [*("--target", str(tmp_path / "build/uv")), "-r", str(ROOT / "docker/locks/uv.txt")]
+    assert commands[0] == [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", *target]
+    with pytest.raises(resolver.LockError, match="uv could not be installed; check the network and pip's settings"):
+        resolver.find_uv()
+
+
+def test_new_binding_is_known_to_mypy(copied: Path) -> None:
+    edit(copied / "bindings/minigrid/binding.toml", 'modules = ["minigrid"', 'modules = ["aardvark"')
+    lock(copied, "--extras")
+    assert '    "aardvark.*",\n' in (copied / "pyproject.toml").read_text()
 
 
 def test_check_detects_two_versions_of_a_package(copied: Path) -> None:
