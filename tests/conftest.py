@@ -49,12 +49,16 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 def pytest_addoption(parser):
     tier = {"dest": "tier", "action": "store_const"}
+    parser.addoption("--default", const="once", help="the default tests, also of folders and files", **tier)
     parser.addoption("--all", const="all", help="every binding, layout of workers and learning bar; sanitizers", **tier)
     parser.addoption(
         "--nightly", const="nightly", help="--all, what takes minutes each, and play as long as a night allows", **tier
     )
     parser.addoption(
         "--without-bindings", default="", metavar="NAMES", help="leave out what --all adds for these, as in nle,procgen"
+    )
+    parser.addoption(
+        "--with-bindings", default=[], action="append", metavar="NAME", help="run what --all adds for this binding too"
     )
 
 
@@ -112,7 +116,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         add_marks(item)
         tiers = {mark.name for mark in item.iter_markers()} & TIERS["nightly"]
-        leave_out = not tiers <= TIERS[config.option.tier] or (tiers and binding_of(item.nodeid) in without)
+        binding = binding_of(item.nodeid)
+        is_chosen = item.nodeid in config.args or (binding in config.option.with_bindings and tiers == {"all"})
+        leave_out = (not tiers <= TIERS[config.option.tier] and not is_chosen) or (tiers and binding in without)
         (left_out if leave_out else run).append(item)
         if config.option.tier == "nightly" and (limit := item.get_closest_marker("timeout")):
             item.add_marker(pytest.mark.timeout(limit.args[0] * NIGHT), append=False)

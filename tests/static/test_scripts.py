@@ -61,6 +61,34 @@ def test_test_runs_tiers_on_all_cores_and_selected_tests_in_one_process(
     assert sandbox.compose_run() == f"docker compose --progress quiet run --rm -T test {expected}"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "printed", "expected"),
+    [
+        (["--changed"], "everything", "-n auto"),
+        (["--changed", "--all"], "everything", "--all -n auto"),
+        (["--changed"], "tests/vector\\ntests/docs/test_docs.py", "--default tests/vector tests/docs/test_docs.py"),
+        (["-x", "--changed", "--nightly"], "tests/vector", "--nightly -x tests/vector"),
+    ],
+)
+def test_changed_runs_the_selected_tests(sandbox: Sandbox, arguments: list[str], printed: str, expected: str) -> None:
+    sandbox.docker().fake("python3", f"printf '{printed}\\n'")
+    assert sandbox.run("test", *arguments)[0] == 0
+    assert sandbox.compose_run() == f"docker compose --progress quiet run --rm -T test {expected}"
+
+
+@pytest.mark.parametrize(
+    ("selection", "status", "sentence"), [("true", 0, "nothing changed, so no test runs"), ("exit 2", 2, "")]
+)
+def test_changed_runs_no_tests_without_a_selection(
+    sandbox: Sandbox, selection: str, status: int, sentence: str
+) -> None:
+    sandbox.python().fake("python3", selection)
+    found, output = sandbox.run("test", "--local", "--changed")
+    assert found == status
+    assert sentence in output
+    assert not any(call.startswith("pytest") for call in sandbox.calls())
+
+
 def test_scripts_set_up_a_venv_once_without_an_engine(sandbox: Sandbox) -> None:
     status, output = sandbox.python().run("tank")
     assert status == 0, output
