@@ -54,7 +54,8 @@ class OceanEnv(PufferEnv):
         render_mode: Output of ``render``. None or "rgb_array": return an image. "ansi": return the image as text for a
             terminal. "human": show one copy in a window after every reset and step, at its normal speed. Closing the
             window ends the program, as ``sys.exit`` does.
-        log_interval: Number of steps between two reports on the finished episodes. ``pending_infos`` reports at any time.
+        log_interval: Number of steps between two reports on the finished episodes. ``pending_infos`` returns a report
+            at any time.
         buf: C-contiguous arrays to write into, or None to allocate new ones.
         num_threads: Number of threads that share a step, including the caller. "auto" is one per usable core, which is
             also the maximum. Short steps, which finish before another thread could start, use fewer. Results do not

@@ -158,7 +158,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: AutoresetMode | None) -> Any:
     if "seed" in named:
         kwargs.setdefault("seed", spec.seed)
     if "autoreset" in named and autoreset is not None and _takes_autoreset_mode(spec.creator):
-        kwargs.setdefault("autoreset", autoreset.value)
+        kwargs.setdefault("autoreset", str(autoreset))
     if "buf" not in named and not any_keyword:
         with offer_buffers(buf):
             env = spec.creator(*spec.args, **kwargs)

@@ -291,7 +291,7 @@ def test_missing_extras_are_one_finding_without_developer_extras(monkeypatch: py
     found = {finding.name: finding for finding in doctor.packages()}
     assert found["extras"].level == "absent"
     assert found["extras"].value == "2 not installed: compiler, pokemon-red"
-    assert found["extras"].advice.startswith("puffer install NAME brings one")
+    assert found["extras"].advice.startswith("puffer install NAME installs one")
     assert found["extras"].data == {
         "compiler": {"versions": {"ziglang": ""}},
         "pokemon-red": {"versions": {"pyboy": ""}},
@@ -326,7 +326,7 @@ def test_c_compiler_finds_compiler_or_gives_advice(tmp_path: Path, monkeypatch: 
     program.touch(0o755)
     assert doctor.c_compiler() == Finding("C compiler", str(program))
     monkeypatch.setenv("CC", "icc -O3")
-    assert doctor.c_compiler().value == "CC='icc -O3' is none"
+    assert doctor.c_compiler().value == "CC='icc -O3' is not a compiler"
 
 
 @pytest.fixture(scope="module")

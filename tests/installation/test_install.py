@@ -104,7 +104,7 @@ def test_plan_creates_a_helper_venv_if_pip_is_missing(
     assert helper == (sys.executable, "-P", "-m", "venv", str(tmp_path / "pufferlib/stacks/pip"))
     assert lock[:5] == (f"{helper[-1]}/bin/python", "-P", "-m", "pip", "--python")
     here.clear()
-    with pytest.raises(install.InstallError, match="needs pip, and neither pip nor ensurepip is here"):
+    with pytest.raises(install.InstallError, match="needs pip, and neither pip nor ensurepip is installed"):
         install.plan("tiny")
 
 

@@ -131,7 +131,7 @@ def test_a_state_of_other_code_is_refused(monkeypatch):
     env = make("breakout")
     state = env.save_state()
     monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
-    with pytest.raises(pufferlib.APIUsageError, match=r"code must be another, got .* play the recorded actions"):
+    with pytest.raises(pufferlib.APIUsageError, match=r"code must be another, got .* replay the recorded actions"):
         env.load_state(state)
 
 

@@ -99,7 +99,7 @@ def test_runs_are_named_by_folder_pattern_name_and_environment(target: str, foun
 
 
 def test_what_names_no_run_is_told(kept: Path) -> None:
-    with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is no run, .*; did you mean 'squared'\?"):
+    with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is no run, .*; did you mean 'squared'"):
         select(["squard"])
     (kept / "empty").mkdir()
     with pytest.raises(pufferlib.APIUsageError, match=r"runs/empty: is no run: it has no metrics.jsonl; expected"):

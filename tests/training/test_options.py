@@ -1,18 +1,24 @@
 """Every option of learning, with every kind of action, with memory and without."""
 
 import functools
+import threading
 
 import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from pufferlib import vector
+from pufferlib import ocean, vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.machine import cpus
-from pufferlib.training.config import load_config
+from pufferlib.models import make_policy
+from pufferlib.training.collector import Collector, RolloutSource
+from pufferlib.training.config import TrainConfig, load_config
+from pufferlib.training.ppo import Reduction, ppo_loss
+from pufferlib.training.rollout import Minibatch
 from pufferlib.training.trainer import Trainer
-from tests.envs import VariedEnv
+from tests.envs import EnvDescription, VariedEnv
 
 SMALL = {
     "train.device": "cpu",
@@ -98,6 +104,41 @@ def test_every_option_learns_every_kind_of_action(make_env, memory, tmp_path):
     for name, option in OPTIONS.items():
         weights = trained(make_env, tmp_path, {**memory, **option})
         assert torch.equal(weights, plain) == (name == "offload"), name  # on a CPU it stores in the same memory
+
+
+def test_options_that_are_off_add_nothing(tmp_path):
+    """No wrapper, callback, thread, record or second network is made for a default run."""
+    threads = threading.active_count()
+    config = load_config("squared", {"env.num_envs": 4, "train.device": "cpu", "train.total_timesteps": 256})
+    trainer = Trainer(config, tmp_path)
+    trainer.step()
+    parts = trainer.vecenv, trainer.collector, trainer.source, trainer.reduction, trainer.optimizer
+    trainer.close()
+    assert [*map(type, parts)] == [ocean.OceanEnv, Collector, RolloutSource, Reduction, torch.optim.Adam]
+    assert trainer.callbacks.members == []
+    assert trainer.episodes.records is None
+    assert {name for name in trainer.policy.state_dict() if "moments" in name} == set()
+    assert threading.active_count() == threads
+
+
+def test_coefficients_that_are_off_add_no_call_of_torch():
+    """The default loss takes 56 calls. A new term must be skipped, not multiplied by 0."""
+
+    class Count(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.calls += 1
+            return function(*args, **kwargs or {})
+
+    policy = make_policy(EnvDescription(Box(-1, 1, (3,)), Discrete(3)), hidden_size=8)
+    fields = {name: torch.rand(3, 4) for name in ("log_probs", "values", "advantages", "returns")}
+    batch = Minibatch(torch.rand(3, 4, 3), torch.randint(3, (3, 4)), **fields, mask=None, state={}, episode_starts=None)
+    with Count() as outputs:
+        policy(batch.observations, {}, None)
+    with Count() as count:
+        ppo_loss(policy, batch, TrainConfig())
+    assert count.calls - outputs.calls <= 56
 
 
 def test_a_run_with_muon_goes_on_as_the_uninterrupted_one(tmp_path):
