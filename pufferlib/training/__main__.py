@@ -1,4 +1,4 @@
-"""``python -m pufferlib.training ENV [flags]``: ``puffer train``, as one of the processes that ``torchrun`` starts."""
+"""``python -m pufferlib.training ENV [flags]``: ``puffer train`` in each process that ``torchrun`` starts."""
 
 import os
 import sys
@@ -14,11 +14,11 @@ FLAGS = ("--train.processes-timeout", "--train.processes_timeout")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Train with the arguments of ``puffer train`` in rank 0, and as that one says in all others."""
+    """Run ``puffer train`` with these arguments in rank 0, and follow rank 0 in all other ranks."""
     try:
         place = place_of_this_process()
     except PufferError:
-        place = None  # puffer train says what is wrong
+        place = None  # puffer train reports the error
     if place is None:
         return puffer(["train", *argv])
     return _lead(place, argv) if place.rank == 0 else _follow(place, argv)
@@ -39,7 +39,7 @@ def _follow(place: Place, argv: Sequence[str]) -> int:
     try:
         return follow(place, _timeout(argv))
     except RankLostError as error:
-        if "saved" in str(error):  # rank 0 cannot say it
+        if "saved" in str(error):  # rank 0 is lost and cannot report it
             complain(str(error))
     except PufferError as error:
         complain(f"rank {place.rank}: {error}")
@@ -49,7 +49,7 @@ def _follow(place: Place, argv: Sequence[str]) -> int:
 
 
 def _timeout(argv: Sequence[str]) -> float:
-    """Seconds to wait for rank 0, which alone reads all flags."""
+    """Return how many seconds to wait for rank 0, which alone parses all flags."""
     from pufferlib.training.distributed.local import TIMEOUT
 
     text = os.environ.get(TIMEOUT, "")

@@ -1,4 +1,4 @@
-"""Faster ways to compute the same numbers: C engine, bfloat16, torch.compile, CUDA graphs and the fused loss."""
+"""Faster ways to compute the same results: C engine, bfloat16, torch.compile, CUDA graphs and the fused loss."""
 
 import contextlib
 import copy
@@ -43,18 +43,18 @@ __all__ = [
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Context in which matrix products and convolutions are computed in ``precision``, and weights converted once."""
+    """Return a context that computes matrix products and convolutions in ``precision`` and casts each weight once."""
     return nullcontext() if precision == "float32" else torch.autocast(device.type, torch.bfloat16)
 
 
 def in_precision(policy: Policy, precision: str, device: torch.device, cache: bool = True) -> Policy:
-    """The policy as it computes in ``precision``; its weights are the same tensors, and its outputs are float32.
+    """Return ``policy`` with forward passes in ``precision``. It shares the weights, and its outputs are float32.
 
     Args:
-        policy: Stays as it is, and is returned itself for "float32".
+        policy: Policy, which stays unchanged. With "float32" it is returned itself.
         precision: "float32" or "bfloat16".
-        device: The policy's. A CPU that has no instructions for bfloat16 is told of in a warning.
-        cache: Convert each weight once in a context of ``autocast``; not for what is recorded and replayed.
+        device: Device of the policy. A device without instructions for bfloat16 causes a warning.
+        cache: Cast each weight only once per ``autocast`` context. Must be False for work recorded in a CUDA graph.
     """
     if precision == "float32":
         return policy
@@ -62,8 +62,8 @@ def in_precision(policy: Policy, precision: str, device: torch.device, cache: bo
         warn_without_bfloat16("train.precision")
     elif torch.cuda.get_device_capability(device) < (8, 0):
         warnings.warn(
-            f"train.precision: {torch.cuda.get_device_name(device)} has no instructions for bfloat16, which newer GPUs "
-            "have from compute capability 8.0 on, so that it is slower than float32; use float32",
+            f"train.precision: {torch.cuda.get_device_name(device)} has no instructions for bfloat16 (compute "
+            "capability 8.0 or later is needed), so it is slower than float32; use float32",
             stacklevel=2,
         )
     twin = copy.copy(policy)  # shares parameters and layers
@@ -89,26 +89,26 @@ def _cast(
 def build_actor(
     policy: Policy, config: TrainConfig, device: torch.device, rows: int
 ) -> tuple[Policy, Callable[[], None]]:
-    """The policy as the collector calls it, and what to call when its weights have changed.
+    """Return the policy for the collector, and a function to call after its weights have changed.
 
-    That is our engine in C where it knows the network, in float32: up to 100 times as fast as torch with one row, and
-    a tenth faster with 4,096. Else it is torch.
+    If the C engine supports the network, and the precision is float32, the engine computes the actions. It is up to
+    100 times as fast as torch with one row, and 10% faster with 4,096 rows. Otherwise torch computes them.
 
     Args:
-        policy: Stays as it is.
-        config: ``act_threads`` and ``precision`` are read.
-        device: The policy's.
-        rows: Observations of a batch.
+        policy: Policy, which stays unchanged.
+        config: Settings, of which ``act_threads`` and ``precision`` are read.
+        device: Device of the policy.
+        rows: Number of observations in a batch.
     """
     engine = compile_policy(policy, config.act_threads) if config.precision == "float32" else None
     if engine is not None:
         return _act_in_c(policy, engine, rows), engine.refresh
-    # What is recorded and replayed must convert the weights each time.
+    # Work that is recorded and replayed must cast the weights each time.
     return in_precision(policy, config.precision, device, cache=device.type == "cpu"), _nothing
 
 
 def _act_in_c(policy: Policy, engine: Engine, rows: int) -> Policy:
-    """The policy with a ``forward_eval`` in C, whose outputs for ``rows`` observations the next call overwrites."""
+    """Return the policy with a ``forward_eval`` in C. Each call with ``rows`` observations reuses its outputs."""
     outputs = _outputs(engine, rows)
 
     def forward_eval(observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
@@ -127,18 +127,18 @@ def _outputs(engine: Engine, rows: int) -> tuple[Tensor, Tensor]:
 
 
 def _nothing() -> None:
-    """Torch reads the weights where they are."""
+    """Do nothing, since torch always reads the current weights."""
 
 
 Result = TypeVar("Result")
-WARM_UP = 2  # calls in which libraries choose their kernels and take their memory
+WARM_UP = 2  # calls before recording, in which libraries choose kernels and allocate memory
 
 
 def uses_cuda_graphs(config: TrainConfig, device: torch.device) -> bool:
     """Return ``train.cuda_graphs``. If it is unset: True on a GPU, unless learning overlaps collecting.
 
     Raises:
-        APIUsageError: It is True, and the device is no GPU or ``train.overlap`` is "learning".
+        APIUsageError: It is True, but the device is not a GPU or ``train.overlap`` is "learning".
     """
     if config.cuda_graphs and device.type != "cuda":
         raise APIUsageError(f"train.cuda_graphs records the work of a GPU, got train.device {device}; leave it out")
@@ -153,31 +153,31 @@ def uses_cuda_graphs(config: TrainConfig, device: torch.device) -> bool:
 
 
 class Recorder(Protocol):
-    """Records work of a device.
+    """Recorder of the work of a device.
 
     Attributes:
-        is_required: What cannot be recorded is an error. Otherwise it runs without, with a warning.
+        is_required: Whether work that cannot be recorded is an error. If False, it runs unrecorded, with a warning.
     """
 
     is_required: bool
 
     def aside(self) -> contextlib.AbstractContextManager[object]:
-        """Context in which work runs as it does when it is recorded, without being recorded."""
+        """Return a context in which work runs under the same conditions as when recorded, but without recording."""
 
     def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
-        """Record the work of ``function``. Nothing is computed.
+        """Record the work of ``function`` without computing anything.
 
         Returns:
-            A function that does the work again, on the same memory, and the result, which it fills.
+            Function that does the work on the same memory, and the result of ``function``, which it fills.
         """
 
 
 class CudaRecorder:
-    """Recorder of CUDA graphs, which have one stream.
+    """Recorder of CUDA graphs, which all use one stream.
 
     Args:
         device: GPU, with its index.
-        is_required: See ``Recorder``.
+        is_required: Whether work that cannot be recorded is an error.
     """
 
     def __init__(self, device: torch.device, is_required: bool = True) -> None:
@@ -186,7 +186,7 @@ class CudaRecorder:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """See ``Recorder``."""
+        """Return a context that runs work on the stream of the recorder."""
         with torch.cuda.device(self._device):
             outer = torch.cuda.current_stream()
             self._stream.wait_stream(outer)
@@ -195,9 +195,9 @@ class CudaRecorder:
             outer.wait_stream(self._stream)
 
     def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
-        """See ``Recorder``."""
+        """Record the work of ``function`` as a CUDA graph."""
         graph = torch.cuda.CUDAGraph()
-        # On another device nothing would be recorded, without an error.
+        # If another device were the current one, the graph would stay empty without an error.
         with (
             torch.cuda.device(self._device),
             torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"),
@@ -207,10 +207,11 @@ class CudaRecorder:
 
 
 class Recorded:
-    """A function whose work is recorded at the third call, and replayed from then on.
+    """Function whose work is recorded at the third call and replayed afterwards.
 
     Args:
-        function: Reads and writes memory that stays where it is. Its Python code runs only in the first three calls.
+        function: Function that reads and writes memory at fixed addresses. Its Python code runs only in the first
+            three calls.
         recorder: Recorder of its device.
     """
 
@@ -223,7 +224,7 @@ class Recorded:
         """Do the work.
 
         Returns:
-            The result of the function. The next call overwrites it.
+            Result of the function. The next call overwrites it.
 
         Raises:
             PufferError: The work cannot be recorded.
@@ -237,13 +238,13 @@ class Recorded:
                 self._replay, self._result = self._recorder.record(self._function)
             except RuntimeError as error:
                 words = (
-                    "train.cuda_graphs: the network's work on the GPU must be the same in each step, and never wait "
-                    "for a result, to be recorded; remove .item(), bool(), .cpu() and boolean indices from the "
-                    f"network, or set train.cuda_graphs to false; got {str(error).partition(chr(10))[0]}"
+                    "train.cuda_graphs: the network must do the same work on the GPU in each step and never wait "
+                    f"for a result, got {str(error).partition(chr(10))[0]}; remove .item(), bool(), .cpu() and boolean "
+                    "indices from the network, or set train.cuda_graphs to false"
                 )
                 if self._recorder.is_required:
                     raise PufferError(words) from error
-                warnings.warn(f"{words}; training goes on without graphs, which is slower", stacklevel=2)
+                warnings.warn(f"{words}; training continues without graphs, which is slower", stacklevel=2)
                 self._replay = self._compute
         self._replay()
         return self._result
@@ -253,10 +254,10 @@ class Recorded:
 
 
 class GraphedStep:
-    """A gradient step whose work is recorded once for each shape of a minibatch.
+    """Gradient step that is recorded once for each shape of a minibatch.
 
-    The loss, its gradient, the clipping and the step of the optimizer are one launch, and the CPU waits for none of
-    it. After a loss that is not finite, nothing changes the weights any more; ``has_failed`` tells.
+    One launch computes the loss, its gradient, the clipping and the step of the optimizer, and the CPU never waits for
+    the result. After a loss that is not finite, further steps do not change the weights. ``has_failed`` reports it.
 
     Args:
         policy: Network that learns.
@@ -276,19 +277,19 @@ class GraphedStep:
         self._places: list[int] = []
 
     def begin(self, config: TrainConfig) -> None:
-        """Take the learning rate and the coefficients of an update."""
+        """Set the learning rate and the coefficients for the next update."""
         self._failed.zero_()
         self._rate.fill_(self._optimizer.param_groups[0]["lr"])
         self._clip.fill_(config.clip_coef)
         self._entropy.fill_(config.ent_coef)
-        # Coefficients that change are read from memory, since numbers are recorded too.
+        # A graph records numbers as constants, so coefficients that change are tensors.
         coefficients: dict[str, Any] = {"clip_coef": self._clip, "ent_coef": self._entropy}
         self._config = dataclasses.replace(config, **coefficients)
         if self._places != self._current_places():  # a checkpoint was loaded
             self._steps.clear()
 
     def __call__(self, batch: Minibatch) -> list[Tensor]:
-        """Take a step; returns the figures of each part of the minibatch, in the order of ``Losses``."""
+        """Take a gradient step. Return the values of ``Losses``, in its order, for each part of the minibatch."""
         key = tuple((name, tensor.shape) for name, tensor in _tensors(batch).items())
         if key not in self._steps:
             self._steps[key] = batch, Recorded(functools.partial(self._step, batch), self._recorder)
@@ -314,7 +315,7 @@ class GraphedStep:
         return figures
 
     def _current_places(self) -> list[int]:
-        """Addresses of all that steps read and write."""
+        """Return the addresses of all tensors that steps read and write."""
         states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
         return [tensor.data_ptr() for tensor in [*self._policy.parameters(), *states] if isinstance(tensor, Tensor)]
 
@@ -327,15 +328,15 @@ COMPILERS = ("c++", "g++", "clang++")
 
 
 def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
-    """Return ``loss`` as it is computed: by ``torch.compile``, by the C kernel, or as it stands.
+    """Return ``loss`` in its fastest form: compiled by ``torch.compile``, as the C kernel, or unchanged.
 
     Args:
-        loss: ``ppo_loss``, or a user's own, which has no kernel.
-        config: ``compile``.
-        device: Of the network. Kernels are for CPUs.
+        loss: ``ppo_loss``, or a custom loss, for which there is no kernel.
+        config: Settings, of which ``compile`` is read.
+        device: Device of the network. The kernel is used on CPUs only.
 
     Raises:
-        APIUsageError: There is no compiler, or ``loss`` is no function.
+        APIUsageError: There is no compiler, or ``loss`` is not a function.
     """
     if not callable(loss):
         raise APIUsageError(f"Trainer: loss must be a function (policy, minibatch, config) -> Losses, got {loss!r}")
@@ -349,7 +350,7 @@ def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
 
 
 def _checked(loss: Loss) -> Loss:
-    """Return the loss of a user with a check of what it returns, which looks at no value."""
+    """Return a custom loss with a check of its result. The check reads no values, so it never waits for a GPU."""
 
     @functools.wraps(loss, updated=())
     def checked(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
@@ -365,8 +366,8 @@ def _checked(loss: Loss) -> Loss:
                 raise APIUsageError(f"Trainer: {name} of the loss must be a scalar tensor, got {got}")
         if not losses.total.requires_grad:
             raise APIUsageError(
-                "Trainer: total of the loss must have gradients, got a tensor without; look for detach(), item() "
-                "and torch.no_grad"
+                "Trainer: total of the loss must have gradients, got a tensor without; remove detach(), item() "
+                "and torch.no_grad from the loss"
             )
         return losses
 
@@ -374,9 +375,10 @@ def _checked(loss: Loss) -> Loss:
 
 
 class _Compiled:
-    """A loss by ``torch.compile``, which compiles again if a number in the settings changes.
+    """Loss compiled by ``torch.compile``.
 
-    So coefficients that have a schedule are tensors here.
+    ``torch.compile`` compiles again when a number in the settings changes. Therefore coefficients that have a schedule
+    are passed as tensors.
     """
 
     def __init__(self, loss: Loss, device: torch.device) -> None:
@@ -396,10 +398,10 @@ class _Compiled:
 def build_graphed_step(
     policy: Policy, optimizer: torch.optim.Optimizer, loss: Loss, config: TrainConfig, device: torch.device, ranks: int
 ) -> GraphedStep | None:
-    """Return the gradient step as a CUDA graph, or None without ``train.cuda_graphs`` and with several ranks.
+    """Return the gradient step as a CUDA graph, or None with several ranks or without ``train.cuda_graphs``.
 
     Raises:
-        APIUsageError: ``train.cuda_graphs`` is True where it cannot be.
+        APIUsageError: ``train.cuda_graphs`` is True but cannot be used.
     """
     if not uses_cuda_graphs(config, device) or ranks > 1:
         return None
@@ -407,7 +409,7 @@ def build_graphed_step(
 
 
 def check_compiler(device: torch.device) -> None:
-    """Raise APIUsageError if there is no C++ compiler, or for a GPU no C compiler, which Triton needs."""
+    """Raise APIUsageError if there is no C++ compiler, or, for a GPU, no C compiler. Triton needs the C compiler."""
     needs = [("C++", "CXX", COMPILERS, "g++")]
     if device.type == "cuda":
         needs.append(("C", "CC", ("cc", "gcc", "clang"), "gcc"))
@@ -423,9 +425,9 @@ def check_compiler(device: torch.device) -> None:
 
 @contextlib.contextmanager
 def training_mode(*policies: Policy) -> Iterator[None]:
-    """Context in which modules such as dropout and batch normalization learn, and gradients are computed.
+    """Return a context in which policies are in training mode and gradients are computed.
 
-    Outside, policies act and evaluate, and gradients are computed if the caller's ``torch.no_grad`` lets them.
+    Outside this context policies are in evaluation mode, which affects modules such as dropout and batch normalization.
     """
     for policy in policies:
         policy.train()

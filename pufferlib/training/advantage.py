@@ -1,4 +1,4 @@
-"""Advantages: by how much an action turned out better than expected; and the scale of rewards."""
+"""Advantages (how much better an action was than expected) and the scale of rewards."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,15 +10,15 @@ from pufferlib.training._advantage import sum_backwards
 
 __all__ = ["Estimates", "deviation", "fit_reward_scale", "generalized_advantage", "vtrace"]
 
-MOST_DEVIATION = 2.0  # of returns that are learned from as they are
+MOST_DEVIATION = 2.0  # largest standard deviation of returns that are not scaled
 
 
 class Estimates(NamedTuple):
-    """Targets of learning, float32 ``(T, agents)`` each.
+    """Targets of learning, each float32 ``(T, agents)``.
 
     Attributes:
-        advantages: Of the actions; what the policy learns from.
-        returns: What the values should have been.
+        advantages: Advantages of the actions, for the policy loss.
+        returns: Targets for the values.
     """
 
     advantages: Tensor
@@ -28,7 +28,7 @@ class Estimates(NamedTuple):
 def generalized_advantage(
     rewards: Tensor, values: Tensor, episode_ends: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    r"""Generalised advantage estimate: the advantages of ``vtrace`` for actions of the policy that is learned.
+    r"""Compute the generalized advantage estimate (GAE) of each action.
 
     .. math::
         \delta_t = r_t + \gamma V_{t+1} (1 - d_t) - V_t \qquad
@@ -37,14 +37,14 @@ def generalized_advantage(
     Source: Schulman et al., "High-Dimensional Continuous Control Using GAE" (2016), equation 16.
 
     Args:
-        rewards: float32 ``(T, agents)``.
-        values: Estimates for each step and for the observation after the last, ``(T + 1, agents)``.
-        episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
+        rewards: Rewards, float32 ``(T, agents)``.
+        values: Value estimates for each step and for the observation after the last, ``(T + 1, agents)``.
+        episode_ends: Whether step t was the last of its episode, bool ``(T, agents)``.
         gamma: Discount per step.
-        gae_lambda: 0 trusts the next value, 1 the whole sum of rewards.
+        gae_lambda: Weight of later rewards: 0 relies on the value of the next step, 1 on the whole sum of rewards.
 
     Returns:
-        Advantages ``(T, agents)``; ``advantages + values[:-1]`` are the returns.
+        Advantages, ``(T, agents)``. The returns are ``advantages + values[:-1]``.
     """
     return vtrace(rewards, values, episode_ends, gamma, gae_lambda).advantages
 
@@ -60,35 +60,38 @@ def vtrace(
     rho_clip: float = 0.0,
     c_clip: float = 0.0,
 ) -> Estimates:
-    r"""V-trace: what to learn from the actions of an older policy; generalised advantages where it is none.
+    r"""Compute advantages and returns with V-trace, which corrects for actions of an older policy.
+
+    Without ``ratios`` the result is the generalized advantage estimate.
 
     .. math::
         \delta_t &= r_t + \gamma V_{t+1} (1 - d_t) - V_t \\
         e_t &= \rho_t \delta_t + \gamma \lambda (1 - d_t) c_t e_{t+1} \\
         R_t &= V_t + e_t \qquad A_t = \delta_t + \gamma \lambda (1 - d_t) e_{t+1}
 
-    with the ratios of probabilities, now over then, limited: rho_t to ``rho_clip`` and c_t to ``c_clip``. R is
-    equation 1 of the source with the lambda of its remark 2. The policy gradient of its section 4.2 is weighted by
-    rho_t; here A is without it, since PPO's objective multiplies A by the ratio itself.
+    Here rho_t and c_t are ``ratios``, limited to ``rho_clip`` and ``c_clip``. R is equation 1 of the source with the
+    lambda of its remark 2. The source's policy gradient (section 4.2) is weighted by rho_t. A does not contain this
+    weight, because PPO's objective multiplies A by the ratio itself.
 
-    An episode that was cut off, not lost, counts as ended here: its last reward already holds the
-    discounted value of what would have followed.
+    A truncated episode counts as ended. Its last reward must already contain the discounted value of the last
+    observation.
 
     Source: Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner
     Architectures" (2018).
 
     Args:
-        rewards: float32 ``(T, agents)``.
-        values: Estimates for each step and for the observation after the last, ``(T + 1, agents)``.
-        episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
+        rewards: Rewards, float32 ``(T, agents)``.
+        values: Value estimates for each step and for the observation after the last, ``(T + 1, agents)``.
+        episode_ends: Whether step t was the last of its episode, bool ``(T, agents)``.
         gamma: Discount per step.
-        gae_lambda: 0 trusts the next value, 1 the whole sum of rewards.
-        ratios: Probability of each action now, over that when it was chosen, ``(T, agents)``; None if it is the same.
-        rho_clip: Limit of rho; 0 takes 1 for it.
-        c_clip: Limit of c; 0 takes 1 for it.
+        gae_lambda: Weight of later rewards: 0 relies on the value of the next step, 1 on the whole sum of rewards.
+        ratios: Current probability of each action divided by its probability when it was chosen, ``(T, agents)``.
+            None if the policy has not changed.
+        rho_clip: Upper limit of rho. 0 replaces rho by 1.
+        c_clip: Upper limit of c. 0 replaces c by 1.
 
     Returns:
-        Advantages and returns; without ``ratios`` the returns are the advantages plus the values.
+        Advantages and returns. Without ``ratios``, the returns are the advantages plus the values.
     """
     continues = (~episode_ends).to(values.dtype).mul_(gamma)
     deltas = torch.addcmul(rewards, continues, values[1:]).sub_(values[:-1])
@@ -104,7 +107,7 @@ def vtrace(
 
 
 def _sum_backwards(x: Tensor, decay: Tensor) -> Tensor:
-    """x_t + decay_t (x_{t+1} + decay_{t+1} (...)), in place of ``x``."""
+    """Compute x_t + decay_t (x_{t+1} + decay_{t+1} (...)) for each t, in place of ``x``."""
     if all(each.device.type == "cpu" and each.dtype == torch.float32 and each.is_contiguous() for each in (x, decay)):
         sum_backwards(x, decay)
         return x
@@ -115,7 +118,7 @@ def _sum_backwards(x: Tensor, decay: Tensor) -> Tensor:
 
 
 def deviation(returns: Tensor) -> float:
-    """Standard deviation of ``returns``; 0 where there are none."""
+    """Return the standard deviation of ``returns``, or 0 if it is empty."""
     return float(returns.std(correction=0)) if returns.numel() else 0.0
 
 
@@ -126,17 +129,18 @@ def fit_reward_scale(
     gamma: float,
     deviation: Callable[[Tensor], float] = deviation,
 ) -> float:
-    """Factor for the rewards with which no value loss drowns the policy's.
+    """Return a factor for the rewards that keeps the value loss from dominating the policy loss.
 
     Args:
-        rewards: Of the first rollout, float32 ``(T, agents)``.
-        episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
-        masks: bool ``(T, agents)``; False where an agent was absent.
+        rewards: Rewards of the first rollout, float32 ``(T, agents)``.
+        episode_ends: Whether step t was the last of its episode, bool ``(T, agents)``.
+        masks: Whether the agent was present, bool ``(T, agents)``.
         gamma: Discount per step.
-        deviation: Of returns, ``(steps,)``; with several processes it is that of all.
+        deviation: Function that returns the standard deviation of returns of shape ``(steps,)``. With several processes
+            it covers the returns of all processes.
 
     Returns:
-        1, or where the discounted returns deviate by more than 2 what brings their deviation to 1.
+        The factor that brings the standard deviation of the discounted returns to 1 if it exceeds 2, otherwise 1.
     """
     nothing = rewards.new_zeros(len(rewards) + 1, *rewards.shape[1:])
     returns = generalized_advantage(rewards, nothing, episode_ends, gamma, gae_lambda=1.0)[masks]

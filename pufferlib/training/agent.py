@@ -30,15 +30,15 @@ __all__ = ["Agent", "ObservationCheck", "load", "load_policy"]
 
 
 Array = npt.NDArray[Any]
-Field = tuple[tuple[str, ...], Array, Array]  # names from the outermost inwards, lowest and highest values
+Field = tuple[tuple[str, ...], Array, Array]  # names, outermost first, and the lowest and highest values
 
 
 class ObservationCheck:
-    """Converts observations to the dtype of a space and checks that their values are within it.
+    """Conversion of observations to the dtype of a space, with a check that their values are within its bounds.
 
-    Integers and booleans must be within the bounds. Real numbers must not be NaN. Real numbers of an array
-    that are further outside its bounds than these are apart cause one warning: environments often miss their bounds
-    by a little.
+    Integers and booleans must be within the bounds, and floats must not be NaN. Environments often exceed the bounds of
+    floats by a little. Therefore floats cause one warning, and only if they are further outside the bounds than the
+    width of the interval.
 
     Args:
         env: Emulated or native environment whose observations are expected.
@@ -57,7 +57,7 @@ class ObservationCheck:
         """Return ``observations`` in the dtype of the space, C-contiguous.
 
         Raises:
-            APIUsageError: The space has integers, and a value would become another one.
+            APIUsageError: The space has integers, and a value cannot be converted without changing it.
         """
         if observations.dtype == self._dtype:
             return np.ascontiguousarray(observations)
@@ -132,16 +132,17 @@ def load(
     """Load a trained agent.
 
     Args:
-        run: The folder of a run, a checkpoint, the file of a policy, or an environment's name for its latest run.
-        best: Take the checkpoint of the best score, of evaluations during training if there were some, not the latest.
-        greedy: Take the likeliest action instead of sampling; None: as the run's evaluation does.
-        seed: Of the samples.
-        device: Where it computes; "auto" is CUDA where there is a GPU, else the CPU.
-        runs: Folder in which the latest run is looked for.
+        run: Folder of a run, a checkpoint, a policy file, or the name of an environment, whose latest run is loaded.
+        best: Load the checkpoint with the best score instead of the latest. The score is from evaluations during
+            training if there were any.
+        greedy: Take the most likely action instead of sampling. None uses ``eval.greedy`` of the run.
+        seed: Seed for sampling actions.
+        device: Device of the policy. "auto" is CUDA if there is a GPU, otherwise the CPU.
+        runs: Folder that contains the runs.
 
     Raises:
-        APIUsageError: There is no such run, or it has no checkpoint that is whole.
-        BindingMissing: The package behind the environment is not installed, of which the spaces are read.
+        APIUsageError: There is no such run, or it has no complete checkpoint.
+        BindingMissing: The package of the environment is not installed. It is needed to read the spaces.
     """
     found = find_run(WHERE, str(run), Path(runs), best)
     config = found.settings({"train.device": device})
@@ -153,22 +154,22 @@ def load(
 
 
 class Agent:
-    """A policy that acts: ``action = agent(observation)``.
+    """Trained policy as a function: ``action = agent(observation)``.
 
-    It takes what the environment itself shows, of one agent or of many, and answers alike. A policy with a memory
-    has one for each row, which lasts until ``reset``. Threads may share an agent without a memory. Each process loads
-    its own.
+    The agent takes observations as the environment returns them, of one or of many agents, and returns as many actions.
+    A recurrent policy keeps a memory for each row until ``reset``. Threads may share an agent without a memory. Each
+    process must load its own agent.
 
     Args:
-        policy: The policy.
-        vecenv: One that it plays in, whose spaces are read.
-        greedy: Take the likeliest action instead of sampling.
-        seed: Of the samples.
-        config: The settings of its run.
+        policy: Policy.
+        vecenv: Vector environment of the policy. Its spaces are read.
+        greedy: Take the most likely action instead of sampling.
+        seed: Seed for sampling actions.
+        config: Settings of the run.
 
     Attributes:
-        policy: The policy; its weights are read anew by ``reset``.
-        config: The settings of its run; None without one.
+        policy: Policy. After changing its weights, call ``reset``.
+        config: Settings of the run, or None.
     """
 
     def __init__(
@@ -187,7 +188,7 @@ class Agent:
         self._decoder = ActionDecoder("Agent", env.action_layout) if env.emulated else None
         self._player: PolicyPlayer | None = None
         self._rows = 0
-        self._lock = threading.Lock()  # of the player, which works in arrays of its own
+        self._lock = threading.Lock()  # the player reuses its arrays, so one thread at a time may act
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Agent cannot be pickled or copied; load it in each process: pufferlib.load(run)")
@@ -196,15 +197,16 @@ class Agent:
         """Choose an action.
 
         Args:
-            observation: Of one agent, as its environment returns it; or of n: an array ``(n, *shape)``, as a vector
-                environment returns it, or a list of what environments return.
+            observation: Observation of one agent, as its environment returns it. For n agents: an array
+                ``(n, *shape)``, as a vector environment returns it, or a list of observations.
 
         Returns:
-            One action, as the environment takes it; for an array ``(n, *action_shape)``, for a list a list.
+            One action, in the format of the environment. For an array of observations, an array
+            ``(n, *action_shape)``. For a list, a list.
 
         Raises:
-            APIUsageError: The shape is another, a value is NaN, an integer is outside the observation space, or a
-                policy with a memory sees another number of observations than since ``reset``.
+            APIUsageError: The shape is wrong, a value is NaN, or an integer is outside the observation space. With a
+                recurrent policy, also if the number of observations changed since the last ``reset``.
         """
         if isinstance(observation, list):
             rows = np.concatenate([self._one(each) for each in observation])
@@ -215,10 +217,11 @@ class Agent:
         return self._own(self._act(self._one(observation))[0])
 
     def reset(self, rows: Any = None) -> None:
-        """Forget the episodes so far.
+        """Start new episodes and clear the memory of the policy.
 
         Args:
-            rows: The agents whose episodes ended, a mask of all or indices; None: all, however many come next.
+            rows: Agents whose episodes ended, as a mask of all agents or as indices. None resets all agents and allows
+                another number of agents.
 
         Raises:
             APIUsageError: There are no such agents.
@@ -229,7 +232,7 @@ class Agent:
             self._player.begin(torch.from_numpy(_ended_agents(rows, self._rows)))
 
     def _one(self, observation: Any) -> npt.NDArray[Any]:
-        """The row of one observation, ``(1, *shape)``."""
+        """Return one observation as a row, ``(1, *shape)``."""
         row = np.zeros((1, *self._space.shape), self._space.dtype)
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
         if array is not None and array.shape == self._space.shape:
@@ -245,7 +248,7 @@ class Agent:
         return row
 
     def _act(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Actions of the flat space, one for each row."""
+        """Return the actions of the flat action space, one for each row."""
         with self._lock:
             return self._play(rows)
 
@@ -255,19 +258,19 @@ class Agent:
             self._player, self._rows = PolicyPlayer(self.policy, len(rows), self._generator, self._greedy), len(rows)
         elif len(rows) != self._rows and self.policy.initial_state(1):
             raise APIUsageError(
-                f"Agent: its memory is of {self._rows} agents since the last reset, got {len(rows)} observations; "
-                "call agent.reset() before another number of them"
+                f"Agent: the policy has a memory for {self._rows} agents, got {len(rows)} observations; "
+                "call agent.reset() before changing the number of agents"
             )
         actions: npt.NDArray[Any] = self._player.act(rows if self._normalize is None else self._normalize(rows))
         return actions
 
     def _own(self, action: Any) -> Any:
-        """One action, as the environment itself takes it."""
+        """Return one action in the format of the environment."""
         return action if self._decoder is None else self._decoder.decode(action)
 
 
 def _ended_agents(rows: Any, count: int) -> npt.NDArray[np.bool_]:
-    """``rows``, a mask or indices, as a mask of ``count`` agents."""
+    """Convert ``rows``, a mask or indices, to a mask of ``count`` agents."""
     given = np.asarray(rows)
     if given.dtype == bool and given.shape == (count,):
         return given
@@ -284,7 +287,7 @@ def _ended_agents(rows: Any, count: int) -> npt.NDArray[np.bool_]:
 
 
 def load_policy(config: Config, run: Run) -> Policy:
-    """Return the trained network of a run. A warning names versions that differ from those of the training.
+    """Return the trained network of a run. Warn about versions that differ from the versions at training.
 
     Args:
         config: Settings of the run.
@@ -302,7 +305,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     """Load a policy and make environments for it, without normalization. The caller closes them."""
     path = run.checkpoint
     about, weights = checkpoint.read_about(path), checkpoint.read_policy(path, pick_device(config.train.device))
-    if path != ocean.agent_file(config.env_name):  # a test compares the agents that ship with their published scores
+    if path != ocean.agent_file(config.env_name):  # shipped agents are tested against their published scores
         warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))

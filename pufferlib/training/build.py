@@ -38,25 +38,25 @@ __all__ = [
 
 
 def close_vecenv(vecenv: Any) -> None:
-    """Close the environments of a run. One that raises costs a warning, since what was learned is worth more."""
+    """Close the environments of a run. An exception becomes a warning, so that the results are not lost."""
     try:
         vecenv.close()
     except Exception as error:
         warnings.warn(f"the environments raised in close: {type(error).__name__}: {error}", stacklevel=2)
 
 
-_DRAWING = threading.Lock()  # of torch's default generator and number of threads, which the process has once
-MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # of the bounds of actions that a Gaussian policy learns
+_DRAWING = threading.Lock()  # torch's default generator and number of threads are global to the process
+MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
 def build_vecenv(config: Config) -> Any:
-    """Make the environments of a run, as ``make_vecenv`` does, normalized if the settings ask.
+    """Make the environments of a run with ``make_vecenv``, and normalize them if the settings ask for it.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
-        APIUsageError: The environment or the backend refuses its arguments.
-        BindingMissing: The package behind the environment is not installed.
+        APIUsageError: The environment or the backend rejects its arguments.
+        BindingMissing: The package of the environment is not installed.
     """
     vecenv = make_vecenv(config)
     try:
@@ -67,14 +67,14 @@ def build_vecenv(config: Config) -> Any:
 
 
 def make_vecenv(config: Config) -> Any:
-    """Make the environments of a run in batches, with observations and rewards as the environments return them.
+    """Make the vector environment of a run, without normalization.
 
-    Their autoreset is "same_step" unless ``env.autoreset`` of a native environment says otherwise.
+    Autoreset is "same_step" unless ``env.autoreset`` of a native environment is set.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
-        APIUsageError: The environment or the backend refuses its arguments.
-        BindingMissing: The package behind the environment is not installed.
+        APIUsageError: The environment or the backend rejects its arguments.
+        BindingMissing: The package of the environment is not installed.
     """
     check_present(config.env)
     vec = config.vec
@@ -103,7 +103,7 @@ def make_vecenv(config: Config) -> Any:
 
 
 def _in_halves(vec: VecConfig) -> VecConfig:
-    """The settings with batches of half of the environments."""
+    """Return the settings with batches of half of the environments."""
     half, odd = divmod(vec.num_envs, 2)
     given = {
         "vec.backend": (vec.backend, ("Multiprocessing", "Ray")),
@@ -114,19 +114,19 @@ def _in_halves(vec: VecConfig) -> VecConfig:
     for name, (value, fitting) in given.items():
         if value not in fitting:
             raise APIUsageError(
-                "train.overlap 'envs' lets workers step one half of the environments while the network acts for the "
-                f"other: {name} must be {' or '.join('unset' if fit is None else str(fit) for fit in fitting)}, "
-                f"got {value}"
+                "train.overlap 'envs' steps one half of the environments while the network acts for the other half: "
+                f"{name} must be {' or '.join('unset' if fit is None else str(fit) for fit in fitting)}, got {value}"
             )
     return dataclasses.replace(vec, batch_size=half)
 
 
 def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:
-    """The settings with a horizon, minibatch and number of epochs for so many agents, where these are 0 (automatic).
+    """Return the settings with automatic values (0) of horizon, minibatch size and epochs chosen for ``num_agents``.
 
-    Many agents bring so many steps that each is best used once, in large minibatches, which are the fastest. The
-    steps of a handful of agents are dear: they are used several times, in minibatches small enough that each update
-    takes about 16 gradient steps; with a memory about 4, of whole segments, since steps of a segment take their turns.
+    With many agents there are many steps. Each is used once, in large minibatches, which are fastest. With few agents
+    steps are expensive. Each is used several times, in minibatches so small that an update takes about 16 gradient
+    steps. Recurrent policies take about 4, with whole segments as minibatches, because the steps of a segment are
+    computed one after the other.
     """
     horizon = config.horizon or max(64, 1 << (1023 // num_agents).bit_length())
     batch_size = horizon * num_agents
@@ -164,7 +164,7 @@ def _check_accumulation(wanted: int, batch_size: int, minibatch_size: int) -> No
 
 
 def _divisor(number: int, wanted: int) -> int:
-    """The divisor of ``number`` next below ``wanted``, or if that is less than a quarter of it, next above."""
+    """Return the largest divisor of ``number`` up to ``wanted``. If it is below a quarter of it, return the next one."""
     small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
     divisors = sorted({*small, *(number // part for part in small)})
     below = max(part for part in divisors if part <= max(wanted, 1))
@@ -172,12 +172,12 @@ def _divisor(number: int, wanted: int) -> int:
 
 
 def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
-    """CPU threads of torch while learning: ``num_threads``, or else what suits the size of the network.
+    """Return the number of torch's CPU threads for learning: ``num_threads``, or a number that suits the network.
 
-    Threads wait for each other in every operation. Where operations take milliseconds, as in
-    NatureCNN, that costs little even when other processes keep a thread from its core; where they take
-    microseconds, one late thread holds up all the others, and learning becomes many times slower. The
-    choice depends on the network and the machine alone, not on the load: results may depend on it.
+    Threads wait for each other in every operation. If operations take milliseconds, as in NatureCNN, this costs little,
+    even when other processes delay a thread. If they take microseconds, one late thread delays all others, and learning
+    becomes many times slower. The choice depends only on the network and the machine, not on the load, because results
+    can depend on it.
     """
     if config.num_threads is not None:
         return config.num_threads
@@ -188,7 +188,7 @@ def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
 def build_policy(config: Config, vecenv: Any) -> Policy:
     """Make the policy of a run, on its device, in evaluation mode.
 
-    Its first weights follow from ``train.seed``, on any number of cores, also where several threads train.
+    The initial weights depend only on ``train.seed``. The number of cores and other training threads do not matter.
     """
     with _DRAWING, torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
@@ -207,9 +207,9 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
 
 
 def warn_of_action_bounds(vecenv: Any) -> None:
-    """Warn of real actions whose bounds are far from -1 and 1, which a Gaussian policy hardly learns.
+    """Warn if bounds of continuous actions are far from -1 and 1. A Gaussian policy learns such actions slowly.
 
-    The policy starts with mean 0 and standard deviation 1 in the unit of the actions, and moves in steps of that size.
+    The policy starts with mean 0 and standard deviation 1 in the units of the actions, and moves in steps of that size.
     """
     space = vecenv.single_action_space
     if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
@@ -230,7 +230,10 @@ def warn_of_action_bounds(vecenv: Any) -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Orthogonal weights come from a QR decomposition, whose last bits depend on the number of threads."""
+    """Return a context that limits torch to one thread.
+
+    Orthogonal weights come from a QR decomposition, whose last bits depend on the number of threads.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -240,15 +243,15 @@ def _one_thread() -> Iterator[None]:
 
 
 def pick_device(name: str, setting: str = "train.device") -> torch.device:
-    """The torch device called ``name``; "auto" is CUDA where there is a GPU, else the CPU.
+    """Return the torch device called ``name``. "auto" is CUDA if there is a GPU, otherwise the CPU.
 
     Args:
-        name: Of the device.
-        setting: That it is the value of, for messages.
+        name: Name of the device.
+        setting: Name of the setting, for messages.
 
     Raises:
-        UsageError: ``name`` is no name of a device.
-        APIUsageError: There is no such device here.
+        UsageError: ``name`` is not the name of a device.
+        APIUsageError: There is no such device on this machine.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -278,9 +281,9 @@ def ready_device(device: torch.device) -> torch.device:
         return device
     try:
         device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
-        torch.cuda.set_device(device)  # streams and graphs take the current one
+        torch.cuda.set_device(device)  # streams and graphs use the current device
         torch.ones(8, device=device).sum().item()
-    except RuntimeError as error:  # of the driver, of memory, or of an architecture that torch has no kernels for
+    except RuntimeError as error:  # driver error, out of memory, or a GPU that torch has no kernels for
         reason = str(error).strip().partition("\n")[0]
         raise APIUsageError(
             f"train.device {device} cannot be used: {reason}; run puffer doctor --gpu, choose another GPU, or set "
@@ -290,7 +293,7 @@ def ready_device(device: torch.device) -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """The torch device in words: "the CPU, 2 cores", "the GPU, NVIDIA H200"."""
+    """Describe the torch device, for example "the CPU, 2 cores" or "the GPU, NVIDIA H200"."""
     if device.type == "cuda":
         return f"the GPU, {torch.cuda.get_device_name(device)}"
     return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

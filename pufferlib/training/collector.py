@@ -1,4 +1,4 @@
-"""Collectors: the policy acts in the environments, and every step is written into the rollout."""
+"""Collectors: a policy acts in the environments, and every step is written into the rollout."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
@@ -20,11 +21,11 @@ from pufferlib.training.rollout import CollectingStopped, Rollout
 __all__ = ["Collector", "HalvesCollector", "PartialCollector", "RolloutSource", "Step", "steps_of"]
 
 
-EVERYONE = slice(None)  # an index that copies nothing
+EVERYONE = slice(None)  # indexing with a slice does not copy
 
 
 class _Received(NamedTuple):
-    """The values that ``recv`` returns."""
+    """Values that ``recv`` returns."""
 
     observations: npt.NDArray[np.generic]
     rewards: npt.NDArray[np.float32]
@@ -36,43 +37,43 @@ class _Received(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The rows of a rollout that a step of all agents fills, where the rollout keeps them."""
+    """Rows of a rollout that one step of all agents fills. The fields are views of the rollout."""
 
     observations: Tensor
     actions: Tensor
     log_probs: Tensor
     values: Tensor
-    observation_array: npt.NDArray[Any] | None  # the observations too, on a CPU, where copying arrays is quicker
-    action_array: npt.NDArray[Any] | None  # the actions too, on a CPU
+    observation_array: npt.NDArray[Any] | None  # observations as an array on a CPU, where copying arrays is faster
+    action_array: npt.NDArray[Any] | None  # actions as an array on a CPU
 
     def chosen(self) -> npt.NDArray[Any]:
-        """The actions in the memory of the CPU."""
+        """Return the actions in the memory of the CPU."""
         return self.actions.numpy(force=True) if self.action_array is None else self.action_array
 
 
 class Collector:
-    """Acts with all agents at once, on the observations as they lie in the rollout.
+    """Collector that acts for all agents at once, on observations stored in the rollout.
 
-    The batch received last is kept: it is the first of the next rollout.
+    The last batch received is kept. It is the first batch of the next rollout.
 
-    With autoreset "next_step" the step after the end of an episode only resets. It takes its place in the
-    rollout, since all agents have equally many, but is masked.
+    With autoreset "next_step", the step after the end of an episode only resets. Every agent has the same number of
+    steps, so the rollout contains this step, but it is masked.
 
     Args:
-        vecenv: The environments, with autoreset "same_step", which wastes no step, or "next_step".
-        policy: Chooses the actions.
-        rollout: Is filled.
-        config: ``gamma``, ``reward_scale`` and ``reward_clip`` are read.
-        generator: Source of the actions' randomness, on the rollout's device.
+        vecenv: Environments with autoreset "next_step", or "same_step", which wastes no steps.
+        policy: Policy that chooses the actions.
+        rollout: Rollout to fill.
+        config: Settings, of which ``gamma``, ``reward_scale`` and ``reward_clip`` are read.
+        generator: Random number generator for the actions, on the device of the rollout.
 
     Attributes:
         vecenv: Environments.
         episodes: Means over the episodes that ended.
-        reward_scale: Factor of the rewards; 1 at first where the settings say 0.
+        reward_scale: Factor of the rewards. The initial value is 1 if ``reward_scale`` is 0.
         has_reward: Whether a reward other than 0 was received since this was set to False.
 
     Raises:
-        APIUsageError: The environments reset in another mode, or in one that does not fit them.
+        APIUsageError: The environments have another autoreset mode, or one that does not fit them.
     """
 
     def __init__(
@@ -89,28 +90,28 @@ class Collector:
         self._is_stopped = False
         self._views: dict[Rollout, Any] = {}
         self.use(rollout)
-        self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
-        self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
-        self._state: State  # of all agents
+        self._absent = np.zeros(rollout.num_agents, bool)  # whether each agent was absent at its latest observation
+        self._ended = np.zeros(rollout.num_agents, bool)  # whether each agent's latest action ended its episode
+        self._state: State  # memory of all agents
         self._batch: _Received
-        self._agents: npt.NDArray[np.int64] | slice  # of the batch
-        self._begins: npt.NDArray[np.bool_]  # rows of the batch that are the first an agent sees of an episode
+        self._agents: npt.NDArray[np.int64] | slice  # agents of the batch
+        self._begins: npt.NDArray[np.bool_]  # rows of the batch with the first observation of an episode
 
     def reset(self, seed: int) -> None:
-        """Start new episodes, seeded, and forget those that were running."""
+        """Start new episodes with this seed. The running episodes are discarded."""
         self.vecenv.async_reset(seed)
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
 
     def use(self, rollout: Rollout) -> None:
-        """Fill ``rollout``, which has the sizes of the first one, from now on."""
+        """Fill ``rollout`` from now on. It must have the sizes of the first rollout."""
         if rollout not in self._views:
             self._views[rollout] = self._open(rollout)
         self._rollout, self._steps = rollout, self._views[rollout]
 
     def stop(self) -> None:
-        """Let ``collect``, in another thread, raise CollectingStopped after the step in progress."""
+        """Make ``collect``, which runs in another thread, raise CollectingStopped after the step in progress."""
         self._is_stopped = True
 
     def take_pending(self) -> None:
@@ -128,21 +129,21 @@ class Collector:
             self.episodes.add(infos)
 
     def _open(self, rollout: Rollout) -> Any:
-        """Views of all that the loop writes."""
+        """Return views of everything that the loop writes."""
         return steps_of(rollout, EVERYONE)
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
-        """Index of a batch's agents among all."""
+        """Return the index of a batch's agents among all agents."""
         return EVERYONE
 
     def state_dict(self) -> dict[str, Any]:
-        """Tensors that, with the states of the environments, say where the agents are in their episodes."""
+        """Return the tensors that, together with the states of the environments, describe the running episodes."""
         marks = {"absent": self._absent, "ended": self._ended, "begins": self._begins}
         found = {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
         return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called; the environments have been reset, and then given their states."""
+        """Restore ``state_dict``. Reset the environments and restore their states first."""
         for name, memory in state["memory"].items():
             self._state[name].copy_(memory)
         self._absent[:], self._ended[:] = state["absent"].cpu().numpy(), state["ended"].cpu().numpy()
@@ -150,7 +151,7 @@ class Collector:
 
     @torch.inference_mode()
     def collect(self) -> None:
-        """Fill the rollout: ``horizon`` steps of every agent, and the value of the observation after the last."""
+        """Fill the rollout: ``horizon`` steps of every agent, and the value of the observation after the last step."""
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
         for name, memory in self._state.items():
             rollout.initial_state[name].copy_(memory)
@@ -166,13 +167,13 @@ class Collector:
             reports.episode_ends[t] = self._ended
             self.episodes.add(self._batch.infos)
         last = torch.from_numpy(self._batch.observations).to(self._device)
-        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
+        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout starts from it
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
 
     def _see(self, step: Step) -> Tensor:
-        """Write the observations of the batch into the rollout; returns them on the policy's device."""
+        """Write the observations of the batch into the rollout. Return them on the policy's device."""
         if step.observation_array is None:
             step.observations.copy_(torch.from_numpy(self._batch.observations))
         else:
@@ -180,7 +181,7 @@ class Collector:
         return step.observations if self._is_on_cpu else step.observations.to(self._device)
 
     def _check(self, finite: bool | Tensor, observations: Tensor, state: State) -> None:
-        """Raise NonFiniteError unless the policy's outputs were numbers."""
+        """Raise NonFiniteError unless the policy's outputs were finite."""
         if not finite:
             raise NonFiniteError(
                 "Collector: the policy's outputs must be finite, got NaN or infinity; "
@@ -191,9 +192,9 @@ class Collector:
             )
 
     def _receive(self) -> npt.NDArray[np.float32]:
-        """Wait for the next batch, and restart the memory of agents that begin an episode; returns the rewards.
+        """Wait for the next batch, clear the memory of agents that start an episode, and return the rewards.
 
-        An agent that was absent begins anew when it comes back.
+        An agent that was absent starts a new episode when it comes back.
         """
         if self._is_stopped:
             raise CollectingStopped
@@ -208,37 +209,37 @@ class Collector:
         return rewards
 
     def _forget(self) -> None:
-        """Restart the memory of agents that begin an episode."""
+        """Clear the memory of agents that start an episode."""
         for memory in self._state.values():
             memory[torch.from_numpy(self._batch.agent_ids[self._begins])] = 0
 
     def _rewards(self) -> npt.NDArray[np.float32]:
-        """Rewards of the batch: scaled, clipped, and with the value of what an episode cut off would have brought."""
+        """Return the rewards of the batch, scaled and clipped. Rewards of truncated episodes include the value that follows."""
         batch, limit = self._batch, self._config.reward_clip
         if not self.has_reward:
             self.has_reward = bool(np.count_nonzero(batch.rewards))
         rewards = batch.rewards * np.float32(self.reward_scale)
         if limit > 0:
             rewards.clip(-limit, limit, out=rewards)
-        # Counting takes a tenth of the time of any().
+        # count_nonzero() takes a tenth of the time of any().
         if np.count_nonzero(batch.truncations) and len(cut := np.flatnonzero(batch.truncations & ~batch.terminals)):
             self._bootstrap(rewards, cut)
         return rewards
 
     def _bootstrap(self, rewards: npt.NDArray[np.float32], cut: npt.NDArray[np.int64]) -> None:
-        """Add to the rewards of the rows ``cut``, whose episodes were cut off, the value of what would follow."""
+        """Add the value of the last observation to the rewards of the rows ``cut``, whose episodes were truncated."""
         state = {name: memory[self._batch.agent_ids[cut]] for name, memory in self._state.items()}
         last = torch.from_numpy(self._last_observations()[cut]).to(self._device)
         values = self._policy.forward_eval(last, state)[1]
         rewards[cut] += self._config.gamma * values.cpu().numpy()
 
     def _last_observations(self) -> npt.NDArray[Any]:
-        """Observations of the batch, those after the last step of an episode included."""
+        """Return the observations after the step, including the final observations of episodes that ended."""
         last: npt.NDArray[Any] = self._batch.observations if self._resets_next else self.vecenv.final_observations
         return last
 
     def _counts(self) -> npt.NDArray[np.bool_]:
-        """Rows of the batch whose next action is one: the agent is there, and the step does not only reset."""
+        """Return the rows of the batch whose next action counts: the agent is present, and the step does not only reset."""
         batch = self._batch
         return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
 
@@ -306,7 +307,7 @@ class RolloutSource:
 
 
 def steps_of(rollout: Rollout, rows: slice) -> list[Step]:
-    """Views of ``rows`` of each step."""
+    """Return views of ``rows`` for each step."""
     fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
     views = [field[:, rows].unbind() for field in fields]
     arrays = [field[:, rows].numpy() if field.is_cpu else [None] * rollout.horizon for field in fields[:2]]
@@ -321,27 +322,27 @@ def _check_autoreset(vecenv: Any) -> None:
         )
     if vecenv.autoreset == AutoresetMode.NEXT_STEP and getattr(vecenv.driver_env, "agents_end", False):
         raise APIUsageError(
-            "Collector: an environment whose agents end one by one begins their next episodes in the same step, "
-            "got autoreset='next_step'; pass autoreset='same_step'"
+            "Collector: an environment whose agents end one by one needs autoreset='same_step', got 'next_step'; "
+            "pass autoreset='same_step' to pufferlib.vector.make"
         )
 
 
 class PartialCollector(Collector):
-    """``Collector`` where ``recv`` returns only part of the agents.
+    """Collector for environments whose ``recv`` returns only some of the agents.
 
-    Each agent contributes exactly ``horizon`` steps in a row. Those that have theirs go on acting, unrecorded,
-    until the slowest is done.
+    Each agent contributes exactly ``horizon`` consecutive steps. Agents that have enough continue to act, unrecorded,
+    until the slowest agent is done.
     """
 
     def _open(self, rollout: Rollout) -> None:
-        """Rows are chosen by index."""
+        """Return None, because rows are chosen by index."""
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return agent_ids
 
+    @override
     @torch.inference_mode()
     def collect(self) -> None:
-        """See ``Collector``."""
         rollout, reports, horizon = self._rollout, self._rollout.reports, self._rollout.horizon
         distribution = self._policy.distribution
         taken = np.full(rollout.num_agents, -1)  # steps of the rollout, at each agent's latest observation
@@ -376,7 +377,7 @@ class PartialCollector(Collector):
         self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
 
     def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool | Tensor]:
-        """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
+        """Return an action and its log-probability for each row, and whether ``params`` are finite."""
         distribution, rows = self._policy.distribution, len(params)
         actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
         log_probs = torch.empty(rows, device=self._device)
@@ -385,17 +386,17 @@ class PartialCollector(Collector):
 
 
 class HalvesCollector(Collector):
-    """``Collector`` for two halves of the agents in turns: while it acts for one, the other's environments step.
+    """Collector that alternates between two halves of the agents. While it acts for one, the other half steps.
 
-    Each half contributes exactly ``horizon`` steps in a row. The first one acts once more, unrecorded, before the last
-    step of the second has come back; so in the next rollout the second is the first.
+    Each half contributes exactly ``horizon`` consecutive steps. The first half acts once more, unrecorded, before the
+    last step of the second half arrives. Therefore the halves swap roles in the next rollout.
 
     Raises:
-        APIUsageError: A batch is another half than the one whose turn it is.
+        APIUsageError: A batch is not the half whose turn it is.
     """
 
     def _open(self, rollout: Rollout) -> list[list[Step]]:
-        """Views of each half, with a last step that keeps nothing but the value."""
+        """Return views of each half. An additional last step stores only the value."""
         half = rollout.num_agents // 2
         self._halves = [slice(0, half), slice(half, 2 * half)]
         self._expected = -1
@@ -410,21 +411,21 @@ class HalvesCollector(Collector):
         half = int(agent_ids[0] > 0)
         if half == self._expected or agent_ids[0] not in (0, len(agent_ids)):
             raise APIUsageError(
-                "train.overlap 'envs' needs batches that are the two halves of the agents in turns, got one that "
-                f"begins with agent {agent_ids[0]}; make the environments with zero_copy=True and "
+                "train.overlap 'envs' needs batches that alternate between the two halves of the agents, got one that "
+                f"starts with agent {agent_ids[0]}; make the environments with zero_copy=True and "
                 "batch_size=num_envs // 2"
             )
-        self._expected = half  # not to come again at once
+        self._expected = half  # the same half must not come twice in a row
         return self._halves[half]
 
+    @override
     def reset(self, seed: int) -> None:
-        """See ``Collector``."""
         self._expected = -1
         super().reset(seed)
 
+    @override
     @torch.inference_mode()
     def collect(self) -> None:
-        """See ``Collector``."""
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
         first = int(self._batch.agent_ids[0] > 0)
         noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
@@ -458,6 +459,6 @@ class HalvesCollector(Collector):
 def _chosen(
     agents: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], first: int, last: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows of the batch, steps and agents where ``first <= steps[agent] <= last``."""
+    """Return the rows of the batch, steps and agents for which ``first <= steps[agent] <= last``."""
     rows = np.flatnonzero((first <= steps[agents]) & (steps[agents] <= last))
     return rows, steps[agents[rows]], agents[rows]

@@ -1,7 +1,7 @@
-"""A curriculum of states: a share of the episodes begins where much was left to learn.
+"""Curriculum of states: a share of the episodes starts in states where much is left to learn.
 
-Sources: Ecoffet and others, "First return, then explore" (2021), for the return to states of the agent's own games;
-Jiang and others, "Prioritized Level Replay" (2021), for the size of advantages as a measure of what is left to learn.
+Sources: Ecoffet et al., "First return, then explore" (2021), for returning to states of earlier episodes.
+Jiang et al., "Prioritized Level Replay" (2021), for the size of advantages as a measure of what is left to learn.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
 __all__ = ["RestartedGames", "StateCurriculum"]
 
-STREAM = 2**31 - 1  # of the random numbers: no environment has this index
-CANDIDATES_SHARE = 4  # one of so many states that are kept is looked for in each rollout
-FADING = 0.9  # of a priority in each update: what was surprising is learned from
+STREAM = 2**31 - 1  # stream of random numbers, an index that no environment has
+CANDIDATES_SHARE = 4  # each rollout saves a quarter as many new states as are kept
+FADING = 0.9  # factor of each priority per update, because surprising states are learned over time
 
 
 class _Candidate(NamedTuple):
-    """A state that was saved in a rollout, or is kept; ``priority`` is the mean size of its agents' advantages."""
+    """State that was saved in a rollout or is kept. ``priority`` is the mean absolute advantage of its agents."""
 
     game: int
     step: int
@@ -41,53 +41,53 @@ class _Candidate(NamedTuple):
 
 
 class _Restartable(Protocol):
-    """Games of a batch, by their numbers, as a curriculum needs them."""
+    """Environments of a batch, by index, with the operations that a curriculum needs."""
 
     count: int
-    is_partial: npt.NDArray[np.bool_]  # the episode that runs began in the middle; read where infos tell of single ones
+    is_partial: npt.NDArray[np.bool_]  # whether the running episode started in the middle
 
     def save(self, game: int) -> bytes:
-        """The state of a game."""
+        """Return the state of an environment."""
 
     def restart(self, games: list[int], state: bytes) -> Array:
         """Start the next episodes of ``games`` in ``state``, uncounted. Return the observations of the batch."""
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
-        """Leave out the infos about episodes that began in the middle; ``ended`` tells which have just ended."""
+        """Return the infos without reports of episodes that started in the middle. ``ended`` marks episodes just ended."""
 
 
 class RestartedGames(VectorWrapper):
     """Environments in which a share of the episodes starts in the middle of an earlier one.
 
-    In each rollout a few states are saved, at random. Those whose actions had the largest absolute advantages are kept.
-    As episodes end, a share of the games restarts from one of these states, drawn at random.
+    In each rollout a few states are saved at random. The states whose actions had the largest absolute advantages are
+    kept. When episodes end, a share of the environments restarts from one of these states, drawn at random.
 
     Args:
-        vecenv: Whole batches with autoreset "same_step", in C or emulated, without other wrappers.
-        games: Games of the batch.
-        config: ``restart_share``, ``restart_states`` and ``seed`` are read.
+        vecenv: Environments in C, or emulated ones, in whole batches with autoreset "same_step", without other wrappers.
+        games: Environments of the batch.
+        config: Settings, of which ``restart_share``, ``restart_states`` and ``seed`` are read.
 
     Attributes:
-        horizon: Steps of a rollout.
+        horizon: Number of steps of a rollout.
     """
 
     def __init__(self, vecenv: Any, games: _Restartable, config: TrainConfig) -> None:
         super().__init__(vecenv)
-        self._resets = True  # whether the next batch is one of a reset
+        self._resets = True  # whether the next batch comes from a reset
         self._games, self._config = games, config
         self._random = np.random.default_rng(env_seed(config.seed, STREAM))
         self._kept: list[_Candidate] = []
         self._found: list[_Candidate] = []
-        self._due: dict[int, list[int]] = {}  # games whose state is to be saved, by the step of the rollout
+        self._due: dict[int, list[int]] = {}  # environments whose state is to be saved, by step of the rollout
         self.begin(0)
 
     def begin(self, horizon: int) -> None:
-        """Take the next step as the first of a rollout of so many steps."""
+        """Start a rollout of ``horizon`` steps with the next step."""
         self.horizon = self._step = horizon
 
     @override
     def transform_actions(self, actions: Any) -> Any:
-        """Save the states that were drawn for this step of the rollout, before anyone acts in it."""
+        """Save the states that were drawn for this step of the rollout, before any agent acts."""
         if self._step == self.horizon:
             self._begin_rollout()
         for game in self._due.get(self._step, ()):
@@ -97,7 +97,7 @@ class RestartedGames(VectorWrapper):
 
     @override
     def transform(self, transitions: Transitions) -> None:
-        """Leave out reports of episodes that began in the middle, and restart games whose episodes have ended."""
+        """Drop reports of episodes that started in the middle, and restart environments whose episodes have ended."""
         if self._resets:
             self._games.is_partial[:] = self._resets = False
             return
@@ -106,7 +106,7 @@ class RestartedGames(VectorWrapper):
             return
         ended = np.asarray(self._by_game(transitions.ended).all(axis=1))
         transitions.infos = self._games.counted(transitions.infos, ended)
-        # A state that is loaded brings rewards and ends of its own.
+        # Loading a state overwrites rewards and ends.
         outcome = transitions.rewards.copy(), transitions.terminals.copy(), transitions.truncations.copy()
         if (observations := self.restart(ended)) is not None:
             transitions.observations = observations
@@ -123,20 +123,20 @@ class RestartedGames(VectorWrapper):
         super().async_reset(seed, *options, **more)
 
     def _begin_rollout(self) -> None:
-        """Draw the games and steps whose states are saved in the next rollout."""
+        """Draw the environments and steps whose states are saved in the next rollout."""
         count = -(-self._config.restart_states // CANDIDATES_SHARE)
         self._step, self._found, self._due = 0, [], {}
         for step, game in self._random.integers(0, (self.horizon, self._games.count), (count, 2)).tolist():
             self._due.setdefault(step, []).append(game)
 
     def restart(self, ended: npt.NDArray[np.bool_]) -> Array | None:
-        """Start the next episodes of a share of the games in states that are kept.
+        """Start the next episodes of a share of the environments in kept states.
 
         Args:
-            ended: Games whose episodes have just ended, bool ``(games,)``.
+            ended: Environments whose episodes have just ended, bool ``(games,)``.
 
         Returns:
-            Observations of the batch, or None if no game was restarted.
+            Observations of the batch, or None if no environment was restarted.
         """
         if not self._kept or not ended.any():
             return None
@@ -160,13 +160,13 @@ class RestartedGames(VectorWrapper):
         self._kept = sorted(kept + found, key=lambda one: -one.priority)[: self._config.restart_states]
 
     def kept_states(self) -> dict[str, Any]:
-        """Return the states that are kept, and the random numbers, for the checkpoint of a run."""
+        """Return the kept states and the random number generator's state, for the checkpoint of a run."""
         states = [torch.from_numpy(np.frombuffer(one.state, np.uint8).copy()) for one in self._kept]
         priorities = [one.priority for one in self._kept]
         return {"states": states, "priorities": priorities, "generator": self._random.bit_generator.state}
 
     def load_kept_states(self, saved: Mapping[str, Any]) -> None:
-        """Restore what ``kept_states`` returned."""
+        """Restore the result of ``kept_states``."""
         states = [state.cpu().numpy().tobytes() for state in saved["states"]]
         pairs = zip(states, saved["priorities"], strict=True)
         self._kept = [_Candidate(0, 0, state, priority) for state, priority in pairs]
@@ -176,7 +176,7 @@ class RestartedGames(VectorWrapper):
         return {"partial": self._games.is_partial}
 
     def _by_game(self, agents: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """``(num_agents, ...)`` as ``(games, agents of a game, ...)``."""
+        """Reshape ``(num_agents, ...)`` to ``(environments, agents per environment, ...)``."""
         return agents.reshape(self._games.count, -1, *agents.shape[1:])
 
 
@@ -198,7 +198,7 @@ class StateCurriculum(Callback):
         """Wrap the environments.
 
         Raises:
-            APIUsageError: Single games of such a batch cannot be restarted.
+            APIUsageError: Single environments of the batch cannot be restarted.
         """
         _check_games(vecenv, self._config)
         games: _Restartable = _CGames(vecenv) if isinstance(vecenv, OceanEnv) else _EmulatedGames(vecenv)
@@ -228,33 +228,33 @@ class StateCurriculum(Callback):
 
 
 def _check_games(vecenv: Any, config: TrainConfig) -> None:
-    """Raise APIUsageError unless single games of a batch can be restarted."""
+    """Raise APIUsageError unless single environments of a batch can be restarted."""
     if config.overlap == "learning" or isinstance(vecenv, VectorWrapper):
         raise APIUsageError(
-            "train.restart_share: rollouts must be learned from before the next begins, in environments that nothing "
-            f"wraps, got train.overlap {config.overlap!r} and {type(vecenv).__name__}; leave out train.overlap, "
+            "train.restart_share works without overlapped learning and without wrappers around the environments, "
+            f"got train.overlap {config.overlap!r} and {type(vecenv).__name__}; leave out train.overlap, "
             "train.normalize_observations and train.normalize_rewards"
         )
     if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != AutoresetMode.SAME_STEP:
         raise APIUsageError(
-            "train.restart_share: batches must be whole and begin new episodes in the same step, got "
+            "train.restart_share: batches must contain all agents and autoreset must be 'same_step', got "
             f"{vecenv.agents_per_batch} of {vecenv.num_agents} agents and autoreset={vecenv.autoreset!r}; leave out "
             "vec.batch_size and autoreset"
         )
     if getattr(vecenv.driver_env, "agents_end", False):
         raise APIUsageError(
-            "train.restart_share: the agents of a game must begin and end together, got agents that end one by one; "
-            "leave it out"
+            "train.restart_share: the agents of an environment must start and end episodes together, got agents that "
+            "end one by one; leave it out"
         )
     if not isinstance(vecenv, OceanEnv) and not vecenv.emulated:
         raise APIUsageError(
-            "train.restart_share: the environment must be in C with vec.backend native, or of Gymnasium or PettingZoo, "
-            f"got {type(vecenv).__name__} of another; leave it out"
+            "train.restart_share needs a C environment with vec.backend native, or an environment of Gymnasium or "
+            f"PettingZoo, got {type(vecenv).__name__}; leave it out"
         )
 
 
 class _CGames:
-    """The games of a C environment, whose reports leave out by themselves what began in the middle."""
+    """C environments, which drop reports of episodes that started in the middle by themselves."""
 
     def __init__(self, env: OceanEnv) -> None:
         self._env, self.count = env, env.num_envs
@@ -271,7 +271,7 @@ class _CGames:
 
 
 class _EmulatedGames:
-    """Emulated environments of a batch, each of which is a game; an info comes as an episode ends."""
+    """Emulated environments of a batch. Each info is about an episode that ends."""
 
     def __init__(self, vecenv: Any) -> None:
         self._vecenv, self.count = vecenv, vecenv.num_envs
@@ -281,7 +281,9 @@ class _EmulatedGames:
         try:
             state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
         except APIUsageError as error:
-            raise APIUsageError(f"train.restart_share: states must be plain data; leave it out, or: {error}") from error
+            raise APIUsageError(
+                f"train.restart_share needs states that are plain data; leave it out: {error}"
+            ) from error
         return state
 
     def restart(self, games: list[int], state: bytes) -> Array:

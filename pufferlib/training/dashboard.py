@@ -1,4 +1,4 @@
-"""Progress of a run, for people: a live panel on a terminal, a line now and then elsewhere."""
+"""Progress display of a run: a live panel in a terminal, plain lines elsewhere."""
 
 import itertools
 import math
@@ -22,11 +22,11 @@ __all__ = ["Dashboard", "ProgressLines", "progress_logger"]
 ACCENT = "bright_cyan"
 MUTED = "bright_black"
 
-# A redraw may cost this share of the time and is never closer than this to the one before.
+# Redraws may take at most this share of the time, and are at least this far apart.
 MAX_COST = 0.01
 MIN_INTERVAL_S = 0.5
 LINE_INTERVAL_S = 5.0
-# Samples of CPU and memory between two looks for new processes.
+# Number of samples of CPU and memory between two searches for new processes.
 LOOK_FOR_WORKERS = 20
 MAX_WIDTH = 110
 
@@ -40,7 +40,7 @@ GAP = 4
 
 
 def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
-    """The live dashboard of a training where ``console``, or else the output, is a terminal; plain lines elsewhere."""
+    """Return the live dashboard of a training if ``console`` (by default stdout) is a terminal, otherwise plain lines."""
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
     title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""
@@ -48,7 +48,7 @@ def progress_logger(trainer: TrainerView, console: Console | None = None) -> Log
 
 
 class Progress:
-    """State of a run that both displays show: the latest metrics, the pace, the score so far."""
+    """State of a run that both displays show: the latest metrics, the speed and the score."""
 
     def __init__(self) -> None:
         self.metrics: dict[str, float] = {}
@@ -56,31 +56,31 @@ class Progress:
         self._origin: tuple[float, float] | None = None
 
     def update(self, metrics: dict[str, float]) -> None:
-        """Take the metrics of an update; figures it does not mention keep their last value."""
+        """Add the metrics of an update. Metrics that are missing keep their last value."""
         self.metrics.update(metrics)
         if math.isfinite(metrics.get(SCORE, math.nan)):
             self.scores.append(metrics[SCORE])
-        # A resumed run starts with steps that it did not take itself; they must not count in the pace.
+        # A resumed run starts with steps of an earlier process. They must not count in the speed.
         self._origin = self._origin or (metrics.get("agent_steps", 0.0), metrics.get("uptime_s", 0.0))
 
     def get(self, key: str) -> float:
-        """The last value of a metric; NaN before the first."""
+        """Return the last value of a metric, or NaN if there is none."""
         return self.metrics.get(key, math.nan)
 
     @property
     def score(self) -> float:
-        """The last score; NaN before the first episode has ended."""
+        """Last score, or NaN before the first episode has ended."""
         return self.scores[-1] if self.scores else math.nan
 
     @property
     def fraction(self) -> float:
-        """The share of the run that is done, 0 to 1."""
+        """Completed share of the run, 0 to 1."""
         total = self.metrics.get("total_agent_steps", 0.0)
         return min(1.0, self.metrics.get("agent_steps", 0.0) / total) if total else 0.0
 
     @property
     def left_s(self) -> float:
-        """Seconds to go, at the pace of the whole run so far; NaN before there is one."""
+        """Estimated seconds left, at the mean speed of the run so far. NaN before the speed is known."""
         steps, uptime = self._origin or (0.0, 0.0)
         elapsed = self.get("uptime_s") - uptime
         rate = (self.get("agent_steps") - steps) / elapsed if elapsed > 0 else self.get("sps")
@@ -88,15 +88,15 @@ class Progress:
 
 
 class Usage:
-    """CPU and memory of this process and the workers below it."""
+    """CPU and memory of this process and its workers."""
 
     def __init__(self) -> None:
         self._processes: dict[int, psutil.Process] = {}
         self._samples = 0
-        self.sample()  # psutil's percentages count from the call before
+        self.sample()  # psutil's percentages count from the previous call
 
     def sample(self) -> tuple[float, float]:
-        """CPU in percent of one core since the last call, and resident memory in bytes."""
+        """Return the CPU usage since the last call, in percent of one core, and the resident memory in bytes."""
         if self._samples % LOOK_FOR_WORKERS == 0:
             self._find()
         self._samples += 1
@@ -105,24 +105,24 @@ class Usage:
             try:
                 cpu += process.cpu_percent(None)
                 resident_bytes += process.memory_info().rss
-            except psutil.Error:  # it ended meanwhile
+            except psutil.Error:  # the process has ended
                 del self._processes[pid]
         return cpu, resident_bytes
 
     def _find(self) -> None:
-        """Look for workers: this reads all of /proc. Those already known keep what they have counted."""
+        """Add new worker processes. This reads all of /proc."""
         parent = psutil.Process()
         for process in (parent, *parent.children(recursive=True)):
             self._processes.setdefault(process.pid, process)
 
 
 class ProgressLines:
-    """A plain line every few seconds: for pipes, log files and CI.
+    """Logger that prints a plain line every few seconds, for pipes, log files and CI.
 
     Args:
-        console: Where to write.
+        console: Console to write to.
         interval_s: Seconds between lines.
-        clock: Monotonic seconds; tests pass their own.
+        clock: Function that returns monotonic seconds. Tests pass their own.
     """
 
     def __init__(
@@ -136,14 +136,14 @@ class ProgressLines:
         self._printed = True
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Take the metrics of an update, and print a line when one is due."""
+        """Add the metrics of an update, and print a line if one is due."""
         self._progress.update(metrics)
         self._printed = False
         if self._clock() >= self._due_s:
             self._print()
 
     def close(self) -> None:
-        """Print where the run stands at its end."""
+        """Print a last line."""
         if not self._printed:
             self._print()
 
@@ -161,13 +161,13 @@ class ProgressLines:
 
 
 class Dashboard:
-    """A live panel, redrawn at most twice a second and for at most one percent of the time.
+    """Logger that shows a live panel, redrawn at most twice a second and for at most one percent of the time.
 
     Args:
-        console: The terminal.
-        title: What runs, for example "breakout, seed 42".
-        device: Where it trains; "cuda" adds the GPU's memory.
-        clock: Monotonic seconds; tests pass their own.
+        console: Terminal to draw in.
+        title: Title of the run, for example "breakout, seed 42".
+        device: Device of the training. "cuda" adds the memory of the GPU.
+        clock: Function that returns monotonic seconds. Tests pass their own.
     """
 
     def __init__(
@@ -184,13 +184,13 @@ class Dashboard:
         self._live.start(refresh=True)
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Take the metrics of an update, and redraw when that is due."""
+        """Add the metrics of an update, and redraw if that is due."""
         self._progress.update(metrics)
         if self._clock() >= self._due_s:
             self._redraw()
 
     def close(self) -> None:
-        """Draw the last state, leave it on the screen and give the cursor back."""
+        """Draw the last state, leave it on the screen and restore the cursor."""
         if self._live is None:
             return
         if self._progress.metrics:
@@ -199,9 +199,9 @@ class Dashboard:
         self._live = None
 
     def render(self, width: int) -> RenderableType:
-        """The panel for a terminal of ``width`` columns."""
+        """Return the panel for a terminal of ``width`` columns."""
         inner = min(width - 2, MAX_WIDTH) - 4
-        # One Text instead of nested tables, which would cost rich four times the time.
+        # One Text instead of nested tables, which take rich four times as long.
         content = Text("\n").join([*self._bar(inner), *self._pace(inner), *self._score(inner), *self._blocks(inner)])
         return self._panel(content, width)
 
@@ -217,7 +217,7 @@ class Dashboard:
         heading = Text.assemble(
             ("puffer train ", f"bold {ACCENT}"), (self._title, "bold"), (f" on {self._device}", MUTED)
         )
-        # The "^C" that a terminal echoes must fit beside the panel: a wrapped line would spoil the next redraw.
+        # Leave room for the "^C" that a terminal echoes. A wrapped line would garble the next redraw.
         width = min(width - 2, MAX_WIDTH)
         return Panel(content, title=heading, title_align="left", border_style=ACCENT, padding=(0, 1), width=width)
 
@@ -256,7 +256,7 @@ class Dashboard:
         return [Text(), _pair("score", score, "bold green").append(bars, "green")]
 
     def _blocks(self, width: int) -> list[Text]:
-        """The figures by kind, as many kinds side by side as there is room for."""
+        """Return the metrics grouped by kind, with as many groups side by side as fit."""
         blocks = [_block(title, self._figures(prefix), width) for title, prefix in KINDS]
         blocks = [block for block in [*blocks, _block("One update", self._phases(), width)] if len(block) > 1]
         lines: list[Text] = []
@@ -278,7 +278,7 @@ class Dashboard:
         }
 
     def _phases(self) -> dict[str, str]:
-        """Time of each phase of the last update, and its share."""
+        """Return the duration of each phase of the last update, and its share."""
         metrics = self._progress.metrics.items()
         phases = {key: value for key, value in metrics if key.startswith("performance/") and key.endswith("_s")}
         total_s = sum(phases.values()) or 1.0
@@ -289,7 +289,7 @@ class Dashboard:
 
 
 def _block(title: str, figures: dict[str, str], width: int) -> list[Text]:
-    """A heading, then a line for each figure, all as wide as the longest, or as ``width`` if that is less."""
+    """Return a heading and one line per metric, all as wide as the longest, but at most ``width``."""
     right = max((len(value) for value in figures.values()), default=0)
     names = [_shortened(name.replace("_", " "), width - 2 - right) for name in figures]
     left = max(map(len, [title, *names]))

@@ -1,6 +1,6 @@
-"""Diagnosis of NaN and infinity in training: which tensor, layer or field of an observation had the first one.
+"""Diagnosis of NaN and infinity in training: find the first tensor, layer or observation field that contains one.
 
-Nothing here runs until the checks of acting and learning, which are there anyway, have found that something is wrong.
+Nothing here runs until the regular checks of acting and learning have found a value that is not finite.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,20 +21,21 @@ from pufferlib.training.callbacks import TrainerView
 
 __all__ = ["NonFiniteError", "explain"]
 
-MOST_LOG_STD = 15.0  # deviations from e^-15 to e^15 leave squares that float32 can hold
+MOST_LOG_STD = 15.0  # float32 can hold the squares of standard deviations from e^-15 to e^15
 OF_ROLLOUT = ("observations", "actions", "rewards", "values", "log_probs", "masks", "episode_starts", "episode_ends")
 
 
 class NonFiniteError(PufferError):
-    """NaN or infinity where there must be numbers.
+    """NaN or infinity in training.
 
     Args:
-        message: What had to be finite.
-        observations: Those that the policy got: ``(rows, ...)``, or ``(steps, rows, ...)`` where it learned.
-        state: Its memory then.
-        agents: Whose each row is, where the policy acted.
-        episode_starts: ``(steps, rows)``; None without memory, and where the policy acted.
-        losses: Each by its name, where the policy learned.
+        message: Description of the value that must be finite.
+        observations: Observations that the policy received: ``(rows, ...)`` while acting, ``(steps, rows, ...)`` while
+            learning.
+        state: Memory of the policy at that time.
+        agents: Agent of each row, while acting.
+        episode_starts: Starts of episodes, ``(steps, rows)``. None without memory, and while acting.
+        losses: Losses by name, while learning.
     """
 
     def __init__(
@@ -64,9 +65,9 @@ def explain(error: NonFiniteError, trainer: TrainerView) -> PufferError:
 
 
 def _cause(error: NonFiniteError, trainer: TrainerView) -> str:
-    """Words for the first tensor that has a NaN or infinity, in the order in which tensors follow from each other.
+    """Describe the first tensor with a NaN or infinity, in the order in which tensors are computed from each other.
 
-    Steps are those of the rollout.
+    Steps in the text are steps of the rollout.
     """
     return (
         _in_observations(error, trainer)
@@ -76,7 +77,7 @@ def _cause(error: NonFiniteError, trainer: TrainerView) -> str:
         or _in_memory(error)
         or _in_deviations(trainer.policy)
         or _in_losses(error, trainer)
-        or "not to be found: computing it once more gives finite numbers"
+        or "not found: computing the step again gives finite numbers"
     )
 
 
@@ -117,7 +118,7 @@ def _in_parameters(policy: nn.Module) -> str:
 
 
 def _in_layers(policy: nn.Module, error: NonFiniteError) -> str:
-    """Compute once more, and look at what goes into each layer, and what comes out."""
+    """Run the policy again, and check the inputs and outputs of each layer."""
     found: list[str] = []
 
     def look(what: str, tensors: Any) -> None:
@@ -153,14 +154,14 @@ def _in_memory(error: NonFiniteError) -> str:
 
 
 def _in_deviations(policy: nn.Module) -> str:
-    """Words for a standard deviation of continuous actions that left the range of float32 or nearly so."""
+    """Describe a standard deviation of continuous actions that left the range of float32, or nearly did."""
     for name, parameter in policy.named_parameters():
         if name.rpartition(".")[2] == "log_std":
             largest = parameter.detach().flatten()[parameter.detach().abs().argmax()].item()
             if abs(largest) > MOST_LOG_STD:
                 return (
-                    f"after {name} reached {largest:.4g}: the logarithm of the standard deviation of the actions ran "
-                    "away, which train.ent_coef near 0 and a lower train.learning_rate prevent"
+                    f"after {name} reached {largest:.4g}: the logarithm of the standard deviation of the actions "
+                    "diverged; set train.ent_coef near 0 and lower train.learning_rate to prevent that"
                 )
     return ""
 
@@ -172,7 +173,7 @@ def _in_losses(error: NonFiniteError, trainer: TrainerView) -> str:
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    """All tensors of nested dicts and sequences, each by its name: "observation['camera']"."""
+    """Yield all tensors of nested dicts and sequences with their names, such as "observation['camera']"."""
     if isinstance(value, Tensor):
         yield name, value
     elif isinstance(value, Mapping):
@@ -184,7 +185,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _first(tensor: Tensor) -> tuple[int, ...] | None:
-    """Index of the first number that is NaN or infinite; None where all are finite."""
+    """Return the index of the first number that is NaN or infinite, or None if all are finite."""
     if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
         return None
     return tuple((~torch.isfinite(tensor)).nonzero()[0].tolist())
@@ -201,7 +202,7 @@ def _whose(agent: int, trainer: TrainerView) -> str:
 
 
 def _save(path: Path, error: NonFiniteError, trainer: TrainerView, cause: str) -> None:
-    """Write all that the failing step was computed from."""
+    """Write all inputs of the failing step."""
     gradients = {name: weights.grad for name, weights in trainer.policy.named_parameters() if weights.grad is not None}
     tree = {
         "policy": trainer.policy.state_dict(),

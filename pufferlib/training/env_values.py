@@ -1,7 +1,7 @@
-"""Keyword arguments of environments as plain data, for files of settings, and back.
+"""Conversion between keyword arguments of environments and plain data for settings files.
 
-Numbers, strings, booleans, lists and dicts of them are kept as they are. A table with one key stands for what TOML
-lacks::
+Numbers, strings, booleans, and lists and dicts of them are stored unchanged. A table with one key stands for a value
+that TOML lacks::
 
     {"$none" = true}                    None
     {"$path" = "/data/prices.csv"}      a path
@@ -10,7 +10,7 @@ lacks::
     {"$array" = [0, 1], dtype = "<i8"}  an array
     {"$pairs" = [[1, "a"]]}             a dict whose keys are not strings
     {"$name" = "mypkg.rewards:dense"}   a function or class of a module
-    {"$object" = "<Frame ...>", ...}    any other object, which this process alone can find again
+    {"$object" = "<Frame ...>", ...}    any other object, which only this process can restore
 """
 
 import os
@@ -29,17 +29,17 @@ __all__ = ["Missing", "check_present", "from_plain", "to_plain"]
 NONE, PATH, TUPLE, SET, ARRAY, PAIRS = "$none", "$path", "$tuple", "$set", "$array", "$pairs"
 NAME, OBJECT = "$name", "$object"
 
-LARGEST_ARRAY = 10_000  # elements; a larger one is data, not a setting
+LARGEST_ARRAY = 10_000  # maximum number of elements, because larger arrays are data and not settings
 
 _PROCESS = f"{os.getpid()}-{time.time_ns()}"
-_objects: list[Any] = []  # that files name; they stay as long as the process, as what defines them does
+_objects: list[Any] = []  # objects that files refer to, kept for the lifetime of the process
 
 
 class Missing:
-    """An object of another process that a file of settings could only describe.
+    """Object of another process, of which a settings file has only a description.
 
     Args:
-        table: What the file has.
+        table: Table in the file.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class Missing:
 
 
 def to_plain(value: Any) -> Any:
-    """Return ``value`` as TOML can write it. Objects are remembered, so that ``from_plain`` finds them again."""
+    """Convert ``value`` to data that TOML can represent. Other objects are kept in memory for ``from_plain``."""
     if value is None:
         return {NONE: True}
     if type(value) in (bool, int, float, str):
@@ -73,7 +73,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return what ``to_plain`` made plain; an object of another process as ``Missing``."""
+    """Convert the result of ``to_plain`` back. Objects of another process become ``Missing``."""
     if isinstance(value, list):
         return [from_plain(each) for each in value]
     if not isinstance(value, dict):
@@ -99,10 +99,10 @@ def from_plain(value: Any) -> Any:
 
 
 def check_present(env: Mapping[str, Any]) -> None:
-    """Raise if a keyword is an object that this process does not have.
+    """Raise an error if a keyword argument is an object that this process does not have.
 
     Raises:
-        APIUsageError: Names the keyword.
+        APIUsageError: An object is missing. The message names the keyword argument.
     """
     for key, value in env.items():
         if isinstance(value, Missing):

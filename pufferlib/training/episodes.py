@@ -14,10 +14,10 @@ SCORE = "environment/score"
 
 
 def reports_means(env: Any) -> bool:
-    """Check whether infos of ``env`` can be means over several episodes, whose number they call ``n``.
+    """Return whether infos of ``env`` can be means over several episodes, with the number of episodes in ``n``.
 
-    Infos of a native environment and of ``MeanOverAgents`` are. In infos of a Gymnasium environment ``n`` is a number
-    of the user's own.
+    Infos of native environments and of ``MeanOverAgents`` can be. In an info of a Gymnasium environment, ``n`` is an
+    ordinary number of the user.
     """
     return not env.emulated or hasattr(env.driver_env, "possible_agents")
 
@@ -25,21 +25,21 @@ def reports_means(env: Any) -> bool:
 def numeric_infos(
     infos: Iterable[Mapping[Any, Any]], are_means: bool = True
 ) -> Iterator[tuple[dict[str, float], float]]:
-    """The numbers in the infos of a step (arrays of one element too), each with how many episodes they are means of.
+    """Yield the numbers in each info of a step, including arrays of one element, and the number of episodes they cover.
 
-    An info that holds nothing but dicts is one info per agent: those of its agents count each.
+    An info that contains only dicts holds one info per agent. The info of each agent counts.
 
     Args:
-        infos: Dicts.
-        are_means: Whether ``n`` in an info, 1 without it, is its number of episodes. Otherwise, and in infos of single
-            agents, it is a number like any other.
+        infos: Infos, which are dicts.
+        are_means: Whether ``n`` in an info (by default 1) is its number of episodes. Otherwise, and in infos of single
+            agents, ``n`` is an ordinary number.
 
     Raises:
-        APIUsageError: An info is no dict, or its score is NaN or infinite.
+        APIUsageError: An info is not a dict, or its score is NaN or infinite.
     """
     for info in infos:
         if not isinstance(info, Mapping):
-            raise APIUsageError(f"infos must be dicts, got {info!r:.80}; let the environment return a list of dicts")
+            raise APIUsageError(f"infos must be dicts, got {info!r:.80}; return a list of dicts from the environment")
         if info and all(isinstance(value, Mapping) for value in info.values()):
             yield from numeric_infos(info.values(), are_means=False)
         else:
@@ -47,20 +47,20 @@ def numeric_infos(
             n = numbers.pop("n", 1.0) if are_means else 1.0
             if not math.isfinite(score := numbers.get("score", 0.0)):
                 raise APIUsageError(
-                    f"infos: the score of an episode must be a finite number, got {score}; report such, or none"
+                    f"infos: the score of an episode must be a finite number, got {score}; omit it if there is none"
                 )
             if numbers and n > 0:
                 yield numbers, n
 
 
 class EpisodeMeans:
-    """Means of the figures of finished episodes, each episode counted once.
+    """Means of the values that finished episodes report. Each episode counts once.
 
     Args:
-        are_means: Whether infos can be means over several episodes; see ``reports_means``.
+        are_means: Whether infos can be means over several episodes. See ``reports_means``.
 
     Attributes:
-        records: Record of each report since the last ``pop_records``, or None if nobody asked for records.
+        records: Record of each report since the last ``pop_records``, or None if they are not kept.
     """
 
     def __init__(self, are_means: bool = True) -> None:
@@ -70,7 +70,7 @@ class EpisodeMeans:
         self._counts: dict[str, float] = {}
 
     def add(self, infos: Iterable[Mapping[Any, Any]], share: float = 1.0) -> None:
-        """Take the infos of a step, counting this ``share`` of the episodes of each."""
+        """Add the infos of a step. ``share`` is the share of the episodes of each info that counts."""
         for numbers, n in numeric_infos(infos, self._are_means):
             if self.records is not None:
                 self.records.append({"n": n, **numbers})
@@ -79,15 +79,15 @@ class EpisodeMeans:
                 self._counts[key] = self._counts.get(key, 0.0) + n * share
 
     def get(self, *keys: str) -> float | None:
-        """The mean of the first of ``keys`` that was reported; None when none was."""
+        """Return the mean of the first of ``keys`` that was reported, or None if none was."""
         return next((self._sums[key] / self._counts[key] for key in keys if key in self._sums), None)
 
     def means(self) -> dict[str, float]:
-        """All means since the last ``pop``."""
+        """Return all means since the last ``pop``."""
         return {key: total / self._counts[key] for key, total in self._sums.items()}
 
     def total(self, key: str) -> tuple[float, float]:
-        """Sum of ``key`` over the episodes since the last ``pop``, and their number."""
+        """Return the sum of ``key`` over the episodes since the last ``pop``, and their number."""
         return self._sums.get(key, 0.0), self._counts.get(key, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class EpisodeMeans:
         return {"sums": dict(self._sums), "counts": dict(self._counts), **kept}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
+        """Restore ``state_dict``."""
         self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
         if "records" in state:
             self.records = list(state["records"])
@@ -114,27 +114,27 @@ class EpisodeMeans:
         return records
 
     def pop(self) -> dict[str, float]:
-        """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
+        """Return the means since the last call, as ``environment/<key>``. The dict is empty if no episode ended."""
         means = {f"environment/{key}": mean for key, mean in self.means().items()}
         self._sums, self._counts = {}, {}
         return means
 
 
 class ScoreMean:
-    """Mean score of the episodes of several updates, each episode counted once."""
+    """Mean score of the episodes of several updates. Each episode counts once."""
 
     def __init__(self) -> None:
         self._sum = self._count = 0.0
 
     def add(self, episodes: EpisodeMeans) -> None:
-        """Take the episodes since the last ``pop``."""
+        """Add the episodes since the last ``pop``."""
         total, count = episodes.total("score")
         self._sum += total
         self._count += count
 
     @property
     def mean(self) -> float | None:
-        """Their mean; None where no episode reported a score, or one that is no number."""
+        """Mean score, or None if no episode reported a score or the mean is not finite."""
         mean = self._sum / self._count if self._count else math.nan
         return mean if math.isfinite(mean) else None
 
@@ -147,25 +147,31 @@ def score_advice(vecenv: Any) -> str:
 
 
 class ScoreHint:
-    """Warns, once, that episodes end and none reports a score: training would go on to its end without one.
+    """Warning, given once, that episodes end but none reports a score. Otherwise a whole training could pass without one.
 
     Args:
-        interval: Steps between two reports of the environment; 1 where an episode reports when it ends.
-        advice: How the environment can report scores; see ``score_advice``.
+        interval: Number of steps between two reports of the environment, or 1 if each episode reports at its end.
+        advice: Advice on how the environment can report scores. See ``score_advice``.
     """
 
     def __init__(self, interval: int, advice: str) -> None:
         self._advice = advice
-        self._patience: int | None = interval - 1  # steps that may follow the first end; None: all is said
+        self._patience: int | None = interval - 1  # steps to wait after the first end, or None if done
         self._ended = False
 
     @classmethod
     def of(cls, vecenv: Any) -> "ScoreHint":
-        """Return the hint for environments, which may report at intervals."""
+        """Return the hint for environments that may report at intervals."""
         return cls(getattr(vecenv.driver_env, "log_interval", 1), score_advice(vecenv))
 
     def update(self, metrics: Mapping[str, float], ended: bool, steps: int) -> None:
-        """Take the metrics of a rollout, whether episodes ended in it, and how many steps each agent took."""
+        """Check the metrics of a rollout.
+
+        Args:
+            metrics: Metrics of the rollout.
+            ended: Whether episodes ended in the rollout.
+            steps: Number of steps of each agent.
+        """
         if self._patience is None or not (self._ended or ended):
             return
         self._patience -= steps if self._ended else 0
@@ -175,7 +181,7 @@ class ScoreHint:
         elif self._patience <= 0:
             self._patience = None
             warnings.warn(
-                "Trainer: episodes have ended, and the environment has reported no 'score' in its infos; unless one "
-                f"comes later, {self._advice}",
+                "Trainer: episodes have ended, but the environment has not reported a 'score' in its infos; to report "
+                f"scores, {self._advice}",
                 stacklevel=2,
             )

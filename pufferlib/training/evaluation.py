@@ -1,4 +1,4 @@
-"""Evaluation of a policy: a fixed number of episodes, each from its first step to its end."""
+"""Evaluation of a policy over a fixed number of complete episodes."""
 
 import contextlib
 import math
@@ -29,21 +29,21 @@ from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
 __all__ = ["EvalResult", "Evaluator", "NoEpisodeError", "evaluate", "unfinished_result"]
 
 NATIVE = ("native", "PufferEnv")  # names of the backend
-AT_ONCE = 32  # episodes side by side: enough to fill the network's batch, few enough for big environments
+AT_ONCE = 32  # parallel episodes: enough to fill a batch of the network, few enough for large environments
 
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The outcome of ``evaluate``.
+    """Result of ``evaluate``.
 
     Attributes:
-        score_mean: Mean over the episodes that ended.
-        score_std: Their standard deviation, 0 for a single one.
-        episode_length: Their mean length, in steps.
-        episodes: How many ended.
-        unfinished: How many were abandoned after ``eval.max_steps``; they are in no mean.
-        scores: The score of each, in the order of their seeds.
-        reports: All figures that the environment reported of each, ``perf`` for instance, in the same order.
+        score_mean: Mean score over the episodes that ended.
+        score_std: Standard deviation of the scores, or 0 for a single episode.
+        episode_length: Mean number of steps of the episodes that ended.
+        episodes: Number of episodes that ended.
+        unfinished: Number of episodes that were stopped after ``eval.max_steps``. They count in no mean.
+        scores: Score of each episode, in the order of their seeds.
+        reports: All values that the environment reported for each episode, such as ``perf``, in the same order.
     """
 
     score_mean: float
@@ -55,17 +55,17 @@ class EvalResult:
     reports: tuple[dict[str, float], ...]
 
     def metrics(self) -> dict[str, float]:
-        """Means of the reported figures over the episodes that have them."""
+        """Return the mean of each reported value over the episodes that have it."""
         names = dict.fromkeys(name for report in self.reports for name in report)
         return {name: statistics.fmean(report[name] for report in self.reports if name in report) for name in names}
 
 
 class NoEpisodeError(APIUsageError):
-    """Not one episode of an evaluation ended in time."""
+    """Error of an evaluation in which no episode ended in time."""
 
 
 def unfinished_result(episodes: int) -> EvalResult:
-    """Return the outcome of an evaluation in which none of ``episodes`` ended: its scores are NaN."""
+    """Return the result of an evaluation in which none of ``episodes`` ended. Its scores are NaN."""
     return EvalResult(math.nan, math.nan, math.nan, 0, episodes, (), ())
 
 
@@ -78,26 +78,26 @@ def evaluate(
     *,
     env_creator: Callable[..., Any] | None = None,
 ) -> EvalResult:
-    """Play ``episodes`` episodes, each in an environment of its own, so that long ones count like short ones.
+    """Run ``episodes`` episodes, each in its own environment, so that long and short episodes count equally.
 
-    Same settings, weights and seed: same result.
+    The result depends only on settings, weights and seed.
 
     Args:
-        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last. Who
-            learned against a pool, as ``selfplay`` says, meets the opponent that the environment brings, if it has one.
-        policy: Chooses the actions; None plays at random.
-        episodes: How many; None: ``eval.episodes``.
-        seed: Of environments and actions; None: ``eval.seed``.
-        record: Takes every picture of the first episode, uint8 ``(height, width, 3)`` or None from an environment that
-            draws none, and how many make a second.
-        env_creator: An environment of your own instead of the one that ``config`` names.
+        config: Settings. ``env`` describes the environment (with ``num_envs`` set to 1), and ``eval`` limits the length of
+            an episode. A policy trained with ``selfplay`` plays against the opponent of the environment, if it has one.
+        policy: Policy that chooses the actions, or None to act at random.
+        episodes: Number of episodes. None uses ``eval.episodes``.
+        seed: Seed of environments and actions. None uses ``eval.seed``.
+        record: Function that receives every frame of the first episode and the frames per second. A frame is uint8
+            ``(height, width, 3)``, or None if the environment renders none.
+        env_creator: Function that makes the environment instead of the one that ``config`` names.
 
     Returns:
-        Scores, which are what the environment calls ``score``, or else the sum of its rewards; of several
-        agents in one environment the mean, once the last of them has ended, over the first life of each.
+        Scores. The score of an episode is the ``score`` that the environment reports, or else the sum of its rewards.
+        With several agents in an environment it is the mean over the first life of each, once the last agent has ended.
 
     Raises:
-        APIUsageError: ``episodes`` is below 1, or not one of them ended in time.
+        APIUsageError: ``episodes`` is below 1, or no episode ended in time.
         PufferError: The policy's outputs are NaN.
     """
     episodes = config.eval.episodes if episodes is None else episodes
@@ -107,18 +107,18 @@ def evaluate(
 
 
 class Evaluator:
-    """Evaluations one after the other, in environments that stay open; each plays the same episodes.
+    """Evaluator that reuses its environments. Each evaluation runs the same episodes.
 
     Args:
-        config: As for ``evaluate``.
-        env_creator: As for ``evaluate``.
-        episodes: Episodes of each evaluation; None: ``eval.episodes``.
-        seed: Seed of each evaluation; None: ``eval.seed``.
-        renders: Make the first environment so that it draws pictures. If it cannot be made so, it draws none, with a
-            warning.
+        config: Settings, as in ``evaluate``.
+        env_creator: Function that makes the environment, as in ``evaluate``.
+        episodes: Number of episodes of each evaluation. None uses ``eval.episodes``.
+        seed: Seed of each evaluation. None uses ``eval.seed``.
+        renders: Whether the first environment renders frames. If it cannot be made with rendering, there are no frames,
+            and a warning reports it.
 
     Raises:
-        APIUsageError: ``episodes`` is below 1, or the environment refuses its arguments.
+        APIUsageError: ``episodes`` is below 1, or the environment rejects its arguments.
     """
 
     def __init__(
@@ -137,10 +137,10 @@ class Evaluator:
         self._vecenv = make(config, env_creator, *self._batches[0])
 
     def evaluate(self, policy: Policy | None, record: Record | None = None) -> EvalResult:
-        """Play all episodes with ``policy``, or at random: the result of ``evaluate``.
+        """Run all episodes with ``policy``, or at random, and return the result as ``evaluate`` does.
 
         Raises:
-            APIUsageError: Not one of them ended in time.
+            APIUsageError: No episode ended in time.
             PufferError: The policy's outputs are NaN.
         """
         played: list[_PlayedEpisode] = []
@@ -161,16 +161,16 @@ class Evaluator:
 
 
 def _at_once(config: Config, env_creator: Callable[..., Any] | None) -> int:
-    """Return how many environments may be open: as many as in training, since a simulator may allow one alone.
+    """Return how many environments may be open. It is the number in training, since some simulators allow only one.
 
-    A native batch of ours is one environment in training, and many of one game here.
+    A batch of our native environments is one environment in training, but here it is made as many environments.
     """
     is_ours = env_creator is not None or registry.is_inside(config.env_name) or registry.c_file(config.env_name)
     return AT_ONCE if config.vec.backend in NATIVE and is_ours else min(config.vec.num_envs, AT_ONCE)
 
 
 def _batches(episodes: int, seed: int, at_once: int) -> Iterator[tuple[int, int]]:
-    """Yield the number of episodes that are played side by side, and the seed of their environments."""
+    """Yield the number of parallel episodes, and the seed of their environments, for each batch."""
     if episodes < 1:
         raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
     for start in range(0, episodes, at_once):
@@ -178,7 +178,7 @@ def _batches(episodes: int, seed: int, at_once: int) -> Iterator[tuple[int, int]
 
 
 def _generator(policy: Policy | None, seed: int) -> torch.Generator:
-    """Random numbers of the actions; torch takes no more than 64 bits of a seed."""
+    """Return the random number generator for actions. Torch accepts at most 64 bits of a seed."""
     device = torch.device("cpu") if policy is None else next(policy.parameters()).device
     return torch.Generator(device).manual_seed(env_seed(seed, 0))
 
@@ -203,12 +203,12 @@ def _result(config: Config, played: "list[_PlayedEpisode]", advice: str) -> Eval
 
 
 class _PlayedEpisode:
-    """One environment of the batch, until every agent that was there has ended and a score is known.
+    """Episode of one environment, until every agent present has ended and a score is known.
 
-    It listens to the environment's ``step``, since a batch does not tell which environment an info is of. With
-    several agents the score is the mean over them. Of an agent that ends while the others play on, and begins anew,
-    the first life counts alone: of all that end until the last of the others has, most are short. A single life may
-    end before the score is known, as in ``episodic_life``; then the game goes on.
+    It wraps the environment's ``step``, because a batch does not report which environment an info is from. With several
+    agents the score is the mean over agents. If an agent ends while others continue, it starts again, but only its first
+    life counts. Otherwise short lives would count more often than long ones. A life may end before the score is known, as
+    with ``episodic_life``. Then the episode continues.
     """
 
     def __init__(self, env: Any) -> None:
@@ -222,7 +222,7 @@ class _PlayedEpisode:
         self._step, self._source.step = self._source.step, self.step
 
     def step(self, actions: Any) -> Any:
-        """Step the environment, and take its infos."""
+        """Step the environment and read its infos."""
         outcome = self._step(actions)
         self.steps += 1
         infos = outcome[-1]
@@ -231,20 +231,20 @@ class _PlayedEpisode:
         else:
             share = self._share_of_first_lives(*outcome[2:4])
             if self._means.get("score", "episode_return") is None:
-                share = share or 1.0  # the first report may come after several lives, at the end of a game
+                share = share or 1.0  # the first report may follow after several lives, at the end of the game
             if share:
                 self._means.add(infos, share)
         return outcome
 
     def _share_of_first_lives(self, terminals: Any, truncations: Any) -> float:
-        """Share of the lives that end in this step which are the first of their agents; 1 if none ends."""
+        """Return the share of the lives ending in this step that are the first of their agents, or 1 if none ends."""
         ends = terminals | truncations
         first = ends & ~self._ended
         self._ended |= ends
         return float(first.sum() / ends.sum()) if ends.any() else 1.0
 
     def end(self) -> bool:
-        """Take the score, now that all agents have ended, and stop the environment; False if it is not known yet."""
+        """Read the score after all agents have ended, and stop the environment. Return False if there is no score yet."""
         self.score = self._means.get("score", "episode_return")
         if self.score is not None:
             self.report = self._means.means()
@@ -252,16 +252,16 @@ class _PlayedEpisode:
         return self.score is not None
 
     def stop(self) -> None:
-        """Let the environment stand still."""
+        """Replace the environment's ``step`` by a function that does nothing."""
         self._env.step = self._show_rows_again
 
     def release(self) -> None:
-        """Give the environment its own ``step`` again."""
+        """Restore the environment's own ``step``."""
         self._env.step = self._env_step
         self._source.step = self._step
 
     def _show_rows_again(self, actions: Any) -> Any:
-        """Take the place of the environment's ``step``: return its rows as they are."""
+        """Return the environment's current rows without a step. This replaces its ``step``."""
         env = self._env
         if hasattr(env, "possible_agents"):
             return {}, {}, {}, {}, {}
@@ -272,16 +272,16 @@ class _PlayedEpisode:
 def _make_vecenv(
     config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool = False
 ) -> Any:
-    """One environment for each episode; the first draws pictures with ``render``."""
+    """Make one environment for each episode. With ``render``, the first one renders frames."""
     check_present(config.env)
     is_given = env_creator is not None
     if env_creator is None:
         env_creator = registry.env_creator(config.env_name)
     kwargs = creators.single_game(env_creator, config.env)
-    if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change
+    if config.selfplay.opponents:  # evaluate against the environment's own opponent, whose skill is constant
         kwargs = {key: value for key, value in kwargs.items() if key not in registry.both_sides(config.env_name)}
     if not is_given and ocean.type_made_by(env_creator):
-        kwargs["log_interval"] = 1  # else they report now and then
+        kwargs["log_interval"] = 1  # report each episode when it ends
     first = {**kwargs, "render_mode": "rgb_array"} if render else kwargs
     return vector.make(
         [env_creator] * num_envs,
@@ -294,13 +294,13 @@ def _make_vecenv(
 
 
 def _make_to_draw(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int) -> Any:
-    """Make environments of which the first draws pictures; none, with a warning, if it cannot be made so."""
+    """Make environments of which the first renders frames. If that fails, warn and make them without rendering."""
     try:
         return _make_vecenv(config, env_creator, num_envs, seed, render=True)
-    except Exception as error:  # it has no display for example; what else is wrong shows now
+    except Exception as error:  # there is no display, for example; other errors occur again below
         vecenv = _make_vecenv(config, env_creator, num_envs, seed)
         warnings.warn(
-            f"{config.env_name} is not filmed: it cannot be made with render_mode='rgb_array': "
+            f"no video of {config.env_name}: it cannot be made with render_mode='rgb_array': "
             f"{type(error).__name__}: {error}",
             stacklevel=4,
         )
@@ -310,7 +310,7 @@ def _make_to_draw(config: Config, env_creator: Callable[..., Any] | None, num_en
 def _play(
     vecenv: Any, player: Player, count: int, seed: int, max_steps: int, record: Record | None = None
 ) -> list[_PlayedEpisode]:
-    """Play an episode in each of the first ``count`` environments, side by side; the others stand still."""
+    """Run one episode in each of the first ``count`` environments in parallel. The other environments do not step."""
     observations, _ = vecenv.reset(seed)
     episodes = [_PlayedEpisode(env) for env in vecenv.envs]
     for episode in episodes[count:]:
@@ -332,12 +332,12 @@ def _play_to_the_end(
     max_steps: int,
     record: Record | None,
 ) -> None:
-    """Step until the first ``count`` episodes have ended, or for ``max_steps``."""
+    """Step until the first ``count`` episodes have ended, for at most ``max_steps``."""
     agents = vecenv.num_agents // vecenv.num_envs
     camera = Camera(vecenv.driver_env, record)
     actions = vecenv.actions.copy()
     playing = np.arange(vecenv.num_envs) < count
-    awaited = np.zeros((vecenv.num_envs, agents), bool)  # agents that were there, until they end
+    awaited = np.zeros((vecenv.num_envs, agents), bool)  # agents that have been present
     ended = np.zeros((vecenv.num_envs, agents), bool)
     for _ in range(max_steps):
         rows = np.flatnonzero(playing.repeat(agents))
@@ -347,7 +347,7 @@ def _play_to_the_end(
         present = vecenv.masks.copy()
         observations, _, terminals, truncations, _ = vecenv.step(actions)
         ends = terminals | truncations
-        player.begin(ends | ~present)  # memory ends with each life, as in training
+        player.begin(ends | ~present)  # memory is cleared after each life, as in training
         awaited |= present.reshape(awaited.shape)
         ended |= ends.reshape(ended.shape)
         for index in np.flatnonzero(playing & ~(awaited & ~ended).any(1)):

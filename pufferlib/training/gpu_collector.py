@@ -1,4 +1,4 @@
-"""Collecting with a policy on a GPU: in each step the work of the GPU is one launch, and the CPU waits for it once."""
+"""Collector for a policy on a GPU. Each step is one launch on the GPU, and the CPU waits for it once."""
 
 import weakref
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from pufferlib.models import Policy, State
 from pufferlib.training.accelerate import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
@@ -19,7 +20,7 @@ __all__ = ["GpuCollector", "make_gpu_collector"]
 
 
 class _Cut(NamedTuple):
-    """Episodes that were cut off in a step, whose last rewards lack the value of the last observation."""
+    """Episodes that were truncated in a step. Their last rewards still lack the value of the last observation."""
 
     step: int
     agents: npt.NDArray[np.int64]
@@ -28,19 +29,19 @@ class _Cut(NamedTuple):
 
 
 class GpuCollector(Collector):
-    """``Collector`` for a policy on a GPU.
+    """Collector for a policy on a GPU.
 
-    Observations are copied from the memory of the environments to the GPU, which writes everything into the rollout
-    and sends the actions back, with a flag for NaN, into page-locked memory. Nothing else crosses during a rollout:
-    the reports of the environments follow at its end, and so do the values of episodes that were cut off.
+    Observations are copied from the memory of the environments to the GPU. The GPU writes everything into the rollout and
+    sends the actions, with a flag for NaN, to page-locked memory. Nothing else is transferred during a rollout. Rewards,
+    masks and episode ends follow after the last step, as do the values of truncated episodes.
 
     Args:
-        vecenv: See ``Collector``, like the following four.
+        vecenv: Environments.
         policy: Policy on the device.
         rollout: Rollout on the device.
         config: Settings.
-        generator: Generator on the device.
-        recorder: Records the work of a step; None does without.
+        generator: Random number generator on the device.
+        recorder: Recorder of the work of a step, or None to run it unrecorded.
     """
 
     def __init__(
@@ -64,31 +65,31 @@ class GpuCollector(Collector):
         self._memory = policy.initial_state(count, device)
         self._chosen = torch.zeros(self._actions.shape, dtype=distribution.dtype, pin_memory=is_gpu)
         self._are_numbers = torch.zeros(1, dtype=torch.bool, pin_memory=is_gpu)
-        self._answer = self._chosen.numpy(), self._are_numbers.numpy()  # the same memory
+        self._answer = self._chosen.numpy(), self._are_numbers.numpy()  # these share their memory
         self._cuts: list[_Cut] = []
         self._locked: set[int] = set()
         self._here = 0  # step of the rollout
         super().__init__(vecenv, policy, rollout, config, generator)
 
     def _open(self, rollout: Rollout) -> Callable[[], Any]:
-        """Return what the GPU does in a step for ``rollout``."""
+        """Return the function that does a step on the GPU for ``rollout``."""
 
         def step() -> None:
             self._act(rollout)
 
         return step if self._recorder is None else Recorded(step, self._recorder)
 
+    @override
     def reset(self, seed: int) -> None:
-        """See ``Collector``."""
         self._cuts.clear()
         super().reset(seed)
         for name, memory in self._state.items():
             self._memory[name].copy_(memory)
-        self._state = self._memory  # stays where it is
+        self._state = self._memory  # recorded work needs the same addresses
 
+    @override
     @torch.inference_mode()
     def collect(self) -> None:
-        """See ``Collector``."""
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
         for name, memory in self._state.items():
             rollout.initial_state[name].copy_(memory)
@@ -120,7 +121,7 @@ class GpuCollector(Collector):
             rollout.observations[t].copy_(observations)
 
     def _act(self, rollout: Rollout) -> None:
-        """Compute a step on the GPU, from what ``_send`` copied to ``_chosen``. Nothing here may wait for the GPU."""
+        """Compute a step on the GPU, from the inputs that ``_send`` copied. It writes ``_chosen`` and must not wait for the GPU."""
         memory, t = self._state, self._time
         _restart(memory, self._begun)
         state = dict(memory)
@@ -139,15 +140,15 @@ class GpuCollector(Collector):
         t.add_(1)
 
     def _wait(self) -> None:
-        """Wait until the actions are there."""
+        """Wait until the actions have arrived."""
         if self._device.type == "cuda":
             torch.cuda.current_stream(self._device).synchronize()
 
     def _finish(self, rollout: Rollout) -> None:
-        """Add what follows from the last observations, and bring the reports to the GPU."""
+        """Complete the rollout: compute the last values, and copy the environments' reports to the GPU."""
         _restart(self._state, torch.from_numpy(self._begins).to(self._device))
         last = torch.from_numpy(self._batch.observations).to(self._device)
-        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
+        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout starts from it
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
         rollout.take_reports()
         if self._cuts:
@@ -155,7 +156,7 @@ class GpuCollector(Collector):
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
 
     def _add_values(self, rollout: Rollout) -> None:
-        """Add to the rewards of steps that cut episodes off the values of what would have followed."""
+        """Add the values of the last observations to the rewards of steps that truncated episodes."""
         cuts, self._cuts = self._cuts, []
         steps = np.concatenate([np.full(len(cut.agents), cut.step) for cut in cuts])
         places = [torch.from_numpy(each).to(self._device) for each in (steps, np.concatenate([c.agents for c in cuts]))]
@@ -165,22 +166,22 @@ class GpuCollector(Collector):
         rollout.rewards.index_put_(tuple(places), self._config.gamma * values, accumulate=True)
 
     def _forget(self) -> None:
-        """Leave the memory of agents that begin an episode to the next step of the GPU."""
+        """Do nothing, because ``_act`` clears the memory of agents that start an episode."""
 
     def _bootstrap(self, rewards: npt.NDArray[np.float32], cut: npt.NDArray[np.int64]) -> None:
-        """Keep the last observations of episodes that were cut off until the rollout is full."""
+        """Keep the last observations of truncated episodes until the rollout is full."""
         agents = self._batch.agent_ids[cut]
         state = {name: memory[torch.from_numpy(agents).to(self._device)] for name, memory in self._state.items()}
         self._cuts.append(_Cut(self._here, agents, self._last_observations()[cut], state))
 
     def _lock(self, observations: Tensor) -> None:
-        """Lock the pages of the environments' memory, so that the GPU copies from it by itself."""
+        """Lock the pages of the environments' memory, so that the GPU can copy from it asynchronously."""
         address, size = observations.data_ptr(), observations.numel() * observations.element_size()
         if address in self._locked:
             return
         self._locked.add(address)
         runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-        # Where the driver refuses, copies are as correct, only slower.
+        # If the driver refuses, copies are correct but slower.
         if int(runtime.cudaHostRegister(address, size, 0)) == 0:
             weakref.finalize(self, _unlock, runtime, address, observations)
 
@@ -192,7 +193,7 @@ def _restart(memory: State, begins: Tensor) -> None:
 
 
 def _unlock(runtime: Any, address: int, memory: Tensor) -> None:
-    """Unlock the pages of ``memory``, which stays until then."""
+    """Unlock the pages of ``memory``. The argument keeps the memory alive until then."""
     torch.cuda.synchronize()
     runtime.cudaHostUnregister(address)
 
