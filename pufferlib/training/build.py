@@ -164,7 +164,7 @@ def _check_accumulation(wanted: int, batch_size: int, minibatch_size: int) -> No
 
 
 def _divisor(number: int, wanted: int) -> int:
-    """Return the largest divisor of ``number`` up to ``wanted``. If it is below a quarter of it, return the next one."""
+    """Return the largest divisor of ``number`` up to ``wanted``, or the next one if it is below ``wanted / 4``."""
     small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
     divisors = sorted({*small, *(number // part for part in small)})
     below = max(part for part in divisors if part <= max(wanted, 1))

@@ -214,7 +214,10 @@ class Collector:
             memory[torch.from_numpy(self._batch.agent_ids[self._begins])] = 0
 
     def _rewards(self) -> npt.NDArray[np.float32]:
-        """Return the rewards of the batch, scaled and clipped. Rewards of truncated episodes include the value that follows."""
+        """Return the rewards of the batch, scaled and clipped.
+
+        Rewards of steps that truncated an episode include the value of the last observation.
+        """
         batch, limit = self._batch, self._config.reward_clip
         if not self.has_reward:
             self.has_reward = bool(np.count_nonzero(batch.rewards))
@@ -239,7 +242,10 @@ class Collector:
         return last
 
     def _counts(self) -> npt.NDArray[np.bool_]:
-        """Return the rows of the batch whose next action counts: the agent is present, and the step does not only reset."""
+        """Return the rows of the batch whose next action counts.
+
+        These are agents that are present, unless the step only resets.
+        """
         batch = self._batch
         return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
 

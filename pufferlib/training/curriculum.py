@@ -53,7 +53,7 @@ class _Restartable(Protocol):
         """Start the next episodes of ``games`` in ``state``, uncounted. Return the observations of the batch."""
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
-        """Return the infos without reports of episodes that started in the middle. ``ended`` marks episodes just ended."""
+        """Return the infos except those of episodes that started in the middle. ``ended`` marks episodes just ended."""
 
 
 class RestartedGames(VectorWrapper):
@@ -63,7 +63,7 @@ class RestartedGames(VectorWrapper):
     kept. When episodes end, a share of the environments restarts from one of these states, drawn at random.
 
     Args:
-        vecenv: Environments in C, or emulated ones, in whole batches with autoreset "same_step", without other wrappers.
+        vecenv: Environments in C or emulated ones, in whole batches with autoreset "same_step" and without wrappers.
         games: Environments of the batch.
         config: Settings, of which ``restart_share``, ``restart_states`` and ``seed`` are read.
 
@@ -281,9 +281,7 @@ class _EmulatedGames:
         try:
             state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
         except APIUsageError as error:
-            raise APIUsageError(
-                f"train.restart_share needs states that are plain data; leave it out: {error}"
-            ) from error
+            raise APIUsageError(f"train.restart_share: states must be plain data, or leave it out: {error}") from error
         return state
 
     def restart(self, games: list[int], state: bytes) -> Array:

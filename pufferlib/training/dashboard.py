@@ -40,7 +40,7 @@ GAP = 4
 
 
 def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
-    """Return the live dashboard of a training if ``console`` (by default stdout) is a terminal, otherwise plain lines."""
+    """Return the live dashboard if ``console`` (by default stdout) is a terminal, otherwise a logger of plain lines."""
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
     title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""

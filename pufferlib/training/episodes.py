@@ -147,7 +147,7 @@ def score_advice(vecenv: Any) -> str:
 
 
 class ScoreHint:
-    """Warning, given once, that episodes end but none reports a score. Otherwise a whole training could pass without one.
+    """Warning, given once, that episodes end but none reports a score.
 
     Args:
         interval: Number of steps between two reports of the environment, or 1 if each episode reports at its end.

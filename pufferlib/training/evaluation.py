@@ -83,8 +83,9 @@ def evaluate(
     The result depends only on settings, weights and seed.
 
     Args:
-        config: Settings. ``env`` describes the environment (with ``num_envs`` set to 1), and ``eval`` limits the length of
-            an episode. A policy trained with ``selfplay`` plays against the opponent of the environment, if it has one.
+        config: Settings. ``env`` describes the environment (with ``num_envs`` set to 1), and ``eval`` limits the
+            length of an episode. A policy trained with ``selfplay`` plays against the environment's own opponent, if
+            it has one.
         policy: Policy that chooses the actions, or None to act at random.
         episodes: Number of episodes. None uses ``eval.episodes``.
         seed: Seed of environments and actions. None uses ``eval.seed``.
@@ -206,9 +207,9 @@ class _PlayedEpisode:
     """Episode of one environment, until every agent present has ended and a score is known.
 
     It wraps the environment's ``step``, because a batch does not report which environment an info is from. With several
-    agents the score is the mean over agents. If an agent ends while others continue, it starts again, but only its first
-    life counts. Otherwise short lives would count more often than long ones. A life may end before the score is known, as
-    with ``episodic_life``. Then the episode continues.
+    agents the score is the mean over agents. If an agent ends while others continue, it starts again, but only its
+    first life counts. Otherwise short lives would count more often than long ones. A life may end before the score is
+    known, as with ``episodic_life``. Then the episode continues.
     """
 
     def __init__(self, env: Any) -> None:
@@ -244,7 +245,7 @@ class _PlayedEpisode:
         return float(first.sum() / ends.sum()) if ends.any() else 1.0
 
     def end(self) -> bool:
-        """Read the score after all agents have ended, and stop the environment. Return False if there is no score yet."""
+        """Read the score after all agents have ended, and stop the environment. Return False if there is none yet."""
         self.score = self._means.get("score", "episode_return")
         if self.score is not None:
             self.report = self._means.means()

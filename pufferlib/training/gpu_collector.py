@@ -31,9 +31,9 @@ class _Cut(NamedTuple):
 class GpuCollector(Collector):
     """Collector for a policy on a GPU.
 
-    Observations are copied from the memory of the environments to the GPU. The GPU writes everything into the rollout and
-    sends the actions, with a flag for NaN, to page-locked memory. Nothing else is transferred during a rollout. Rewards,
-    masks and episode ends follow after the last step, as do the values of truncated episodes.
+    Observations are copied from the memory of the environments to the GPU. The GPU writes everything into the rollout
+    and sends the actions, with a flag for NaN, to page-locked memory. Nothing else is transferred during a rollout.
+    Rewards, masks and episode ends follow after the last step, as do the values of truncated episodes.
 
     Args:
         vecenv: Environments.
@@ -121,7 +121,10 @@ class GpuCollector(Collector):
             rollout.observations[t].copy_(observations)
 
     def _act(self, rollout: Rollout) -> None:
-        """Compute a step on the GPU, from the inputs that ``_send`` copied. It writes ``_chosen`` and must not wait for the GPU."""
+        """Compute a step on the GPU, from the inputs copied by ``_send`` to ``_chosen``.
+
+        Nothing in this method may wait for the GPU.
+        """
         memory, t = self._state, self._time
         _restart(memory, self._begun)
         state = dict(memory)

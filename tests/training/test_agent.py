@@ -112,7 +112,7 @@ def test_a_memory_is_of_each_agent_until_it_is_reset(memory):
     agent = make_agent(cartpole, memory=memory)
     observations = np.random.normal(0, 5, (4, 64, 4)).astype(np.float32)
     together = [agent(step).tolist() for step in observations]
-    with pytest.raises(APIUsageError, match=r"memory is of 64 agents since the last reset, got 32 observations"):
+    with pytest.raises(APIUsageError, match=r"memory for 64 agents, got 32 observations"):
         agent(observations[0, :32])
     agent.reset()
     assert [agent(step[:32]).tolist() for step in observations] == [actions[:32] for actions in together]

@@ -307,7 +307,7 @@ def test_each_action_of_a_half_answers_to_what_it_saw():
 
 
 def test_halves_must_take_turns():
-    with pytest.raises(APIUsageError, match=r"two halves of the agents in turns.*zero_copy=True"):
+    with pytest.raises(APIUsageError, match=r"alternate between the two halves of the agents.*zero_copy=True"):
         collected(Scripted(4, [[0, 1], [2, 3], [2, 3], [0, 1]]), overlap="envs")
     with pytest.raises(APIUsageError, match=r"batches of half of the agents, got 4 of 4; pass batch_size"):
         collected(Scripted(4), overlap="envs")

@@ -39,7 +39,9 @@ def test_work_that_waits_for_a_result_cannot_be_recorded():
     recorded = Recorded(lambda: torch.ones(1).item(), TapeRecorder())
     recorded()
     recorded()
-    with pytest.raises(PufferError, match=r"train\.cuda_graphs: the network's work .* set train\.cuda_graphs to false"):
+    with pytest.raises(
+        PufferError, match=r"train\.cuda_graphs: the network must do the same work .* set train\.cuda_graphs to false"
+    ):
         recorded()
 
 

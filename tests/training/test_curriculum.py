@@ -131,19 +131,19 @@ def test_infos_of_episodes_that_began_in_the_middle_are_left_out():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ocean.Snake(num_envs=1), "must begin and end together, got agents that end one by one"),
+        (lambda: ocean.Snake(num_envs=1), "must start and end episodes together, got agents that end one by one"),
         (
             lambda: ocean.Breakout(num_envs=1, autoreset="next_step"),
-            "batches must be whole and .* autoreset='next_step'",
+            "batches must contain all agents and .* autoreset='next_step'",
         ),
         (
             lambda: vector.make(pufferlib.env_creator("breakout"), num_envs=2, backend="Serial"),
-            "must be in C with vec.backend native, or of Gymnasium or PettingZoo, got Serial of another",
+            "got Serial; leave it out",
         ),
     ],
 )
 def test_batches_whose_games_cannot_be_restarted_are_refused(make, message):
-    with pytest.raises(pufferlib.APIUsageError, match=rf"train\.restart_share: .*{message}"):
+    with pytest.raises(pufferlib.APIUsageError, match=rf"train\.restart_share.*{message}"):
         StateCurriculum(CONFIG).wrap_envs(make(), None)
 
 
@@ -160,7 +160,7 @@ def test_an_environment_that_is_no_plain_data_says_what_to_define():
         envs.begin(1)
         with pytest.raises(
             pufferlib.APIUsageError,
-            match=r"train\.restart_share: .* leave it out, or: .*Iterating must be .*define save_state",
+            match=r"train\.restart_share: .* leave it out: .*Iterating must be .*define save_state",
         ):
             envs.step([0, 0])
 

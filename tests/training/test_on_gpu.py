@@ -133,7 +133,7 @@ def test_a_network_that_waits_for_the_gpu_trains_without_graphs(tmp_path):
     config = load_config("breakout", SMALL)
     vecenv = build_vecenv(config)
     trainer = Trainer(config, tmp_path, vecenv=vecenv, policy=Waits(vecenv.driver_env, 32))
-    with pytest.warns(UserWarning, match="train.cuda_graphs: the network's work on the GPU must be the same"):
+    with pytest.warns(UserWarning, match="train.cuda_graphs: the network must do the same work"):
         trainer.step()
     trainer.step()
     trainer.close()
