@@ -16,7 +16,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena, Record
 from pufferlib.selfplay.ratings import fit_ratings
-from pufferlib.training.result import Film
+from pufferlib.training.result import EpisodeVideo
 
 __all__ = ["CrossTable", "match", "play_pair"]
 
@@ -111,11 +111,11 @@ def match(
         arena.load(entrant)
     wins, draws = np.zeros((2, len(entrants), len(entrants)), np.int64)
     pairs = list(itertools.combinations(range(len(entrants)), 2))
-    film = Film(user_path(video), VIDEO_S) if video else None
+    recording = EpisodeVideo(user_path(video), VIDEO_S) if video else None
     for index, (i, j) in enumerate(pairs):
-        if film is not None and index == 0:
-            with film:
-                result = play_pair(arena, entrants[i], entrants[j], games, seed, film)
+        if recording is not None and index == 0:
+            with recording:
+                result = play_pair(arena, entrants[i], entrants[j], games, seed, recording)
         else:
             result = play_pair(arena, entrants[i], entrants[j], games, seed)
         wins[i, j], draws[i, j], wins[j, i] = result

@@ -21,7 +21,7 @@ from pufferlib.models._engine import Engine
 from pufferlib.models.engine import compile_policy
 from pufferlib.training import ppo
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
+from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.optimizers import on_device
 from pufferlib.training.ppo import Loss, Losses, ppo_loss
 from pufferlib.training.rollout import Minibatch
@@ -344,7 +344,7 @@ def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
     if config.compile:
         check_compiler(device)
         loss = _Compiled(loss, device)
-    elif not is_own and device.type == "cpu" and is_what_the_kernel_computes():
+    elif not is_own and device.type == "cpu" and kernel_matches_loss():
         return fused_ppo_loss
     return _checked(loss) if is_own else loss
 

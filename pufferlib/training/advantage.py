@@ -10,7 +10,7 @@ from pufferlib.training._advantage import sum_backwards
 
 __all__ = ["Estimates", "deviation", "fit_reward_scale", "generalized_advantage", "vtrace"]
 
-MOST_DEVIATION = 2.0  # largest standard deviation of returns that are not scaled
+MAX_UNSCALED_STD = 2.0  # largest standard deviation of returns that are not scaled
 
 
 class Estimates(NamedTuple):
@@ -145,4 +145,4 @@ def fit_reward_scale(
     nothing = rewards.new_zeros(len(rewards) + 1, *rewards.shape[1:])
     returns = generalized_advantage(rewards, nothing, episode_ends, gamma, gae_lambda=1.0)[masks]
     found = deviation(returns)
-    return 1 / found if found > MOST_DEVIATION else 1.0
+    return 1 / found if found > MAX_UNSCALED_STD else 1.0

@@ -209,12 +209,12 @@ class Agent:
                 recurrent policy, also if the number of observations changed since the last ``reset``.
         """
         if isinstance(observation, list):
-            rows = np.concatenate([self._one(each) for each in observation])
-            return [self._own(action) for action in self._act(rows)]
+            rows = np.concatenate([self._as_row(each) for each in observation])
+            return [self._decode(action) for action in self._act(rows)]
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
         if array is not None and array.ndim == len(self._space.shape) + 1 and array.shape[1:] == self._space.shape:
             return self._act(self._check.convert(array))
-        return self._own(self._act(self._one(observation))[0])
+        return self._decode(self._act(self._as_row(observation))[0])
 
     def reset(self, rows: Any = None) -> None:
         """Start new episodes and clear the memory of the policy.
@@ -231,7 +231,7 @@ class Agent:
         elif self._player is not None:
             self._player.begin(torch.from_numpy(_ended_agents(rows, self._rows)))
 
-    def _one(self, observation: Any) -> npt.NDArray[Any]:
+    def _as_row(self, observation: Any) -> npt.NDArray[Any]:
         """Return one observation as a row, ``(1, *shape)``."""
         row = np.zeros((1, *self._space.shape), self._space.dtype)
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
@@ -264,7 +264,7 @@ class Agent:
         actions: npt.NDArray[Any] = self._player.act(rows if self._normalize is None else self._normalize(rows))
         return actions
 
-    def _own(self, action: Any) -> Any:
+    def _decode(self, action: Any) -> Any:
         """Return one action in the format of the environment."""
         return action if self._decoder is None else self._decoder.decode(action)
 

@@ -45,7 +45,7 @@ def close_vecenv(vecenv: Any) -> None:
         warnings.warn(f"the environments raised in close: {type(error).__name__}: {error}", stacklevel=2)
 
 
-_DRAWING = threading.Lock()  # torch's default generator and number of threads are global to the process
+_RNG_LOCK = threading.Lock()  # torch's default generator and number of threads are global to the process
 MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
@@ -190,7 +190,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
 
     The initial weights depend only on ``train.seed``. The number of cores and other training threads do not matter.
     """
-    with _DRAWING, torch.random.fork_rng(devices=[]), _one_thread():
+    with _RNG_LOCK, torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
         settings, name = config.policy, config.policy.name
         policy = make_policy(

@@ -95,7 +95,7 @@ class Collector:
         self._state: State  # memory of all agents
         self._batch: _Received
         self._agents: npt.NDArray[np.int64] | slice  # agents of the batch
-        self._begins: npt.NDArray[np.bool_]  # rows of the batch with the first observation of an episode
+        self._is_episode_start: npt.NDArray[np.bool_]  # rows of the batch with the first observation of an episode
 
     def reset(self, seed: int) -> None:
         """Start new episodes with this seed. The running episodes are discarded."""
@@ -138,7 +138,7 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the tensors that, together with the states of the environments, describe the running episodes."""
-        marks = {"absent": self._absent, "ended": self._ended, "begins": self._begins}
+        marks = {"absent": self._absent, "ended": self._ended, "begins": self._is_episode_start}
         found = {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
         return found
 
@@ -147,7 +147,7 @@ class Collector:
         for name, memory in state["memory"].items():
             self._state[name].copy_(memory)
         self._absent[:], self._ended[:] = state["absent"].cpu().numpy(), state["ended"].cpu().numpy()
-        self._begins = state["begins"].cpu().numpy()
+        self._is_episode_start = state["begins"].cpu().numpy()
 
     @torch.inference_mode()
     def collect(self) -> None:
@@ -157,11 +157,11 @@ class Collector:
             rollout.initial_state[name].copy_(memory)
         noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
         for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
-            observations = self._see(step)
+            observations = self._store_observations(step)
             params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
             self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
-            reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
+            reports.masks[t], reports.episode_starts[t] = self._counted_rows(), self._is_episode_start
             self.vecenv.send(distribution.to_env(step.chosen()))
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
@@ -172,7 +172,7 @@ class Collector:
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
 
-    def _see(self, step: Step) -> Tensor:
+    def _store_observations(self, step: Step) -> Tensor:
         """Write the observations of the batch into the rollout. Return them on the policy's device."""
         if step.observation_array is None:
             step.observations.copy_(torch.from_numpy(self._batch.observations))
@@ -202,16 +202,16 @@ class Collector:
         agents = self._agents = self._index(batch.agent_ids)
         ended = batch.terminals | batch.truncations
         rewards = self._rewards()
-        self._begins = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
+        self._is_episode_start = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
         self._absent[agents], self._ended[agents] = ~batch.masks, ended
-        if self._state and np.count_nonzero(self._begins):
-            self._forget()
+        if self._state and np.count_nonzero(self._is_episode_start):
+            self._clear_memory()
         return rewards
 
-    def _forget(self) -> None:
+    def _clear_memory(self) -> None:
         """Clear the memory of agents that start an episode."""
         for memory in self._state.values():
-            memory[torch.from_numpy(self._batch.agent_ids[self._begins])] = 0
+            memory[torch.from_numpy(self._batch.agent_ids[self._is_episode_start])] = 0
 
     def _rewards(self) -> npt.NDArray[np.float32]:
         """Return the rewards of the batch, scaled and clipped.
@@ -241,7 +241,7 @@ class Collector:
         last: npt.NDArray[Any] = self._batch.observations if self._resets_next else self.vecenv.final_observations
         return last
 
-    def _counts(self) -> npt.NDArray[np.bool_]:
+    def _counted_rows(self) -> npt.NDArray[np.bool_]:
         """Return the rows of the batch whose next action counts.
 
         These are agents that are present, unless the step only resets.
@@ -369,7 +369,10 @@ class PartialCollector(Collector):
             rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
             rollout.actions[t, who] = actions[rows]
             rollout.log_probs[t, who] = log_probs[rows]
-            reports.masks[t, who], reports.episode_starts[t, who] = self._counts()[rows], self._begins[rows]
+            reports.masks[t, who], reports.episode_starts[t, who] = (
+                self._counted_rows()[rows],
+                self._is_episode_start[rows],
+            )
             if taken.min() == horizon:
                 break
             for name, memory in state.items():
@@ -438,7 +441,10 @@ class HalvesCollector(Collector):
         for turn, noise in enumerate(noises):
             t, half = turn // 2, (first + turn) % 2
             rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
-            observations, state = self._see(step), {name: memory[rows] for name, memory in self._state.items()}
+            observations, state = (
+                self._store_observations(step),
+                {name: memory[rows] for name, memory in self._state.items()},
+            )
             if t == 0:
                 for name, memory in state.items():
                     rollout.initial_state[name][rows] = memory
@@ -449,7 +455,7 @@ class HalvesCollector(Collector):
             if turn + 1 == len(noises):
                 break
             if is_recorded:
-                reports.masks[t, rows], reports.episode_starts[t, rows] = self._counts(), self._begins
+                reports.masks[t, rows], reports.episode_starts[t, rows] = self._counted_rows(), self._is_episode_start
             for name, memory in kept.items():
                 self._state[name][rows] = memory
             self.vecenv.send(distribution.to_env(step.chosen()))

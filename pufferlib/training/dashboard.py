@@ -27,7 +27,7 @@ MAX_COST = 0.01
 MIN_INTERVAL_S = 0.5
 LINE_INTERVAL_S = 5.0
 # Number of samples of CPU and memory between two searches for new processes.
-LOOK_FOR_WORKERS = 20
+SAMPLES_PER_SEARCH = 20
 MAX_WIDTH = 110
 
 KINDS = (
@@ -97,7 +97,7 @@ class Usage:
 
     def sample(self) -> tuple[float, float]:
         """Return the CPU usage since the last call, in percent of one core, and the resident memory in bytes."""
-        if self._samples % LOOK_FOR_WORKERS == 0:
+        if self._samples % SAMPLES_PER_SEARCH == 0:
             self._find()
         self._samples += 1
         cpu, resident_bytes = 0.0, 0.0

@@ -21,7 +21,7 @@ from pufferlib.training.callbacks import TrainerView
 
 __all__ = ["NonFiniteError", "explain"]
 
-MOST_LOG_STD = 15.0  # float32 can hold the squares of standard deviations from e^-15 to e^15
+MAX_LOG_STD = 15.0  # float32 can hold the squares of standard deviations from e^-15 to e^15
 OF_ROLLOUT = ("observations", "actions", "rewards", "values", "log_probs", "masks", "episode_starts", "episode_ends")
 
 
@@ -95,7 +95,7 @@ def _in_observations(error: NonFiniteError, trainer: TrainerView) -> str:
             if (index := _first(field)) is not None:
                 row, *place = index
                 at = str(place) if place else ""
-                return f"{name}{at} = {field[index].item()} {_whose(int(agents[row]), trainer)}, in {when}"
+                return f"{name}{at} = {field[index].item()} {_agent_text(int(agents[row]), trainer)}, in {when}"
     return ""
 
 
@@ -105,7 +105,7 @@ def _in_rewards(trainer: TrainerView) -> str:
         return ""
     (step, agent), value = index, trainer.rollout.rewards[index].item()
     ended = "; or the last observation of its episode, which ended there" if trainer.rollout.episode_ends[index] else ""
-    return f"the reward {value} {_whose(agent, trainer)}, in step {step}{ended}"
+    return f"the reward {value} {_agent_text(agent, trainer)}, in step {step}{ended}"
 
 
 def _in_parameters(policy: nn.Module) -> str:
@@ -158,7 +158,7 @@ def _in_deviations(policy: nn.Module) -> str:
     for name, parameter in policy.named_parameters():
         if name.rpartition(".")[2] == "log_std":
             largest = parameter.detach().flatten()[parameter.detach().abs().argmax()].item()
-            if abs(largest) > MOST_LOG_STD:
+            if abs(largest) > MAX_LOG_STD:
                 return (
                     f"after {name} reached {largest:.4g}: the logarithm of the standard deviation of the actions "
                     "diverged; set train.ent_coef near 0 and lower train.learning_rate to prevent that"
@@ -195,7 +195,7 @@ def _is_broken(tensor: Tensor) -> bool:
     return _first(tensor) is not None
 
 
-def _whose(agent: int, trainer: TrainerView) -> str:
+def _agent_text(agent: int, trainer: TrainerView) -> str:
     each = int(trainer.vecenv.driver_env.num_agents)
     env = f" (environment {agent // each})" if each < trainer.rollout.num_agents else ""
     return f"of agent {agent}{env}"

@@ -133,8 +133,8 @@ class Evaluator:
         self._config = config
         self._seed = config.eval.seed if seed is None else seed
         episodes = config.eval.episodes if episodes is None else episodes
-        self._batches = list(_batches(episodes, self._seed, _at_once(config, env_creator)))
-        make = _make_to_draw if renders else _make_vecenv
+        self._batches = list(_batches(episodes, self._seed, _num_open_envs(config, env_creator)))
+        make = _make_rendering_vecenv if renders else _make_vecenv
         self._vecenv = make(config, env_creator, *self._batches[0])
 
     def evaluate(self, policy: Policy | None, record: Record | None = None) -> EvalResult:
@@ -161,7 +161,7 @@ class Evaluator:
         close_vecenv(self._vecenv)
 
 
-def _at_once(config: Config, env_creator: Callable[..., Any] | None) -> int:
+def _num_open_envs(config: Config, env_creator: Callable[..., Any] | None) -> int:
     """Return how many environments may be open. It is the number in training, since some simulators allow only one.
 
     A batch of our native environments is one environment in training, but here it is made as many environments.
@@ -254,14 +254,14 @@ class _PlayedEpisode:
 
     def stop(self) -> None:
         """Replace the environment's ``step`` by a function that does nothing."""
-        self._env.step = self._show_rows_again
+        self._env.step = self._repeat_rows
 
     def release(self) -> None:
         """Restore the environment's own ``step``."""
         self._env.step = self._env_step
         self._source.step = self._step
 
-    def _show_rows_again(self, actions: Any) -> Any:
+    def _repeat_rows(self, actions: Any) -> Any:
         """Return the environment's current rows without a step. This replaces its ``step``."""
         env = self._env
         if hasattr(env, "possible_agents"):
@@ -294,7 +294,7 @@ def _make_vecenv(
     )
 
 
-def _make_to_draw(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int) -> Any:
+def _make_rendering_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int) -> Any:
     """Make environments of which the first renders frames. If that fails, warn and make them without rendering."""
     try:
         return _make_vecenv(config, env_creator, num_envs, seed, render=True)
@@ -317,14 +317,14 @@ def _play(
     for episode in episodes[count:]:
         episode.stop()
     try:
-        _play_to_the_end(vecenv, player, observations, episodes, count, max_steps, record)
+        _step_until_ended(vecenv, player, observations, episodes, count, max_steps, record)
     finally:
         for episode in episodes:
             episode.release()
     return episodes[:count]
 
 
-def _play_to_the_end(
+def _step_until_ended(
     vecenv: Any,
     player: Player,
     observations: Any,

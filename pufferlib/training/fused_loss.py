@@ -1,4 +1,4 @@
-"""``ppo_loss`` as a kernel in C, for CPUs: two passes over a minibatch in place of a hundred small calls of torch."""
+"""``ppo_loss`` as a kernel in C for CPUs: two passes over a minibatch instead of about 100 small torch calls."""
 
 import dataclasses
 import dis
@@ -17,21 +17,21 @@ from pufferlib.training.config import TrainConfig
 from pufferlib.training.ppo import Losses
 from pufferlib.training.rollout import Minibatch
 
-__all__ = ["fused_ppo_loss", "is_what_the_kernel_computes"]
+__all__ = ["fused_ppo_loss", "kernel_matches_loss"]
 
 TERMS = ("ppo_loss", "policy_loss", "value_loss", "normalize", "masked_mean")
-#: Of the code of these functions of ``ppo``, whose values the kernel computes. Change both together.
-COMPUTED = "77f9c1401877d7ef"
+#: Fingerprint of these functions of ``ppo``, which the kernel reimplements. Change them and the kernel together.
+KERNEL_FINGERPRINT = "77f9c1401877d7ef"
 
 
-def is_what_the_kernel_computes() -> bool:
-    """Check that nobody has edited ``ppo_loss`` or a function that it calls."""
-    return fingerprint() == COMPUTED
+def kernel_matches_loss() -> bool:
+    """Return whether ``ppo_loss`` and the functions that it calls are unedited."""
+    return fingerprint() == KERNEL_FINGERPRINT
 
 
 def fingerprint() -> str:
     """Return a hash of the code of the loss and its terms, without docstrings, comments and layout."""
-    # Without docstrings (python -OO) there are NOPs in their place, and jumps go elsewhere.
+    # Under python -OO, docstrings become NOPs, which shift the targets of jumps.
     jumps = {*dis.hasjrel, *dis.hasjabs}
     code = [each for name in TERMS for each in dis.get_instructions(getattr(ppo, name)) if each.opname != "NOP"]
     text = repr([(each.opname, None if each.opcode in jumps else each.argval) for each in code])
@@ -39,7 +39,7 @@ def fingerprint() -> str:
 
 
 def fused_ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-    """Compute ``ppo_loss`` by the kernel, or by torch where something is not float32 on a CPU."""
+    """Compute ``ppo_loss`` with the kernel, or with torch if a tensor is not float32 on a CPU."""
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
     floats = params, values, batch.log_probs, batch.values, batch.advantages, batch.returns
     if all(field.device.type == "cpu" and field.dtype == torch.float32 for field in floats):
@@ -50,7 +50,7 @@ def fused_ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Los
 
 
 class _Evaluated(NamedTuple):
-    """A policy whose outputs are known, so that its network is not run twice."""
+    """Policy with known outputs, so that its network does not run twice."""
 
     distribution: ActionDistribution
     params: Tensor
@@ -62,7 +62,7 @@ class _Evaluated(NamedTuple):
 
 
 class _Fused(torch.autograd.Function):
-    """``ppo_loss`` of a network's outputs, and its derivative."""
+    """``ppo_loss`` as a function of a network's outputs, with its derivative."""
 
     @staticmethod
     def forward(
@@ -73,8 +73,8 @@ class _Fused(torch.autograd.Function):
         batch: Minibatch,
         config: TrainConfig,
     ) -> tuple[Tensor, Tensor]:
-        """The objective, and the other figures of ``Losses``."""
-        if not batch.log_probs.is_contiguous():  # part of a larger one
+        """Return the loss, and the other fields of ``Losses``."""
+        if not batch.log_probs.is_contiguous():  # the batch is part of a larger one
             fields: dict[str, Any] = {k: x.contiguous() for k, x in vars(batch).items() if isinstance(x, Tensor)}
             batch = dataclasses.replace(batch, **fields)
         log_probs, entropies = distribution.evaluate(params, batch.actions)
@@ -91,6 +91,6 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        """The derivatives by ``params`` and ``values``."""
+        """Return the derivatives with respect to ``params`` and ``values``."""
         d_params, d_values = ctx.saved_tensors
         return d_params * d_total, d_values * d_total, None, None, None

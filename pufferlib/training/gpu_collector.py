@@ -57,7 +57,7 @@ class GpuCollector(Collector):
         distribution = policy.distribution
         self._recorder = recorder
         self._seen = torch.zeros(rollout.observations.shape[1:], dtype=rollout.observations.dtype, device=device)
-        self._begun = torch.zeros(count, dtype=torch.bool, device=device)
+        self._episode_starts = torch.zeros(count, dtype=torch.bool, device=device)
         self._actions = torch.zeros(count, *distribution.shape, dtype=distribution.dtype, device=device)
         self._log_probs = torch.zeros(count, device=device)
         self._noise = distribution.noise((rollout.horizon, count), torch.Generator(device))
@@ -65,10 +65,10 @@ class GpuCollector(Collector):
         self._memory = policy.initial_state(count, device)
         self._chosen = torch.zeros(self._actions.shape, dtype=distribution.dtype, pin_memory=is_gpu)
         self._are_numbers = torch.zeros(1, dtype=torch.bool, pin_memory=is_gpu)
-        self._answer = self._chosen.numpy(), self._are_numbers.numpy()  # these share their memory
+        self._host_outputs = self._chosen.numpy(), self._are_numbers.numpy()  # these share their memory
         self._cuts: list[_Cut] = []
         self._locked: set[int] = set()
-        self._here = 0  # step of the rollout
+        self._step_index = 0  # step of the rollout
         super().__init__(vecenv, policy, rollout, config, generator)
 
     def _open(self, rollout: Rollout) -> Callable[[], Any]:
@@ -96,12 +96,12 @@ class GpuCollector(Collector):
         self._noise.copy_(distribution.noise((rollout.horizon, rollout.num_agents), self._generator))
         self._time.zero_()
         for t in range(rollout.horizon):
-            self._here = t
+            self._step_index = t
             self._send(rollout, t)
             self._steps()
-            reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
+            reports.masks[t], reports.episode_starts[t] = self._counted_rows(), self._is_episode_start
             self._wait()
-            actions, are_numbers = self._answer
+            actions, are_numbers = self._host_outputs
             self._check(bool(are_numbers[0]), self._seen, self._state)
             self.vecenv.send(distribution.to_env(actions))
             reports.rewards[t] = self._receive()
@@ -113,10 +113,10 @@ class GpuCollector(Collector):
         """Copy the observations to the GPU."""
         observations = torch.from_numpy(self._batch.observations)
         if self._device.type == "cuda":
-            self._lock(observations)
+            self._lock_pages(observations)
         self._seen.copy_(observations, non_blocking=True)
         if self._state:
-            self._begun.copy_(torch.from_numpy(self._begins), non_blocking=True)
+            self._episode_starts.copy_(torch.from_numpy(self._is_episode_start), non_blocking=True)
         if rollout.observations.device != self._device:
             rollout.observations[t].copy_(observations)
 
@@ -126,7 +126,7 @@ class GpuCollector(Collector):
         Nothing in this method may wait for the GPU.
         """
         memory, t = self._state, self._time
-        _restart(memory, self._begun)
+        _restart(memory, self._episode_starts)
         state = dict(memory)
         params, values = self._policy.forward_eval(self._seen, state)
         for name, each in memory.items():
@@ -149,7 +149,7 @@ class GpuCollector(Collector):
 
     def _finish(self, rollout: Rollout) -> None:
         """Complete the rollout: compute the last values, and copy the environments' reports to the GPU."""
-        _restart(self._state, torch.from_numpy(self._begins).to(self._device))
+        _restart(self._state, torch.from_numpy(self._is_episode_start).to(self._device))
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout starts from it
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
@@ -168,16 +168,16 @@ class GpuCollector(Collector):
         values = self._policy.forward_eval(observations, state)[1]
         rollout.rewards.index_put_(tuple(places), self._config.gamma * values, accumulate=True)
 
-    def _forget(self) -> None:
+    def _clear_memory(self) -> None:
         """Do nothing, because ``_act`` clears the memory of agents that start an episode."""
 
     def _bootstrap(self, rewards: npt.NDArray[np.float32], cut: npt.NDArray[np.int64]) -> None:
         """Keep the last observations of truncated episodes until the rollout is full."""
         agents = self._batch.agent_ids[cut]
         state = {name: memory[torch.from_numpy(agents).to(self._device)] for name, memory in self._state.items()}
-        self._cuts.append(_Cut(self._here, agents, self._last_observations()[cut], state))
+        self._cuts.append(_Cut(self._step_index, agents, self._last_observations()[cut], state))
 
-    def _lock(self, observations: Tensor) -> None:
+    def _lock_pages(self, observations: Tensor) -> None:
         """Lock the pages of the environments' memory, so that the GPU can copy from it asynchronously."""
         address, size = observations.data_ptr(), observations.numel() * observations.element_size()
         if address in self._locked:

@@ -1,6 +1,6 @@
-"""Check of a learner: small environments that each fail for a bug of another class.
+"""Test suite for learning algorithms: small environments, each of which fails for another class of bugs.
 
-``check_learner()`` checks this package's own, ``check_learner(train)`` a function of yours.
+``check_learner()`` tests this package's learner, ``check_learner(train)`` your own.
 """
 
 import inspect
@@ -26,19 +26,19 @@ from pufferlib.training.trainer import Trainer
 __all__ = ["TASKS", "BugClass", "LearnerResult", "Task", "check_learner"]
 
 WHERE = "check_learner"
-PLAYS = 4  # of each row in an evaluation
+PLAYS = 4  # number of resets in an evaluation
 Act = Callable[[npt.NDArray[Any]], Any]
 Train = Callable[[Any, int, int], Any]
 
 
 @dataclass(frozen=True)
 class BugClass:
-    """A class of bugs that a score points to.
+    """Class of bugs that a score points to.
 
     Attributes:
-        below: Scores below this one do, unless they are below that of a finding before.
-        bug: The class of bugs.
-        look_at: Parts of a learner in which they hide.
+        below: Upper bound of the scores that point to it. A finding with a lower bound takes precedence.
+        bug: Description of the bug.
+        look_at: Parts of a learner in which to look for the bug.
     """
 
     below: float
@@ -51,17 +51,17 @@ class BugClass:
 
 @dataclass(frozen=True)
 class Task:
-    """An environment of the suite.
+    """Environment of the suite.
 
     Attributes:
-        env_name: Its name.
-        asks: The ability that it takes.
-        total_timesteps: Agent-steps of a training, several times as many as it takes.
-        bar: Mean score that must be reached.
-        enough: Score in training at which our own learner stops.
-        episode_steps: The most steps of an episode.
-        findings: By score, lowest first; the last one's ``below`` is infinite.
-        settings: Of the environment, over its own.
+        env_name: Name of the environment.
+        asks: Ability that the environment requires.
+        total_timesteps: Agent-steps of a training, several times as many as needed.
+        bar: Mean score to reach.
+        enough: Score in training at which this package's learner stops.
+        episode_steps: Maximum number of steps of an episode.
+        findings: Classes of bugs by score, lowest first. ``below`` of the last one is infinite.
+        settings: Settings of the environment that differ from its defaults.
     """
 
     env_name: str
@@ -74,11 +74,11 @@ class Task:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def finding(self, score: float) -> BugClass:
-        """The bug that a score below the bar points to."""
+        """Return the class of bugs that a score below the bar points to."""
         return next(finding for finding in self.findings if score < finding.below)
 
 
-#: From the one that asks for least to the one that asks for most.
+#: Environments of the suite, from the easiest to the hardest.
 TASKS: tuple[Task, ...] = (
     Task(
         env_name="bandit",
@@ -91,7 +91,7 @@ TASKS: tuple[Task, ...] = (
             BugClass(0.05, "it learns the opposite: a sign is wrong", "the advantage and the sign of the policy loss"),
             BugClass(
                 math.inf,
-                "no gradient or no exploration: actions that pay do not become likelier",
+                "no gradient or no exploration: actions that pay do not become more likely",
                 "the advantage, the log-probability of the action that was taken, and how actions are sampled",
             ),
         ),
@@ -199,16 +199,16 @@ TASKS: tuple[Task, ...] = (
 
 @dataclass(frozen=True)
 class LearnerResult:
-    """The outcome in one environment.
+    """Result in one environment.
 
     Attributes:
-        env_name: The environment.
-        asks: The ability that it takes.
-        score: Mean score of what was learned; NaN after an exception.
-        bar: The score that had to be reached.
-        seconds: Of training and evaluation.
-        finding: The class of bugs that the score points to; None where the bar was reached, and after an exception.
-        error: The exception that the learner raised.
+        env_name: Name of the environment.
+        asks: Ability that the environment requires.
+        score: Mean score of the trained policy, or NaN after an exception.
+        bar: Score to reach.
+        seconds: Seconds of training and evaluation.
+        finding: Class of bugs that the score points to. None if the bar was reached, or after an exception.
+        error: Exception that the learner raised, or None.
     """
 
     env_name: str
@@ -221,31 +221,31 @@ class LearnerResult:
 
     @property
     def passed(self) -> bool:
-        """True if the score came to the bar."""
+        """Whether the score reached the bar."""
         return self.score >= self.bar
 
 
 def check_learner(
     train: Train | None = None, only: Sequence[str] | None = None, seed: int = 1, scale: float = 1.0
 ) -> Iterator[LearnerResult]:
-    """Train in each environment of the suite, and judge what was learned.
+    """Train in each environment of the suite, and evaluate the result.
 
     Args:
-        train: Your learner, ``train(vecenv, seed, total_timesteps)``. ``vecenv`` is a batch of environments, as
-            ``pufferlib.vector.make`` returns it, with ``same_step`` autoreset. It returns a policy of
-            ``pufferlib.models`` or a function ``act(observations) -> actions`` of all rows; where that has a method
-            ``reset(ended)``, it is told the rows that begin an episode, bool ``(num_agents,)``. None is this package's
-            own.
-        only: Names of environments; None: all of ``TASKS``, in that order, from the simplest on.
-        seed: Of environments and learner.
-        scale: Steps of each training, by those of the suite.
+        train: Your learner, ``train(vecenv, seed, total_timesteps)``. ``vecenv`` is a vector environment, as
+            ``pufferlib.vector.make`` returns it, with ``same_step`` autoreset. The function returns a policy of
+            ``pufferlib.models``, or a function ``act(observations) -> actions`` for all rows. If ``act`` has a method
+            ``reset(ended)``, it is called with the rows that start an episode, bool ``(num_agents,)``. None tests this
+            package's learner.
+        only: Names of environments. None tests all of ``TASKS``, in their order, from the easiest on.
+        seed: Seed of environments and learner.
+        scale: Factor of the number of steps of each training.
 
     Yields:
-        A result for each environment, as soon as it is there.
+        Result of each environment, as soon as it is available.
 
     Raises:
-        UnknownNameError: An environment is none of the suite.
-        APIUsageError: ``train`` cannot be called so.
+        UnknownNameError: An environment does not belong to the suite.
+        APIUsageError: ``train`` cannot be called with these arguments.
     """
     known = {task.env_name: task for task in TASKS}
     for name in only or ():
@@ -279,7 +279,7 @@ def _result(task: Task, train: Train | None, seed: int, scale: float) -> Learner
 
 
 def _learned_score(task: Task, train: Train | None, seed: int, total_timesteps: int) -> float:
-    """Mean score of what is learned, over several episodes of each row."""
+    """Return the mean score of the trained policy over several episodes of each row."""
     with _vecenv(task, seed) as vecenv:
         learned = _train(task, vecenv, seed, total_timesteps) if train is None else train(vecenv, seed, total_timesteps)
     with _vecenv(task, env_seed(seed, 1)) as vecenv:
@@ -293,14 +293,14 @@ def _learned_score(task: Task, train: Train | None, seed: int, total_timesteps: 
 
 
 def _vecenv(task: Task, seed: int) -> Any:
-    """A batch whose infos tell of every episode that ended, and that refuses actions which there are not."""
+    """Return a vector environment that reports every episode, and raises an error for invalid actions."""
     is_native = load_config(task.env_name).vec.backend == "native"
     report = {"env.log_interval": 1, "env.check_actions": True} if is_native else {}
     return build_vecenv(load_config(task.env_name, {**task.settings, **report, "train.seed": seed}))
 
 
 def _train(task: Task, vecenv: Any, seed: int, total_timesteps: int) -> Policy:
-    """Our own learner, with the settings of the environment, until it has done enough."""
+    """Train with this package's learner and the environment's settings, until the score is high enough."""
     settings = {"train.seed": seed, "train.total_timesteps": total_timesteps, "stop.score": task.enough}
     config = load_config(task.env_name, {**task.settings, **settings, "stop.episodes": 2000})
     with tempfile.TemporaryDirectory() as folder:
@@ -310,7 +310,10 @@ def _train(task: Task, vecenv: Any, seed: int, total_timesteps: int) -> Policy:
 
 
 def _mean_score(vecenv: Any, act: Act, steps: int) -> float:
-    """Mean score of episodes that begin after others, some of which were cut off: a memory must not outlive its own."""
+    """Return the mean score of consecutive episodes, some of which are cut off.
+
+    A memory that is not reset between episodes lowers the score.
+    """
     begin = getattr(act, "reset", lambda ended: None)
     means = EpisodeMeans(reports_means(vecenv))
     for _ in range(PLAYS):

@@ -1,7 +1,7 @@
-"""Normalization in training: wrappers of the batch, whose moments are kept with the policy and with the run.
+"""Normalization in training with wrappers of the vector environment.
 
-The moments of the observations belong to the policy: whoever plays it needs them, so its file has them, as buffers.
-All else, and where the episodes are, belongs to the run.
+The moments of the observations are buffers of the policy, because the policy cannot act without them. Other statistics,
+and the state of the running episodes, are saved with the run.
 """
 
 from collections.abc import Mapping
@@ -27,19 +27,19 @@ __all__ = [
     "with_moments",
 ]
 
-MOMENTS = "observation_moments"  # the module of a policy that has them
+MOMENTS = "observation_moments"  # name of the policy's module with the moments
 WRAPPER = NormalizeObservation.__name__
 
 
 def normalized(vecenv: Any, config: TrainConfig) -> Any:
-    """``vecenv`` with observations and rewards normalized as the settings say.
+    """Return ``vecenv`` with observations and rewards normalized as the settings ask.
 
     Args:
-        vecenv: Of ``pufferlib.vector.make``.
-        config: ``normalize_observations``, ``normalize_rewards`` and ``gamma`` are read.
+        vecenv: Vector environment, as ``pufferlib.vector.make`` returns it.
+        config: Settings, of which ``normalize_observations``, ``normalize_rewards`` and ``gamma`` are read.
 
     Raises:
-        APIUsageError: Observations have no real numbers.
+        APIUsageError: Observations contain no floating-point numbers.
     """
     if config.normalize_observations:
         vecenv = NormalizeObservation(vecenv)
@@ -47,10 +47,10 @@ def normalized(vecenv: Any, config: TrainConfig) -> Any:
 
 
 class ObservationMoments(nn.Module):
-    """The moments and settings of a ``NormalizeObservation`` as buffers, so that they are saved with the weights.
+    """Moments and settings of a ``NormalizeObservation`` as buffers, so that they are saved with the weights.
 
     Args:
-        wrapper: Gives their names, shapes and values.
+        wrapper: Wrapper with the names, shapes and values.
     """
 
     def __init__(self, wrapper: NormalizeObservation) -> None:
@@ -59,15 +59,15 @@ class ObservationMoments(nn.Module):
             self.register_buffer(_buffer(name), torch.from_numpy(value))
 
     def store(self, wrapper: NormalizeObservation) -> None:
-        """Take the moments of ``wrapper`` as they are now."""
+        """Copy the current moments of ``wrapper`` into the buffers."""
         for name, value in _own_state(wrapper).items():
             self.get_buffer(_buffer(name)).copy_(torch.from_numpy(value))
 
     def wrap(self, vecenv: Any) -> NormalizeObservation:
-        """``vecenv`` normalized by these moments, which stay as they are.
+        """Return ``vecenv`` normalized by these moments, which stay constant.
 
         Raises:
-            APIUsageError: They are of other observations.
+            APIUsageError: The moments belong to other observations.
         """
         settings = {name: float(self.get_buffer(name)) for name in ("clip", "epsilon")}
         wrapper = NormalizeObservation(vecenv, **settings)
@@ -76,10 +76,10 @@ class ObservationMoments(nn.Module):
         return wrapper
 
     def load_into(self, wrapper: NormalizeObservation) -> None:
-        """Let ``wrapper`` go on from these moments.
+        """Load these moments into ``wrapper``.
 
         Raises:
-            APIUsageError: They are of other observations.
+            APIUsageError: The moments belong to other observations.
         """
         names = {key: _buffer(key.split(".", 2)[2]) for key in wrapper.state_dict() if f".{WRAPPER}." in key}
         kept = {key: self.get_buffer(name).numpy(force=True) for key, name in names.items()}
@@ -87,7 +87,7 @@ class ObservationMoments(nn.Module):
 
 
 def attach_moments(policy: Policy, vecenv: Any) -> None:
-    """Give ``policy`` the moments of ``vecenv``, if its observations are normalized."""
+    """Add the moments of ``vecenv`` to ``policy`` if its observations are normalized."""
     wrapper = _observation_wrapper(vecenv)
     if wrapper is not None:
         policy.add_module(MOMENTS, ObservationMoments(wrapper).to(next(policy.parameters()).device))
@@ -99,42 +99,42 @@ def has_moments(policy: Policy) -> bool:
 
 
 def store_moments(policy: Policy, vecenv: Any) -> None:
-    """Bring the moments of ``policy`` up to those of ``vecenv``."""
+    """Copy the current moments of ``vecenv`` into ``policy``."""
     wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
     if wrapper is not None and moments is not None:
         moments.store(wrapper)
 
 
 def take_moments(vecenv: Any, policy: Policy) -> None:
-    """Let ``vecenv`` go on from the moments of ``policy``, if it has any."""
+    """Load the moments of ``policy`` into ``vecenv``, if the policy has any."""
     wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
     if wrapper is not None and moments is not None:
         moments.load_into(wrapper)
 
 
 def with_moments(vecenv: Any, policy: Policy | None) -> Any:
-    """``vecenv`` with the observations that ``policy`` learned from: normalized by its moments, if it has any."""
+    """Return ``vecenv`` with observations normalized by the moments of ``policy``, or unchanged if it has none."""
     moments = None if policy is None else _moments_of(policy)
     return vecenv if moments is None else moments.wrap(vecenv)
 
 
 def save_wrappers(vecenv: Any) -> dict[str, Any]:
-    """State of the wrappers around environments, for the checkpoint of a run; empty without wrappers."""
+    """Return the state of the wrappers for the checkpoint of a run. The dict is empty without wrappers."""
     if not _is_wrapper(vecenv):
         return {}
     return {"statistics": vecenv.state_dict(), "wrapped_episodes": vecenv.episode_arrays() or {}}
 
 
 def load_wrappers(vecenv: Any, saved: Mapping[str, Any], with_episodes: bool) -> None:
-    """Let the wrappers go on from ``save_wrappers``.
+    """Restore the state that ``save_wrappers`` returned.
 
     Args:
-        vecenv: Wrapped in the same way.
-        saved: What was saved, among other things.
-        with_episodes: The environments have been given the games they were in; else they begin new ones.
+        vecenv: Vector environment in the same wrappers.
+        saved: Saved state, which may contain other keys.
+        with_episodes: Whether the environments continue the saved episodes. False if they start new ones.
 
     Raises:
-        APIUsageError: It is of other wrappers.
+        APIUsageError: The state belongs to other wrappers.
     """
     if not _is_wrapper(vecenv) or "statistics" not in saved:
         return
@@ -149,7 +149,7 @@ def _is_wrapper(vecenv: Any) -> bool:
 
 
 def _observation_wrapper(vecenv: Any) -> NormalizeObservation | None:
-    """The outermost wrapper that normalizes observations."""
+    """Return the outermost wrapper that normalizes observations, or None."""
     while _is_wrapper(vecenv):
         if isinstance(vecenv, NormalizeObservation):
             return vecenv
@@ -163,12 +163,12 @@ def _moments_of(policy: Policy) -> ObservationMoments | None:
 
 
 def _own_state(wrapper: NormalizeObservation) -> dict[str, Any]:
-    """The arrays of this wrapper, without those of wrappers inside, by their names."""
+    """Return the arrays of this wrapper by name, without the arrays of wrappers inside it."""
     keys = [key.split(".", 2) for key in wrapper.state_dict()]
     place = str(max(int(key[0]) for key in keys))
     return {name: wrapper.state_dict()[f"{place}.{WRAPPER}.{name}"] for at, _, name in keys if at == place}
 
 
 def _buffer(name: str) -> str:
-    """The name of a buffer, in which torch allows no dots."""
+    """Return the name of a buffer. Torch allows no dots in it."""
     return name.replace(".", "/")

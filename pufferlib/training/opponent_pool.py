@@ -1,4 +1,4 @@
-"""The pool of opponents: policies as they were earlier in a run, with Elo ratings.
+"""Opponent pool: earlier versions of the policy, with Elo ratings.
 
 Source of the ratings: Elo, "The Rating of Chessplayers, Past and Present" (1978).
 """
@@ -19,14 +19,14 @@ from pufferlib.training.distributed.ranks import ALONE, Ranks
 
 __all__ = ["FIRST_RATING", "SCALE", "Opponent", "OpponentPool", "expected_score"]
 
-FIRST_RATING = 1000.0  # of a policy that has learned nothing
-SCALE = 400.0  # difference of ratings at which the stronger is expected to score ten times as much
-LEARNER = -1  # number of the policy that learns, among those of its opponents
-STREAM = 2**31 - 2  # of the random numbers: no environment has this index
+FIRST_RATING = 1000.0  # rating of an untrained policy
+SCALE = 400.0  # difference of ratings at which the stronger player is expected to score ten times as much
+LEARNER = -1  # number of the policy that learns
+STREAM = 2**31 - 2  # stream of random numbers, an index that no environment has
 
 
 def expected_score(rating: float | npt.NDArray[np.float64], other: float | npt.NDArray[np.float64]) -> Any:
-    r"""Mean score (1 a win, 0.5 a draw) of a player of rating R against one of rating R'.
+    r"""Return the expected score (1 for a win, 0.5 for a draw) of a player with rating R against one with rating R'.
 
     .. math::
         E = 1 / (1 + 10^{(R' - R) / 400})
@@ -35,16 +35,16 @@ def expected_score(rating: float | npt.NDArray[np.float64], other: float | npt.N
 
 
 class Opponent:
-    """A frozen policy.
+    """Frozen policy.
 
     Args:
-        number: Its place in the order in which opponents joined the pool.
-        updates: Of the run, when it was frozen.
-        rating: Its Elo rating.
-        policy: Is not changed any more; on the CPU where our engine knows it.
+        number: Number of the opponent, in the order in which opponents joined the pool.
+        updates: Number of updates of the run when the policy was frozen.
+        rating: Elo rating.
+        policy: Policy, which must not change any more. It is on the CPU if the C engine supports it.
 
     Attributes:
-        rating: Its Elo rating now.
+        rating: Current Elo rating.
     """
 
     def __init__(self, number: int, updates: int, rating: float, policy: Policy) -> None:
@@ -55,12 +55,15 @@ class Opponent:
 
     @property
     def device(self) -> torch.device:
-        """Device on which it acts."""
+        """Device on which the opponent acts."""
         return next(self.policy.parameters()).device
 
     @torch.inference_mode()
     def act(self, observations: npt.NDArray[Any], state: State, generator: torch.Generator) -> npt.NDArray[np.generic]:
-        """Draw an action for each of ``observations (rows, *shape)``; ``state``, ``(rows, ...)`` each, moves on."""
+        """Draw an action for each of ``observations (rows, *shape)``.
+
+        ``state``, whose tensors have shape ``(rows, ...)``, is updated in place.
+        """
         params = torch.empty(len(observations), self.policy.distribution.num_params)
         if self._engine is None:
             inputs = torch.from_numpy(observations).to(self.device)
@@ -72,28 +75,28 @@ class Opponent:
 
 
 class OpponentPool:
-    """Opponents, and the ratings that their games with the policy come to.
+    """Opponents, and the ratings that follow from their games against the policy.
 
     Args:
-        config: Its settings.
-        seed: Of which opponents are drawn.
+        config: Settings of the pool.
+        seed: Seed for drawing opponents.
 
     Attributes:
-        config: Its settings.
+        config: Settings of the pool.
         rating: Elo rating of the policy that learns.
-        random: Source of all draws.
-        scores: Number of the opponent and score of the policy, of the games since the last ``pop_metrics``.
+        random: Random number generator for all draws.
+        scores: Opponent number and policy score of each game since the last ``pop_metrics``.
     """
 
     def __init__(self, config: SelfplayConfig, seed: int) -> None:
         self.rating = FIRST_RATING
         self.random = np.random.default_rng(env_seed(seed, STREAM))
         self.config = config
-        self._opponents: dict[int, Opponent] = {}  # by number; also those that left, until their games are over
+        self._opponents: dict[int, Opponent] = {}  # by number, including former members until their games are over
         self._members: list[int] = []
         self._playing: list[int] = []
         self._joined = 0
-        self._common = {LEARNER: self.rating}  # ratings by number, as ranks had them when they were last the same
+        self._common = {LEARNER: self.rating}  # ratings by number, when all ranks last had the same
         self.scores: list[tuple[int, float]] = []
 
     def __getitem__(self, number: int) -> Opponent:
@@ -101,23 +104,26 @@ class OpponentPool:
 
     @property
     def members(self) -> list[Opponent]:
-        """Opponents that can be drawn, the oldest first."""
+        """Opponents that can be drawn, oldest first."""
         return [self._opponents[number] for number in self._members]
 
     def add(self, policy: Policy, updates: int) -> None:
-        """Freeze ``policy`` as it is now, after ``updates`` updates, with the rating that it has; the oldest may go."""
+        """Add a frozen copy of ``policy`` after ``updates`` updates, with its current rating.
+
+        If the pool is full, the oldest member leaves.
+        """
         self.join(Opponent(self._joined, updates, self.rating, _frozen(policy)))
         self._members = self._members[-self.config.pool_size :]
 
     def join(self, opponent: Opponent) -> None:
-        """Let ``opponent`` be drawn from now on."""
+        """Add ``opponent`` to the members."""
         self._opponents[opponent.number] = opponent
         self._common[opponent.number] = opponent.rating
         self._members.append(opponent.number)
         self._joined += 1
 
     def draw(self) -> None:
-        """Choose the opponents of the games that begin from now on."""
+        """Choose the opponents for games that start from now on."""
         count = min(self.config.opponents, len(self._members))
         if self.config.draw == "newest":
             self._playing = self._members[-count:]
@@ -130,16 +136,16 @@ class OpponentPool:
             self._playing = sorted(self.random.choice(self._members, count, replace=False, p=chances).tolist())
 
     def assign(self, games: int) -> npt.NDArray[np.int64]:
-        """Numbers of the opponents of so many games that begin now; -1 where the policy plays both sides."""
+        """Return the opponent number for each of ``games`` new games. -1 means that the policy plays both sides."""
         if not self._playing:
             return np.full(games, -1)
         faced = self.random.random(games) < self.config.share
         return np.where(faced, self.random.choice(self._playing, games), -1)
 
     def record(self, number: int, score: float) -> None:
-        r"""Take the policy's score in a game against an opponent: 1 for a win, 0.5 for a draw, 0 for a loss.
+        r"""Record the policy's score in a game against an opponent: 1 for a win, 0.5 for a draw, 0 for a loss.
 
-        Ratings move, the opponent's the other way, by
+        The rating of the policy changes as follows, and the opponent's by the same amount in the other direction:
 
         .. math::
             R \leftarrow R + K (S - E)
@@ -151,21 +157,21 @@ class OpponentPool:
         self.scores.append((number, score))
 
     def forget(self, needed: Collection[int]) -> None:
-        """Let go of those that have left the pool, but for the numbers of those that are ``needed``."""
+        """Delete opponents that are no longer members, except those whose numbers are in ``needed``."""
         kept = {*self._members, *self._playing, *needed}
         self._opponents = {number: each for number, each in self._opponents.items() if number in kept}
         self._common = {number: each for number, each in self._common.items() if number in {LEARNER, *kept}}
 
     def pop_metrics(self, ranks: Ranks = ALONE) -> dict[str, float]:
-        """Ratings, and results since the last call, as ``selfplay/<name>``.
+        """Return the ratings, and the results since the last call, as ``selfplay/<name>``.
 
         Args:
-            ranks: Processes with the same members, in each of which the games of all of them count from now on.
+            ranks: Processes with the same members. The games of all ranks count from now on.
         """
         if ranks.size > 1:
             self._merge(ranks)
         else:
-            self._common = self._ratings()  # or ranks that go on from here would each count these games again
+            self._common = self._ratings()  # otherwise resumed ranks would each count these games again
         metrics = {"selfplay/elo": self.rating, "selfplay/pool": float(len(self._members))}
         numbers, scores = np.array([number for number, _ in self.scores]), np.array([s for _, s in self.scores])
         self.scores = []
@@ -179,7 +185,7 @@ class OpponentPool:
         return metrics
 
     def _merge(self, ranks: Ranks) -> None:
-        """Take the results of all ranks, and move the ratings as the games of all of them do."""
+        """Merge the results of all ranks, and change the ratings by the sum of their changes."""
         now = self._ratings()
         moves = {number: rating - self._common[number] for number, rating in now.items()}
         found = ranks.gather((moves, self.scores))
@@ -191,11 +197,11 @@ class OpponentPool:
         self.scores = [score for _, scores in found for score in scores]
 
     def _ratings(self) -> dict[int, float]:
-        """Ratings by number, of the policy that learns too."""
+        """Return the ratings by number, including the policy that learns."""
         return {LEARNER: self.rating, **{number: each.rating for number, each in self._opponents.items()}}
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, ratings, results and random numbers."""
+        """Return the weights, ratings, results and the state of the random number generator."""
         return {
             "opponents": [
                 {
@@ -216,11 +222,11 @@ class OpponentPool:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], policy: Policy) -> None:
-        """Go on where ``state_dict`` was called.
+        """Restore ``state_dict``.
 
         Args:
-            state: What was saved.
-            policy: A network like those of the opponents.
+            state: Saved state.
+            policy: Network like the networks of the opponents.
         """
         self._opponents = {}
         for saved in state["opponents"]:
@@ -229,13 +235,17 @@ class OpponentPool:
             self.join(Opponent(saved["number"], saved["updates"], saved["rating"], twin))
         self._members, self._playing = list(state["members"]), list(state["playing"])
         self._joined, self.rating = state["joined"], state["rating"]
-        self._common = dict(state.get("common", {**self._common, LEARNER: self.rating}))  # not before it was kept
+        # Checkpoints of earlier versions lack this key.
+        self._common = dict(state.get("common", {**self._common, LEARNER: self.rating}))
         self.scores = [(number, score) for number, score in state["scores"]]
         self.random.bit_generator.state = state["random"]
 
 
 def _frozen(policy: Policy) -> Policy:
-    """A copy that nothing trains: on the CPU where our engine acts for it, else where ``policy`` is."""
+    """Return a copy of ``policy`` without gradients.
+
+    It is on the CPU if the C engine supports it, otherwise on the device of ``policy``.
+    """
     twin = copy.deepcopy(policy).requires_grad_(False).eval()
     on_cpu = copy.deepcopy(twin).cpu()
     return twin if compile_policy(on_cpu) is None else on_cpu

@@ -1,4 +1,4 @@
-"""Self-play: in a share of the games, opponents of a pool have one side, as if they were part of the environment."""
+"""Self-play: in a share of the games, opponents from a pool play one side, as if they were part of the environment."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,22 +23,24 @@ __all__ = ["Opponents", "SelfPlay"]
 
 
 class Opponents(VectorWrapper):
-    """Games with opponents, who act for the agents of one side: masks are False there, so that nobody learns from it.
+    """Games in which opponents act for the agents of one side.
 
-    The sides of a game are the first and the second half of its agents. Who plays is drawn as a game begins, and stays
-    until it is over. After ``reset`` the first episode of each game is without an opponent.
+    Masks are False for the agents of an opponent, so the policy does not learn from them.
+
+    The sides of a game are the first and the second half of its agents. The opponent is drawn when a game starts, and
+    stays until the game is over. After ``reset``, the first episode of each game has no opponent.
 
     Args:
-        vecenv: Whole batches of games of two sides, with autoreset "same_step".
-        pool: The opponents.
-        policy: A network like theirs.
-        seed: Of their actions.
+        vecenv: Games with two sides, in whole batches, with autoreset "same_step".
+        pool: Opponent pool.
+        policy: Network like the networks of the opponents.
+        seed: Seed for the opponents' actions.
 
     Attributes:
-        pool: The opponents.
-        numbers: Of each game's opponent in the pool, int64 ``(games,)``; -1 where the policy plays both sides.
-        sides: Which of the two it has, alike.
-        masks: True for agents that are there and for which the policy acts, bool ``(num_agents,)``.
+        pool: Opponent pool.
+        numbers: Number of each game's opponent in the pool, int64 ``(games,)``. -1 if the policy plays both sides.
+        sides: Side of each game's opponent, 0 or 1, int64 ``(games,)``.
+        masks: True for agents that are present and for which the policy acts, bool ``(num_agents,)``.
     """
 
     def __init__(self, vecenv: Any, pool: OpponentPool, policy: Policy, seed: int) -> None:
@@ -48,25 +50,25 @@ class Opponents(VectorWrapper):
         self._shape = (games, rows // games)
         self.numbers = np.full(games, -1)
         self.sides = np.zeros(games, np.int64)
-        self._frozen = np.zeros(self._shape, bool)  # agents for which it acts
+        self._frozen = np.zeros(self._shape, bool)  # agents for which the opponent acts
         self._results = GameResults(*self._shape)
         self.masks = np.ones(rows, bool)
         self._memory = policy.initial_state(rows)
         self._generator = torch.Generator().manual_seed(seed)
-        self._rows: dict[int, npt.NDArray[np.int64]] | None = None  # of each opponent that plays; None: to be found
+        self._rows: dict[int, npt.NDArray[np.int64]] | None = None  # rows of each opponent, or None if unknown
         self._observations: Array
-        self._begins_anew = True
+        self._restarts_all = True
 
     def end_rollout(self, policy: Policy, updates: int, ranks: Ranks = ALONE) -> dict[str, float]:
-        """Let ``policy``, after ``updates`` updates, join the pool if it is time, and draw opponents.
+        """Add ``policy`` to the pool if a snapshot is due, and draw opponents for the next games.
 
         Args:
-            policy: That learns.
-            updates: Of its run so far.
-            ranks: Processes that train it together, whose games count in the ratings.
+            policy: Policy that learns.
+            updates: Number of updates of its run so far.
+            ranks: Processes that train the policy together. All of their games count in the ratings.
 
         Returns:
-            The metrics of the pool.
+            Metrics of the pool.
         """
         metrics = self.pool.pop_metrics(ranks) if self.pool.members else {}
         if updates % self.pool.config.snapshot_interval == 0:
@@ -76,32 +78,32 @@ class Opponents(VectorWrapper):
         return metrics
 
     def pool_state(self) -> dict[str, Any]:
-        """The pool, and the random numbers of its actions, for the checkpoint of a run."""
+        """Return the pool and the state of the random number generator, for the checkpoint of a run."""
         return {**self.pool.state_dict(), "actions": self._generator.get_state()}
 
     def load_pool_state(self, state: Mapping[str, Any], policy: Policy) -> None:
-        """Go on where ``pool_state`` was called; ``policy`` is a network like those of the opponents."""
+        """Restore ``pool_state``. ``policy`` is a network like the networks of the opponents."""
         self.pool.load_state_dict(state, policy)
         self._generator.set_state(state["actions"].cpu())
 
+    @override
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
-        """Start new episodes, without opponents."""
-        self._begins_anew = others.get("env_ids") is None
+        self._restarts_all = others.get("env_ids") is None
         return super().reset(seed, **others)
 
+    @override
     def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
-        """Start new episodes, without opponents; ``recv`` returns their first observations."""
-        self._begins_anew = True
+        self._restarts_all = True
         super().async_reset(seed, *options, **more)
 
+    @override
     def transform(self, transitions: Transitions) -> None:
-        """Score the games that are over, draw sides for those that begin, and hide the opponents' agents."""
-        if self._begins_anew:
-            self._seat(np.arange(self._shape[0]), np.full(self._shape[0], -1))
-            self._begins_anew = False
+        if self._restarts_all:
+            self._assign_opponents(np.arange(self._shape[0]), np.full(self._shape[0], -1))
+            self._restarts_all = False
         elif transitions.reset_rows is not None:
             games = np.flatnonzero(transitions.reset_rows.reshape(self._shape).any(1))
-            self._seat(games, np.full(len(games), -1))
+            self._assign_opponents(games, np.full(len(games), -1))
         elif transitions.any_ended:
             self._end(transitions)
         self._results.see(transitions.masks)
@@ -109,8 +111,8 @@ class Opponents(VectorWrapper):
         transitions.masks = self.masks
         self._observations = transitions.observations
 
+    @override
     def transform_actions(self, actions: Any) -> Any:
-        """Let the opponents choose for their agents."""
         if self._rows is None:
             self._rows = self._find_rows()
         if not self._rows:
@@ -126,7 +128,7 @@ class Opponents(VectorWrapper):
         return chosen
 
     def _episode_arrays(self) -> dict[str, Array]:
-        self._rows = None  # follows from the arrays, which may be about to be written
+        self._rows = None  # the caller may write to the arrays, so the rows must be computed again
         memory = {f"memory.{name}": memory.numpy() for name, memory in self._memory.items()}
         return {
             "numbers": self.numbers,
@@ -138,15 +140,15 @@ class Opponents(VectorWrapper):
         }
 
     def _end(self, transitions: Transitions) -> None:
-        """Note the agents that ended; where they were the last of their games, count the result."""
+        """Record the agents that ended. Count the results of games that are over, and start the next games."""
         games, scores = self._results.end(transitions.rewards, transitions.terminals, transitions.truncations)
         for number, side, score in zip(self.numbers[games], self.sides[games], scores, strict=True):
             if number >= 0:
                 self.pool.record(int(number), float(score if side == 1 else 1 - score))
-        self._seat(games, self.pool.assign(len(games)))
+        self._assign_opponents(games, self.pool.assign(len(games)))
 
-    def _seat(self, games: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
-        """Begin ``games`` with the opponents of these ``numbers``, each on a side that is drawn."""
+    def _assign_opponents(self, games: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
+        """Start ``games`` with the opponents of these ``numbers``, each on a random side."""
         self.numbers[games] = numbers
         self.sides[games] = 0
         faced = games[numbers >= 0]
@@ -164,14 +166,14 @@ class Opponents(VectorWrapper):
 
 
 class SelfPlay(Callback):
-    """Callback that gives games opponents of a pool, as ``selfplay.*`` of the settings says.
+    """Callback that adds opponents from a pool to the games, as ``selfplay.*`` of the settings asks.
 
     It adds metrics to each update: ``selfplay/elo`` and ``selfplay/pool`` (number of opponents) and, if games against
     them ended, ``selfplay/games``, ``selfplay/win_rate``, ``selfplay/draw_rate``, ``selfplay/win_rate_oldest`` and
     ``selfplay/win_rate_newest``.
 
     Attributes:
-        opponents: Environments with opponents, once the trainer is built.
+        opponents: Environments with opponents. Available once the trainer is built.
 
     Args:
         config: Settings of this rank.
@@ -186,8 +188,8 @@ class SelfPlay(Callback):
     def __init__(self, config: Config) -> None:
         if config.train.restart_share:
             raise APIUsageError(
-                "selfplay.opponents and train.restart_share exclude each other: games that begin in the middle have no "
-                "result that counts; set one of them to 0"
+                "selfplay.opponents and train.restart_share exclude each other, because the result of a game that "
+                "starts in the middle does not count; set one of them to 0"
             )
         self._config = config
         self._metrics: dict[str, float] = {}

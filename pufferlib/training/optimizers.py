@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
@@ -16,10 +17,10 @@ __all__ = ["MuonAndAdam", "build_optimizer", "hidden_matrices", "on_device"]
 
 
 def build_optimizer(config: TrainConfig, policy: Policy) -> torch.optim.Optimizer:
-    """The optimizer that ``train.optimizer`` names; Adam takes all parameters in one fused step.
+    """Build the optimizer that ``train.optimizer`` names. Adam updates all parameters in one fused step.
 
     Raises:
-        APIUsageError: Muon has no matrix to work on.
+        APIUsageError: The network has no matrix that Muon could optimize.
     """
     if config.optimizer == "muon":
         return MuonAndAdam(config, policy)
@@ -32,7 +33,7 @@ def _adam(config: TrainConfig, parameters: list[nn.Parameter]) -> torch.optim.Ad
 
 
 def hidden_matrices(policy: nn.Module) -> list[nn.Parameter]:
-    """Weights between hidden layers: the matrices but for those of heads (``decoder``) and embeddings."""
+    """Return the weights between hidden layers: all matrices except those of heads (``decoder``) and embeddings."""
     others: set[Tensor] = set()
     for module in policy.modules():
         if isinstance(module, nn.Embedding | nn.EmbeddingBag):
@@ -44,17 +45,19 @@ def hidden_matrices(policy: nn.Module) -> list[nn.Parameter]:
 
 @contextlib.contextmanager
 def on_device(optimizer: torch.optim.Optimizer, rate: Tensor, failed: Tensor) -> Iterator[None]:
-    """Let steps of ``optimizer`` read all that changes from the memory of a device, so that they can be recorded.
+    """Return a context in which steps of ``optimizer`` can be recorded.
+
+    In it, the optimizer reads all values that change from device memory.
 
     Args:
-        optimizer: Optimizer that ``build_optimizer`` returned.
+        optimizer: Optimizer from ``build_optimizer``.
         rate: Learning rate, a scalar.
         failed: Scalar, float32. If it is 1, a step changes nothing.
     """
     parts: Any = optimizer.parts.values() if isinstance(optimizer, MuonAndAdam) else [optimizer]
     before = [(group, group["lr"], group.get("capturable")) for group in optimizer.param_groups]
     for part in parts:
-        part.found_inf = failed  # torch's own name, of its GradScaler
+        part.found_inf = failed  # the attribute that torch's GradScaler sets
     for group in optimizer.param_groups:
         group.update(lr=rate, capturable=True)
     try:
@@ -68,11 +71,11 @@ def on_device(optimizer: torch.optim.Optimizer, rate: Tensor, failed: Tensor) ->
 
 
 class _Muon(torch.optim.Muon):
-    """``torch.optim.Muon``, whose steps can be recorded too; see ``on_device``."""
+    """``torch.optim.Muon`` with steps that can be recorded. See ``on_device``."""
 
+    @override
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Take a step."""
         failed: Tensor | None = getattr(self, "found_inf", None)
         if failed is None:
             return super().step(closure)  # type: ignore[no-untyped-call]
@@ -90,7 +93,7 @@ class _Muon(torch.optim.Muon):
         after = momentum.lerp(grad, 1 - group["momentum"])
         update = grad.lerp(after, group["momentum"])
         update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        scale = 0.2 * math.sqrt(max(weights.shape))  # of the steps of Adam
+        scale = 0.2 * math.sqrt(max(weights.shape))  # match the size of Adam's steps
         momentum.copy_(torch.where(failed, momentum, after))
         weights.sub_(torch.where(failed, 0.0, update.float() * (group["lr"] * scale)))
 
@@ -110,15 +113,16 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
 class MuonAndAdam(torch.optim.Optimizer):
     """Muon for the hidden matrices, Adam for everything else: vectors, convolutions, heads and embeddings.
 
-    Muon steps along the orthogonalised momentum. Its steps are scaled to the size of Adam's, so that one learning
-    rate serves both.
+    Muon steps along the orthogonalized momentum. Its steps are scaled to the size of Adam's steps, so that one learning
+    rate fits both.
 
-    Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); for the scale, Liu et al.,
+    Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). For the scale, Liu et al.,
     "Muon is Scalable for LLM Training" (2025).
 
     Args:
-        config: ``learning_rate``, and the decays and epsilon of Adam; ``adam_beta1`` is Muon's momentum too.
-        policy: The network.
+        config: Settings, of which ``learning_rate``, ``adam_beta1``, ``adam_beta2`` and ``adam_eps`` are read.
+            ``adam_beta1`` is also the momentum of Muon.
+        policy: Network.
 
     Raises:
         APIUsageError: The network has no hidden matrix.
@@ -145,12 +149,12 @@ class MuonAndAdam(torch.optim.Optimizer):
         self._share_groups()
 
     def _share_groups(self) -> None:
-        """Show the groups of both, so that whoever sets ``lr`` in ``param_groups`` sets it for both."""
+        """Expose the parameter groups of both optimizers, so that setting ``lr`` in ``param_groups`` affects both."""
         self.param_groups = [group for part in self.parts.values() for group in part.param_groups]
 
+    @override
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Let each take its step; ``closure`` computes the loss anew, as in every optimizer of torch."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -159,12 +163,12 @@ class MuonAndAdam(torch.optim.Optimizer):
             optimizer.step()
         return loss
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """The states of both, by name."""
         return {name: optimizer.state_dict() for name, optimizer in self.parts.items()}
 
+    @override
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` returned."""
         for name, optimizer in self.parts.items():
             optimizer.load_state_dict(state_dict[name])
         self._share_groups()

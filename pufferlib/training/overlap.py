@@ -1,4 +1,4 @@
-"""Collecting while learning, and the choice of what collects."""
+"""Collecting while learning, and the choice of the collector."""
 
 import copy
 import functools
@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
+from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
@@ -22,23 +23,23 @@ __all__ = ["OneUpdateStale", "build_source", "make_collector"]
 class OneUpdateStale(RolloutSource):
     """Source that collects the next rollout in a thread while the policy learns from the last one.
 
-    It acts with the weights at the call of ``start_next``, so every rollout but the first is collected by a policy that
-    is one update older than the one that learns from it.
+    Collecting uses the weights at the call of ``start_next``. So every rollout after the first is collected by a policy
+    that is one update older than the policy that learns from it.
 
     Args:
         spare: Second rollout, which is filled while the first is in use.
-        generator: Source of randomness of the actions.
+        generator: Random number generator for actions.
         others: Arguments of ``RolloutSource``.
     """
 
     def __init__(self, spare: Rollout, generator: torch.Generator, *others: Any) -> None:
         super().__init__(*others)
         self._generator = generator
-        self._rollouts = [spare, self.rollout]  # the one that is in use is the last
+        self._rollouts = [spare, self.rollout]  # the last one is in use
         self._thread = ThreadPoolExecutor(1, "collector")
         self._filling: Future[None] | None = None
-        # On a GPU collecting has a stream of its own, or it would wait for what is being learned. All that both use is
-        # allocated once, so that no memory changes hands between streams.
+        # On a GPU, collecting has its own stream, so that it does not wait for learning. Tensors that both use are
+        # allocated once, so that no memory moves between streams.
         device = self._generator.device
         self._stream = (
             torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
@@ -46,8 +47,8 @@ class OneUpdateStale(RolloutSource):
             else None
         )
 
+    @override
     def take(self) -> Rollout:
-        """See ``RolloutSource``."""
         if self._filling is None:
             self.start_next()
         self._rollouts.reverse()
@@ -58,42 +59,43 @@ class OneUpdateStale(RolloutSource):
             self._filling = None
         return self.rollout
 
+    @override
     def start_next(self) -> None:
-        """Begin to collect the next rollout, by the weights as they are now."""
         self._refresh()
         self.collector.use(self._rollouts[0])
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
         self._filling = self._thread.submit(self._fill)
 
+    @override
     def _fill(self) -> None:
-        with torch.cuda.stream(self._stream):  # nothing without a GPU
+        with torch.cuda.stream(self._stream):  # no effect without a GPU
             super()._fill()
 
+    @override
     def wait(self) -> None:
-        """See ``RolloutSource``."""
         if self._filling is not None:
             self._filling.result()
         if self._stream is not None:
             torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
+    @override
     def close(self) -> None:
-        """Stop after the step in progress, and end the thread."""
         self.collector.stop()
         self._thread.shutdown()
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """See ``RolloutSource``."""
         self.wait()
         state = {"generator": self._generator.get_state()}
         if self._filling is None:
             return state
         return {**state, "rollout": self._rollouts[0].state_dict(), "episodes": self.collector.episodes.state_dict()}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``RolloutSource``."""
         generator = state["generator"].cpu()
-        if len(generator) == len(self._generator.get_state()):  # not of another kind of device
+        if len(generator) == len(self._generator.get_state()):  # otherwise it is from another kind of device
             self._generator.set_state(generator)
         if "rollout" in state:
             self._rollouts[0].load_state_dict(state["rollout"])
@@ -105,17 +107,18 @@ class OneUpdateStale(RolloutSource):
 def build_source(
     vecenv: Any, policy: Policy, rollouts: Callable[[], Rollout], config: TrainConfig, generator: torch.Generator
 ) -> RolloutSource:
-    """Build what collects as ``train.overlap`` says.
+    """Build the source of rollouts for ``train.overlap``.
 
     Args:
-        vecenv: The environments.
-        policy: The policy that learns.
-        rollouts: Makes a rollout.
-        config: The settings.
-        generator: Of what learns, on the policy's device; also of the actions, but where learning overlaps collecting.
+        vecenv: Environments.
+        policy: Policy that learns.
+        rollouts: Function that makes a rollout.
+        config: Settings.
+        generator: Random number generator on the policy's device, for learning. It also draws actions, unless learning
+            overlaps collecting.
 
     Raises:
-        APIUsageError: The settings, or these environments, do not fit together.
+        APIUsageError: The settings do not fit each other or these environments.
     """
     device, rollout = generator.device, rollouts()
     precision = functools.partial(autocast, config.precision, device)
@@ -133,7 +136,7 @@ def build_source(
 
 
 def _refresh(twin: Policy, policy: Policy, pack: Callable[[], None]) -> None:
-    """Give ``twin`` the weights of ``policy``, and then ``pack`` them."""
+    """Copy the weights of ``policy`` to ``twin``, then call ``pack``."""
     with torch.no_grad():
         for mine, theirs in zip(twin.state_dict().values(), policy.state_dict().values(), strict=True):
             mine.copy_(theirs)
@@ -143,7 +146,7 @@ def _refresh(twin: Policy, policy: Policy, pack: Callable[[], None]) -> None:
 def make_collector(
     vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
 ) -> Collector:
-    """Choose the collector for batches of all agents, for halves in turns, or for any parts; the arguments are theirs.
+    """Make the collector that fits the batches: all agents, alternating halves, or any part. The arguments are its own.
 
     Raises:
         APIUsageError: ``train.overlap`` is "envs", and batches are not halves of the agents.

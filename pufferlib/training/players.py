@@ -1,4 +1,4 @@
-"""Players: they choose the actions of the agents in a vector environment, at random or with a policy."""
+"""Players that choose the actions of agents in a vector environment, at random or with a policy."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,23 +21,23 @@ Rows = npt.NDArray[np.intp] | slice
 
 
 class Player(Protocol):
-    """Chooses the actions of all agents, or of those in some rows."""
+    """Player that chooses the actions of all agents, or of the agents in some rows."""
 
     def begin(self, rows: Any = EVERYONE) -> None:
-        """Note that the agents in ``rows`` begin an episode."""
+        """Start new episodes for the agents in ``rows``."""
 
     def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
-        """Choose the actions of the agents in ``rows``, after ``observations (num_agents, *shape)``."""
+        """Choose the actions of the agents in ``rows``, given ``observations (num_agents, *shape)``."""
 
 
 class RandomPlayer:
-    """Draws legal actions uniformly; in environment i the draws follow from ``env_seed(seed, i)``.
+    """Player that draws legal actions uniformly. Environment i uses the seed ``env_seed(seed, i)``.
 
-    Actions are legal if the observations have no masks, or as their masks say (``pufferlib.legal_actions``).
+    If the observations contain action masks, only the actions allowed by them are legal (``pufferlib.legal_actions``).
 
     Args:
-        vecenv: The environments, with whole batches. ``rows`` are those of whole environments.
-        seed: Of the draws.
+        vecenv: Environments, with whole batches. ``rows`` must be the rows of whole environments.
+        seed: Seed of the draws.
     """
 
     def __init__(self, vecenv: Any, seed: int) -> None:
@@ -46,10 +46,10 @@ class RandomPlayer:
         self._draws = [LegalActions(vecenv, self._agents, env_seed(seed, index)) for index in range(vecenv.num_envs)]
 
     def begin(self, rows: Any = EVERYONE) -> None:
-        """See ``Player``: chance has no memory."""
+        """Do nothing, because random play has no memory."""
 
     def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
-        """See ``Player``."""
+        """Draw the actions of the agents in ``rows``."""
         starts = self._rows[rows][:: self._agents]
         return np.concatenate(
             [self._draws[row // self._agents].sample(observations[row : row + self._agents]) for row in starts]
@@ -57,31 +57,31 @@ class RandomPlayer:
 
 
 class PolicyPlayer:
-    """Plays a policy, with a memory for each agent.
+    """Player that uses a policy, with a memory for each agent.
 
     Args:
         policy: Policy, which is put into evaluation mode.
-        num_agents: Agents in the vector environment.
-        generator: Source of the actions' randomness, on the policy's device.
-        greedy: Take the likeliest action instead of sampling.
+        num_agents: Number of agents in the vector environment.
+        generator: Random number generator for actions, on the policy's device.
+        greedy: Take the most likely action instead of sampling.
     """
 
     def __init__(self, policy: "models.Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
-        from pufferlib.models.engine import compile_policy  # who plays against chance needs no torch
+        from pufferlib.models.engine import compile_policy  # random play must not load torch
 
         self._policy, self._generator, self._greedy = policy.eval(), generator, greedy
         self._engine = compile_policy(policy) if generator.device.type == "cpu" else None
         self._state = policy.initial_state(num_agents, generator.device)
 
     def begin(self, rows: Any = EVERYONE) -> None:
-        """See ``Player``: the memory of these agents starts anew, and the weights are those of the policy now."""
+        """Clear the memory of the agents in ``rows``, and use the current weights of the policy."""
         if self._engine is not None:
             self._engine.refresh()
         for memory in self._state.values():
             memory[rows] = 0
 
     def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
-        """See ``Player``.
+        """Choose the actions of the agents in ``rows``.
 
         Raises:
             PufferError: The policy's outputs are NaN.
@@ -92,7 +92,7 @@ class PolicyPlayer:
             state = {name: memory[rows] for name, memory in self._state.items()}
             inputs = torch.from_numpy(observations[rows]).to(self._generator.device)
             params = self._params(inputs, state)
-            if params.isnan().any():  # the likeliest of such would be the first action, whatever it sees
+            if params.isnan().any():  # the mode of NaN would always be the first action
                 raise PufferError(
                     "PolicyPlayer: the policy's outputs must be numbers, got NaN; look for NaN in its weights and in "
                     "observations"
@@ -104,7 +104,7 @@ class PolicyPlayer:
             return distribution.to_env(chosen.numpy(force=True))
 
     def _params(self, observations: "torch.Tensor", state: "models.State") -> "torch.Tensor":
-        """Parameters of the distribution, a row for each observation; ``state`` moves on."""
+        """Return the parameters of the action distribution, one row per observation. ``state`` is updated in place."""
         import torch
 
         if self._engine is None:

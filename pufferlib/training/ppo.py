@@ -35,7 +35,10 @@ __all__ = [
 def minibatches(
     rollout: Rollout, estimates: Estimates, config: TrainConfig, generator: torch.Generator
 ) -> Iterator[Minibatch]:
-    """One pass over the rollout: every part once, or with ``priority_alpha`` those of large advantages more often."""
+    """Yield the minibatches of one pass over the rollout.
+
+    Each part occurs once. With ``priority_alpha``, parts with large advantages are drawn more often.
+    """
     draws = None
     if config.priority_alpha > 0 and bool(rollout.masks.any()):
         advantages, masks = rollout.as_parts(estimates.advantages), rollout.as_parts(rollout.masks)
@@ -45,17 +48,17 @@ def minibatches(
 
 @torch.no_grad()
 def estimate_anew(policy: Policy, rollout: Rollout, config: TrainConfig) -> Estimates:
-    """V-trace by the policy as it is now, on a rollout that an older one collected.
+    """Compute V-trace with the current policy on a rollout that an older policy collected.
 
-    The value of the observation after the last, and those of observations at which episodes were cut off, stay
-    as they were: the rollout does not hold these observations.
+    The rollout does not contain the observation after the last step, nor the last observations of truncated episodes.
+    Their values stay unchanged.
     """
     values, ratios = rollout.values.clone(), torch.empty_like(rollout.log_probs)
     parts = rollout.as_parts(ratios), rollout.as_parts(values[:-1])
     draws = list(in_order(parts[0].shape[1], rollout.rows))
     batches = rollout.minibatches(ratios, torch.default_generator, draws=draws)
     is_learning = policy.training
-    policy.eval()  # as it acts
+    policy.eval()  # the mode in which it acts
     for (chosen, _), batch in zip(draws, batches, strict=True):
         params, now = policy(batch.observations, batch.state, batch.episode_starts)
         log_probs = policy.distribution.log_prob(params, batch.actions)
@@ -67,15 +70,15 @@ def estimate_anew(policy: Policy, rollout: Rollout, config: TrainConfig) -> Esti
 
 
 class Losses(NamedTuple):
-    """The figures of one minibatch, scalar tensors; only ``total`` carries gradients.
+    """Losses and statistics of one minibatch, as scalar tensors. Only ``total`` has gradients.
 
     Attributes:
-        total: What is minimised.
-        policy: Mean of ``policy_loss``, without its gradient like all that follow.
+        total: Loss to minimize.
+        policy: Mean of ``policy_loss``.
         value: Mean of ``value_loss``.
-        entropy: Mean of the policy's, in nats.
-        approx_kl: From the policy that acted to the one that is learned, estimated; in nats.
-        clip_fraction: Of the steps, whose ratio is further than ``clip_coef`` from 1.
+        entropy: Mean entropy of the policy, in nats.
+        approx_kl: Estimated KL divergence between the policy that acted and the policy that learns, in nats.
+        clip_fraction: Share of steps whose ratio differs from 1 by more than ``clip_coef``.
     """
 
     total: Tensor
@@ -86,12 +89,12 @@ class Losses(NamedTuple):
     clip_fraction: Tensor
 
 
-#: Takes the policy, a minibatch and the settings, as ``ppo_loss`` does.
+#: Loss function of the policy, a minibatch and the settings, like ``ppo_loss``.
 Loss = Callable[[Policy, Minibatch, TrainConfig], Losses]
 
 
 def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Mean of ``x`` where ``mask`` is True, or weighted by it; of all without a mask; 0 where nothing is left."""
+    """Return the mean of ``x`` weighted by ``mask``, or of all entries without a mask. An empty mask gives 0."""
     if mask is None:
         return x.mean()
     total = mask.sum()
@@ -99,42 +102,42 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def normalize(advantages: Tensor, mask: Tensor | None) -> Tensor:
-    """(A - mean) / (std + 1e-8) over the entries that count."""
+    """Return (A - mean) / (std + 1e-8) over the entries that count."""
     centred = advantages - masked_mean(advantages, mask)
     return centred / (masked_mean(centred.square(), mask).sqrt() + 1e-8)
 
 
 def policy_loss(ratio: Tensor, advantages: Tensor, clip_coef: float) -> Tensor:
-    r"""Clipped surrogate, to be minimised, one entry per step (equation 7).
+    r"""Compute the clipped surrogate loss of each step (equation 7 of Schulman et al., 2017).
 
     .. math::
         L_t = -\min(\rho_t A_t, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A_t)
 
     Args:
-        ratio: rho: probability of the action now, over that when it was chosen; any shape.
-        advantages: A, of the same shape.
-        clip_coef: epsilon.
+        ratio: Current probability of the action divided by its probability when it was chosen (rho), of any shape.
+        advantages: Advantages (A), of the same shape.
+        clip_coef: Clip range (epsilon).
 
     Returns:
-        The loss of each step, of the same shape.
+        Loss of each step, of the same shape.
     """
     return -torch.minimum(advantages * ratio, advantages * ratio.clamp(1 - clip_coef, 1 + clip_coef))
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_coef: float) -> Tensor:
-    r"""Squared error halved, one entry per step; clipped when ``clip_coef`` is above 0 (equation 9).
+    r"""Compute half the squared error of each step, clipped if ``clip_coef`` is above 0 (equation 9).
 
     .. math::
         L_t = \tfrac12 \max((V_t - R_t)^2, (V^{old}_t + \mathrm{clip}(V_t - V^{old}_t, \pm c) - R_t)^2)
 
     Args:
-        values: V, as estimated now; any shape.
-        old_values: As estimated when the actions were chosen, of the same shape.
-        returns: R, what they should be, of the same shape.
-        clip_coef: c, in the unit of the values; 0 for no clipping.
+        values: Current value estimates (V), of any shape.
+        old_values: Value estimates when the actions were chosen, of the same shape.
+        returns: Targets (R), of the same shape.
+        clip_coef: Clip range (c) in the units of the values. 0 disables clipping.
 
     Returns:
-        The loss of each step, of the same shape.
+        Loss of each step, of the same shape.
     """
     error = (values - returns).square()
     if clip_coef > 0:
@@ -144,7 +147,9 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_coef: f
 
 
 def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-    r"""PPO's objective on one minibatch; on a CPU the trainer runs a C kernel of it, until you edit it or pass another.
+    r"""Compute the loss of PPO on one minibatch.
+
+    On a CPU the trainer runs a C kernel of this function, unless you edit the function or pass another loss.
 
     .. math::
         L = L^{policy} + c_v L^{value} - c_e H[\pi]
@@ -153,14 +158,14 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
     "Approximating KL Divergence", 2020, estimator k3).
 
     Args:
-        policy: Evaluated anew, with gradients.
-        batch: Steps and what was estimated of them when they were taken; steps that its mask leaves out do not
-            count, and with ``weights`` some count more than others.
-        config: ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef``, and with ``norm_adv`` the advantages are
-            normalised within the minibatch.
+        policy: Policy, which is evaluated with gradients.
+        batch: Steps, with the estimates from the time when they were taken. Steps where the mask is False do not
+            count. With ``weights``, some steps count more than others.
+        config: Settings, of which ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef`` and ``norm_adv`` are
+            read. With ``norm_adv`` the advantages are normalized within the minibatch.
 
     Returns:
-        The objective, and the figures that tell how learning goes.
+        Loss, and statistics of learning.
     """
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
     counted = batch.counted
@@ -178,9 +183,9 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = None) -> float:
-    """1 - Var[R - V] / Var[R] over the entries that count; NaN when all their returns are equal.
+    """Return 1 - Var[R - V] / Var[R] over the entries that count, or NaN if all their returns are equal.
 
-    1 for perfect values, 0 for a constant.
+    It is 1 for perfect values and 0 for constant ones.
     """
     if mask is not None:
         values, returns = values[mask], returns[mask]
@@ -191,20 +196,21 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = No
 def accumulate_gradients(
     policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss = ppo_loss, is_checked: bool = True
 ) -> list[Tensor]:
-    """Add the gradient of the mean loss of ``batch`` to that of the parameters.
+    """Add the gradient of the mean loss of ``batch`` to the gradients of the parameters.
 
-    In ``accumulate_minibatches`` parts, one after the other: each part weighs as much as it has steps that count, and
-    the advantages are normalised over all of them, so that the sum is the gradient of one large minibatch.
+    The batch is computed in ``accumulate_minibatches`` parts, one after the other. Each part is weighted by its number
+    of counted steps, and the advantages are normalized over all parts. Therefore the sum is the gradient of one large
+    minibatch.
 
     Args:
         policy: Network that learns.
         batch: Minibatch.
-        config: ``accumulate_minibatches``, ``norm_adv``, and all that ``loss`` reads.
+        config: Settings, of which ``accumulate_minibatches``, ``norm_adv`` and those of ``loss`` are read.
         loss: Loss, as ``ppo_loss``.
-        is_checked: Raise an error if the loss is not finite, for which the CPU waits for the loss.
+        is_checked: Raise an error if the loss is not finite. The CPU waits for the loss to check it.
 
     Returns:
-        The figures of each part, in the order of ``Losses``.
+        Values of ``Losses`` for each part, in its order.
 
     Raises:
         PufferError: The loss is not finite.
@@ -258,36 +264,36 @@ class Reduction:
         """Merge the running moments of all processes."""
 
     def start_moments(self, vecenv: Any) -> None:
-        """Take the current running moments as those that the processes have in common."""
+        """Use the current running moments as the moments that all processes share."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the moments that the processes have in common."""
+        """Return the moments that all processes share."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the moments of ``state_dict``."""
+        """Restore ``state_dict``."""
 
 
 class RecordedStep(Protocol):
     """Gradient step that is recorded once and launched for each minibatch, as with CUDA graphs."""
 
     def begin(self, config: TrainConfig) -> None:
-        """Take the coefficients of an update."""
+        """Set the coefficients of an update."""
 
     def __call__(self, batch: Minibatch) -> list[Tensor]:
-        """Take a step and return the figures of each part, in the order of ``Losses``."""
+        """Take a step and return the values of ``Losses`` for each part, in its order."""
 
     def has_failed(self) -> bool:
         """Return whether a loss of the update was not finite."""
 
 
 def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
-    """Share of a part in the mean over a whole minibatch; ``even`` where all steps count alike."""
+    """Return the share of a part in the mean over a whole minibatch, or ``even`` if all steps count equally."""
     return even if part is None or whole is None else part.sum() / whole.sum().clamp(min=1)
 
 
 def apply_gradients(policy: Policy, optimizer: torch.optim.Optimizer, config: TrainConfig) -> None:
-    """Take a gradient step. A gradient longer than ``max_grad_norm`` is scaled down to it, unless that is 0."""
+    """Take a gradient step. Gradients longer than ``max_grad_norm`` are scaled down to it. 0 disables clipping."""
     if config.max_grad_norm > 0:
         nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
     optimizer.step()
@@ -296,10 +302,10 @@ def apply_gradients(policy: Policy, optimizer: torch.optim.Optimizer, config: Tr
 def raise_for_loss(
     policy: Policy, rollout: Rollout, estimates: Estimates, config: TrainConfig, loss: Loss = ppo_loss
 ) -> NoReturn:
-    """Raise the error for a loss that was not finite, found by computing it again for all of the rollout.
+    """Raise the error for a loss that was not finite. It is found by computing the loss of the whole rollout again.
 
     Raises:
-        NonFiniteError: Always, with the first minibatch whose loss is not finite.
+        NonFiniteError: Always, for the first minibatch whose loss is not finite.
     """
     draws = in_order(rollout.as_parts(rollout.masks).shape[1], rollout.rows)
     for batch in rollout.minibatches(estimates.advantages, torch.default_generator, estimates.returns, draws):
@@ -313,7 +319,7 @@ def _passes(
 ) -> Iterator[Minibatch]:
     """Yield the minibatches of all passes over ``rollout``."""
     for epoch in range(config.update_epochs):
-        is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
+        is_stale = epoch > 0 or config.overlap == "learning"  # the policy has changed since it acted
         if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
             estimates = estimate_anew(policy, rollout, config)
         yield from minibatches(rollout, estimates, config, generator)
@@ -335,26 +341,26 @@ def update(
     reduction: Reduction | None = None,
     graphed: RecordedStep | None = None,
 ) -> dict[str, float]:
-    """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
+    """Learn from one rollout, with ``update_epochs`` passes over it in minibatches.
 
-    With ``target_kl`` above 0, the first minibatch whose ``approx_kl`` exceeds it is the last one of the update.
+    With ``target_kl`` above 0, the update ends after the first minibatch whose ``approx_kl`` exceeds it.
 
     Args:
-        policy: Is changed.
-        optimizer: Of the policy's parameters.
-        rollout: What was experienced.
-        advantages: float32 ``(horizon, num_agents)``.
-        config: Coefficients.
-        generator: Shuffles the minibatches.
-        loss: Takes the policy, a minibatch and the settings.
-        reduction: Joins gradients and figures with those of other processes; None where there are none.
-        graphed: Takes the gradient steps instead, as CUDA graphs; None without them.
+        policy: Policy to train.
+        optimizer: Optimizer of the policy's parameters.
+        rollout: Rollout to learn from.
+        advantages: Advantages, float32 ``(horizon, num_agents)``.
+        config: Settings.
+        generator: Random number generator that shuffles the minibatches.
+        loss: Loss, a function of the policy, a minibatch and the settings.
+        reduction: Reduction of gradients and statistics over several processes, or None for one process.
+        graphed: Gradient step as a CUDA graph, or None.
 
     Returns:
-        ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
+        Means over the minibatches as ``losses/<name>``, and ``losses/explained_variance`` of the values.
 
     Raises:
-        PufferError: The loss is not finite; the policy is left as it was before that minibatch.
+        PufferError: The loss is not finite. The policy stays as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
     accumulate = accumulate_gradients if reduction is None else reduction.accumulate_gradients

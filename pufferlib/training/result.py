@@ -29,31 +29,33 @@ from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import Tracking
 from pufferlib.training.trainer import Trainer
 
-__all__ = ["Comparison", "Film", "compare", "finish_run", "run_metadata", "warned"]
+__all__ = ["Comparison", "EpisodeVideo", "compare", "finish_run", "run_metadata", "warned"]
 
 
-class Film:
-    """Takes the pictures of an episode; the mp4 file appears when it is complete, if there was a picture.
+class EpisodeVideo:
+    """Video of an episode. It is a function that receives frames, and a context that writes the mp4 file at its end.
+
+    There is no file if there was no frame.
 
     Args:
-        path: The file.
-        max_seconds: It is cut after that; 0 is no limit.
+        path: Path of the file.
+        max_seconds: Maximum length. Later frames are dropped. 0 means no limit.
     """
 
     def __init__(self, path: Path, max_seconds: float) -> None:
         self.path, self._max_seconds = path, max_seconds or math.inf
-        self._file = path.absolute()  # whatever the working directory becomes
+        self._file = path.absolute()  # the working directory may change
         self._writer: VideoWriter | None = None
         self._shape = (0, 0)
 
-    def __call__(self, picture: Frame | None, fps: float) -> None:
-        """Append a picture; ``fps`` of them make a second."""
-        if picture is None:  # of an environment that draws none
+    def __call__(self, frame: Frame | None, fps: float) -> None:
+        """Append a frame. ``fps`` is the number of frames per second."""
+        if frame is None:  # the environment renders no frames
             return
         if self._writer is None:
             self._writer = VideoWriter(self._file, max(1.0, fps), self._max_seconds)
-            self._shape = picture.shape[:2]
-        self._writer.write(picture if picture.shape[:2] == self._shape else _cut_or_padded(picture, self._shape))
+            self._shape = frame.shape[:2]
+        self._writer.write(frame if frame.shape[:2] == self._shape else _fitted_frame(frame, self._shape))
 
     def __enter__(self) -> Self:
         return self
@@ -65,22 +67,22 @@ class Film:
             return
         try:
             self._writer.close()
-        except Exception as failure:  # a full disk for example: the evaluation matters more
+        except Exception as failure:  # a full disk, for example; keep the evaluation
             warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=2)
 
     def about(self) -> str:
-        """Text on what it shows; empty if there is none."""
+        """Describe the video. The text is empty if there is none."""
         if self._writer is None:
             return ""
         length = duration(self._writer.frames / self._writer.fps)
-        shown = f"the first episode of the evaluation, {length} at {self._writer.fps:g} pictures a second"
+        shown = f"the first episode of the evaluation, {length} at {self._writer.fps:g} frames per second"
         if not self._writer.dropped:
             return shown
         whole = duration((self._writer.frames + self._writer.dropped) / self._writer.fps)
-        return f"{shown}; cut, for it lasts {whole}: --eval.video-seconds 0 films all of it"
+        return f"{shown}; cut, since the episode lasts {whole}: --eval.video-seconds 0 records all of it"
 
     def as_dict(self) -> dict[str, Any]:
-        """Length, pictures per second and completeness, by the names that ``summary.json`` has for them."""
+        """Return length, frames per second and completeness, by their names in ``summary.json``."""
         writer = self._writer
         if writer is None:
             return {"video_s": None, "video_fps": None, "video_is_whole": None}
@@ -91,41 +93,41 @@ class Film:
         }
 
 
-def _cut_or_padded(picture: Frame, shape: tuple[int, ...]) -> Frame:
-    """Return ``picture`` at the size of the first one: cut, or padded by black, at its right and lower sides."""
+def _fitted_frame(frame: Frame, shape: tuple[int, ...]) -> Frame:
+    """Crop ``frame`` to ``shape``, or pad it with black, at the right and the bottom."""
     height, width = shape
     found = np.zeros((height, width, 3), np.uint8)
-    part = picture[:height, :width]
+    part = frame[:height, :width]
     found[: part.shape[0], : part.shape[1]] = part
     return found
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A policy's evaluation beside random play's.
+    """Evaluation of a policy compared with random play.
 
     Attributes:
-        env_name: The environment.
-        agent: The policy's. Its score is NaN if no episode ended in time.
-        random: Random play's. Its score is NaN if no episode ended in time, or random play failed.
-        greedy: The policy took its likeliest actions.
-        film: Its first episode; None where none was asked for.
+        env_name: Name of the environment.
+        agent: Evaluation of the policy. The score is NaN if no episode ended in time.
+        random: Evaluation of random play. The score is NaN if no episode ended in time, or if random play failed.
+        greedy: Whether the policy took its most likely actions.
+        film: Video of the policy's first episode, or None.
     """
 
     env_name: str
     agent: EvalResult
     random: EvalResult
     greedy: bool
-    film: Film | None
+    film: EpisodeVideo | None
 
     @property
     def way(self) -> str:
-        """Text on how the policy chose its actions."""
+        """Description of how the policy chose its actions."""
         return "greedily" if self.greedy else "with sampled actions"
 
     @property
     def score(self) -> str:
-        """Text of the mean score and its deviation."""
+        """Mean score and its standard deviation as text."""
         return f"{short(self.agent.score_mean)} ± {short(self.agent.score_std)}"
 
     def __str__(self) -> str:
@@ -143,11 +145,11 @@ class Comparison:
 
     @property
     def random_score(self) -> str:
-        """Text of the mean score of random play."""
+        """Mean score of random play as text."""
         return short(self.random.score_mean) if self.random.episodes else "no score"
 
     def as_dict(self) -> dict[str, Any]:
-        """Scores by the names that ``summary.json`` has for them."""
+        """Return the scores by their names in ``summary.json``."""
         return {
             "score": self.agent.score_mean,
             "score_std": self.agent.score_std,
@@ -163,37 +165,37 @@ class Comparison:
 
 
 def compare(config: Config, policy: Policy, video: Path | None = None) -> Comparison:
-    """Evaluate ``policy`` and random play; film the first episode if the environment draws pictures.
+    """Evaluate ``policy`` and random play, with a video of the first episode if the environment renders frames.
 
-    A video that cannot be made, and random play that fails, cost a warning.
+    If the video cannot be made, or random play fails, a warning is given.
 
     Args:
-        config: The environment, and how long to play.
-        policy: The agent.
-        video: The mp4 file; None films nothing.
+        config: Settings of the environment and of the evaluation.
+        policy: Policy to evaluate.
+        video: Path of the mp4 file, or None for no video.
 
     Raises:
-        APIUsageError: Not one episode ended in time.
+        APIUsageError: No episode ended in time.
         PufferError: The policy's outputs are NaN.
     """
-    film = Film(video, config.eval.video_seconds) if video else None
-    with contextlib.chdir("."):  # environments may change it
-        with film or contextlib.nullcontext():
-            agent = evaluate(config, policy, record=film)
+    recording = EpisodeVideo(video, config.eval.video_seconds) if video else None
+    with contextlib.chdir("."):  # environments may change the working directory
+        with recording or contextlib.nullcontext():
+            agent = evaluate(config, policy, record=recording)
         random = _random_play(config)
-    return Comparison(config.env_name, agent, random, config.eval.greedy, film)
+    return Comparison(config.env_name, agent, random, config.eval.greedy, recording)
 
 
 def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> Comparison:
-    """Evaluate what was trained, and write summary, video and learning curve into its run.
+    """Evaluate the trained policy, and write the summary, video and learning curve of its run.
 
-    The summary is written first. What fails after it costs a warning, as does an evaluation without a single end: its
-    score is NaN.
+    The summary is written first. Later failures become warnings. If no episode of the evaluation ends, a warning is
+    given and the score is NaN.
 
     Args:
-        run: The folder, with the metrics of the training.
-        trainer: Done with the training.
-        tracking: Trackers, which get it too.
+        run: Run, with the metrics of the training.
+        trainer: Trainer that has finished.
+        tracking: Trackers that receive the result.
 
     Raises:
         OSError: The summary cannot be written.
@@ -229,7 +231,7 @@ def _draw_curve(run: Run, config: Config, outcome: str, random_score: float = ma
 
 @contextlib.contextmanager
 def warned(what: str) -> Iterator[None]:
-    """Turn what fails in this context into a warning: the result of a training matters more."""
+    """Return a context that turns exceptions into warnings, so that the result of a training is not lost."""
     try:
         yield
     except Exception as error:
@@ -239,14 +241,14 @@ def warned(what: str) -> Iterator[None]:
 def _random_play(config: Config) -> EvalResult:
     try:
         return evaluate(config, None)
-    except Exception as error:  # of an environment that cannot be played at random
+    except Exception as error:  # the environment does not support random actions, for example
         reason = str(error) if isinstance(error, NoEpisodeError) else f"{type(error).__name__}: {error}"
         warnings.warn(f"random play has no score: {reason}", stacklevel=3)
         return unfinished_result(0)
 
 
 def run_metadata(trainer: Trainer) -> dict[str, Any]:
-    """Facts of a training for its summary: environment, steps, seconds, device, versions."""
+    """Return facts of a training for its summary: environment, steps, seconds, device and versions."""
     config = trainer.config
     return {
         "env_name": config.env_name,

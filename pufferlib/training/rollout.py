@@ -17,7 +17,7 @@ from pufferlib.training.config import TrainConfig
 __all__ = ["CollectingStopped", "Draw", "Minibatch", "Reports", "Rollout", "by_priority", "in_order", "shuffled"]
 
 
-LEAST_PRIORITY = 1e-6  # so that a part whose advantage is 0 is drawn now and then
+LEAST_PRIORITY = 1e-6  # a part whose advantage is 0 is still drawn sometimes
 
 
 class CollectingStopped(Exception):  # noqa: N818  # not an error
@@ -25,11 +25,11 @@ class CollectingStopped(Exception):  # noqa: N818  # not an error
 
 
 class Draw(NamedTuple):
-    """The parts of one minibatch.
+    """Parts of one minibatch.
 
     Attributes:
-        parts: int64 ``(rows,)``, indices of parts: single steps, or segments for a policy with memory.
-        weights: Of each in the loss, float32 ``(rows,)``; None where all weigh the same.
+        parts: Indices of parts, int64 ``(rows,)``. A part is a single step, or a segment if the policy has a memory.
+        weights: Weight of each part in the loss, float32 ``(rows,)``. None if all weights are equal.
     """
 
     parts: Tensor
@@ -37,13 +37,13 @@ class Draw(NamedTuple):
 
 
 def in_order(num_parts: int, rows: int) -> Iterator[Draw]:
-    """Every part once, from the first to the last."""
+    """Yield every part once, in order."""
     for parts in torch.split(torch.arange(num_parts), rows):
         yield Draw(parts)
 
 
 def shuffled(num_parts: int, rows: int, generator: torch.Generator) -> Iterator[Draw]:
-    """Every part once, in random order."""
+    """Yield every part once, in random order."""
     for parts in torch.split(torch.randperm(num_parts, generator=generator, device=generator.device), rows):
         yield Draw(parts)
 
@@ -51,21 +51,21 @@ def shuffled(num_parts: int, rows: int, generator: torch.Generator) -> Iterator[
 def by_priority(
     advantages: Tensor, masks: Tensor, rows: int, config: TrainConfig, generator: torch.Generator
 ) -> Iterator[Draw]:
-    r"""As many minibatches as ``shuffled`` gives, each drawn anew, with replacement.
+    r"""Yield as many minibatches as ``shuffled``, drawn independently with replacement.
 
     .. math::
         P_i = \frac{p_i^\alpha}{\sum_k p_k^\alpha}, \quad w_i = (N P_i)^{-\beta}
 
-    p is the mean size of a part's advantages. With :math:`\beta = 1` the weights make up for the draw in full.
+    p is the mean absolute advantage of a part. With :math:`\beta = 1` the weights fully compensate for the draw.
 
     Source: Schaul et al., "Prioritized Experience Replay" (2016), equation 1 and section 3.4.
 
     Args:
-        advantages: float32 ``(steps of a part, parts)``.
-        masks: bool of the same shape; False where a step does not count. Parts without any are never drawn.
-        rows: Parts of a minibatch.
-        config: ``priority_alpha`` and ``priority_beta``.
-        generator: Source of randomness.
+        advantages: Advantages, float32 ``(steps of a part, parts)``.
+        masks: Whether each step counts, bool of the same shape. Parts without counted steps are never drawn.
+        rows: Number of parts in a minibatch.
+        config: Settings, of which ``priority_alpha`` and ``priority_beta`` are read.
+        generator: Random number generator.
     """
     counts = masks.sum(0)
     sizes = (advantages.abs() * masks).sum(0) / counts.clamp(min=1) + LEAST_PRIORITY
@@ -73,7 +73,7 @@ def by_priority(
     chances /= chances.sum()
     weights = (chances * (counts > 0).sum()) ** -config.priority_beta
     bounds = chances.cumsum(0)
-    last = int((counts > 0).nonzero()[-1])  # where rounding leaves the sum of all below a draw
+    last = int((counts > 0).nonzero()[-1])  # due to rounding, a draw may exceed the sum of all chances
     for _ in range(0, len(chances), rows):
         draws = torch.rand(rows, dtype=torch.float64, generator=generator, device=generator.device).to(bounds.device)
         parts = torch.searchsorted(bounds, draws, right=True).clamp(max=last)
@@ -82,20 +82,20 @@ def by_priority(
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Segments of ``steps`` steps (1 without memory); every field is ``(steps, rows, ...)``.
+    """Minibatch of segments with ``steps`` steps (1 without memory). Fields have shape ``(steps, rows, ...)``.
 
     Attributes:
-        observations: In the dtype of the space.
-        actions: What was done.
-        log_probs: Logarithm of its probability then.
-        values: The estimates then.
-        advantages: Not yet normalised.
-        returns: What the values should have been.
-        mask: True where the agent was there and its action was one; None where that holds for all.
-        state: Memory before the first step, ``(rows, ...)`` each.
-        episode_starts: True where an episode begins; None without memory.
-        weights: Of each step in the loss, 0 where ``mask`` is False; their sum is the number of steps that count. None
-            where all of those weigh the same.
+        observations: Observations, with the dtype of the space.
+        actions: Actions taken.
+        log_probs: Log-probabilities of the actions when they were taken.
+        values: Value estimates when the actions were taken.
+        advantages: Advantages, not normalized.
+        returns: Targets of the values.
+        mask: Whether each step counts: the agent was present, and its action had an effect. None if all steps count.
+        state: Memory before the first step, with tensors of shape ``(rows, ...)``.
+        episode_starts: Whether an episode starts at each step. None without memory.
+        weights: Weight of each step in the loss, 0 where ``mask`` is False. The sum is the number of steps that
+            count. None if all of those have equal weights.
     """
 
     observations: Tensor
@@ -111,11 +111,11 @@ class Minibatch:
 
     @property
     def counted(self) -> Tensor | None:
-        """Weight of each step in the means of a loss, which is ``weights`` or else ``mask``."""
+        """Weight of each step in the means of a loss: ``weights``, or ``mask`` if there are no weights."""
         return self.mask if self.weights is None else self.weights
 
     def split(self, count: int) -> "Iterator[Minibatch]":
-        """``count`` minibatches of equally many rows, which share the memory of this one."""
+        """Yield ``count`` minibatches with equal numbers of rows. They share the memory of this one."""
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
         states = {name: value.tensor_split(count) for name, value in self.state.items()}
@@ -125,9 +125,9 @@ class Minibatch:
 
 
 class Reports(NamedTuple):
-    """Reports of environments on each step: arrays ``(horizon, num_agents)`` in the memory of the CPU.
+    """Values that environments report for each step, as arrays ``(horizon, num_agents)`` in CPU memory.
 
-    A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
+    Each step writes one row. With arrays in GPU memory, each row would be a small copy.
     """
 
     rewards: npt.NDArray[np.float32]
@@ -137,20 +137,20 @@ class Reports(NamedTuple):
 
 
 class Rollout:
-    """The storage of one update, time-major: ``(horizon, num_agents, ...)``, allocated once.
+    """Storage for the steps of one update, time-major: ``(horizon, num_agents, ...)``. It is allocated once.
 
     Args:
-        vecenv: Gives the number of agents and the shape of an observation.
-        policy: Gives the shape of an action, and the memory where it has one.
-        horizon: Steps of each agent.
-        minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``, and with memory be whole
-            segments of ``horizon``. More than there are: all of them.
-        device: Where the tensors live.
-        cpu_offload: Keep the observations in memory of the CPU, from which a GPU can copy by itself.
+        vecenv: Environments, which define the number of agents and the shape of observations.
+        policy: Policy, which defines the shape of actions, and the memory if it has one.
+        horizon: Number of steps of each agent.
+        minibatch_size: Agent-steps of one minibatch. It must divide ``horizon * num_agents``, and be a multiple of
+            ``horizon`` if the policy has a memory. If it is larger than the rollout, a minibatch is the whole rollout.
+        device: Device of the tensors.
+        cpu_offload: Keep the observations in CPU memory, from which a GPU can copy asynchronously.
 
     Raises:
         APIUsageError: The minibatches do not fill the rollout evenly.
-        PufferError: It does not fit into the memory.
+        PufferError: The rollout does not fit into the memory.
     """
 
     def __init__(
@@ -191,15 +191,15 @@ class Rollout:
         self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
         self.masks = torch.ones(shape, dtype=torch.bool, device=device)
         reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
-        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
+        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # views of the tensors on a CPU
 
     def state_dict(self) -> dict[str, Any]:
-        """All tensors of experience, as they are used."""
+        """Return all tensors of experience, without copying them."""
         names = ("observations", "actions", "log_probs", "values", "rewards", "episode_starts", "episode_ends", "masks")
         return {"initial_state": dict(self.initial_state), **{name: getattr(self, name) for name in names}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the experience of a rollout of the same sizes."""
+        """Copy the experience of a rollout of the same sizes."""
         mine = self.state_dict()
         memory, kept = mine.pop("initial_state"), state["initial_state"]
         for name, tensor in mine.items():
@@ -208,19 +208,19 @@ class Rollout:
             tensor.copy_(kept[name])
 
     def take_reports(self) -> None:
-        """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""
+        """Copy ``reports`` to the device. On a CPU there is nothing to do."""
         if self.rewards.device.type != "cpu":
             for name, report in self.reports._asdict().items():
                 getattr(self, name).copy_(torch.from_numpy(report))
 
     @property
     def rows(self) -> int:
-        """Number of parts in a minibatch, which are segments for a policy with memory and single steps without."""
+        """Number of parts in a minibatch. Parts are segments if the policy has a memory, otherwise single steps."""
         return self._rows
 
     def as_parts(self, field: Tensor) -> Tensor:
-        """``(horizon, num_agents, ...)`` as ``(steps of a part, parts, ...)``: segments, or single steps."""
-        parts = field.shape[0] * field.shape[1] // self._segment  # -1 is unclear for observations without elements
+        """Reshape ``(horizon, num_agents, ...)`` to ``(steps of a part, parts, ...)``."""
+        parts = field.shape[0] * field.shape[1] // self._segment  # -1 is ambiguous for observations without elements
         return field.reshape(self._segment, parts, *field.shape[2:])
 
     def minibatches(
@@ -230,13 +230,15 @@ class Rollout:
         returns: Tensor | None = None,
         draws: Iterable[Draw] | None = None,
     ) -> Iterator[Minibatch]:
-        """All of the rollout in random order, each part once, or as ``draws`` say. The next one reuses the tensors.
+        """Yield minibatches of the rollout: each part once in random order, or as in ``draws``.
+
+        All minibatches share the same memory, so use each one before the next.
 
         Args:
-            advantages: float32 ``(horizon, num_agents)``.
-            generator: Source of the order.
-            returns: Of the same shape; the advantages plus the values if not given.
-            draws: The parts of each minibatch.
+            advantages: Advantages, float32 ``(horizon, num_agents)``.
+            generator: Random number generator for the order.
+            returns: Returns, of the same shape. None uses the advantages plus the values.
+            draws: Parts of each minibatch.
         """
         fields = {
             "observations": self.observations,
@@ -262,7 +264,7 @@ class Rollout:
             yield Minibatch(**part, mask=mask, state=state, episode_starts=starts, weights=weights)
 
     def _gather(self, name: str, source: Tensor, dim: int, chosen: Tensor) -> Tensor:
-        """Rows of ``source`` in an array that is kept: new memory for each would cost more than the copy."""
+        """Copy rows of ``source`` into a reused tensor, since new memory would cost more than the copy."""
         if name not in self._out:
             shape = list(source.shape)
             shape[dim] = len(chosen)
@@ -273,14 +275,14 @@ class Rollout:
 
 
 def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:
-    """The weights of parts as those of their steps; their mean over the steps that count is 1."""
+    """Return the weights of parts as weights of their steps. The mean over the steps that count is 1."""
     steps = weights.expand_as(like) if mask is None else weights * mask
     count = steps.numel() if mask is None else mask.sum().clamp(min=1)
     return steps * (count / steps.sum().clamp(min=torch.finfo(steps.dtype).tiny))
 
 
 def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_size: int) -> int:
-    """Segments of a minibatch; each has ``segment`` steps."""
+    """Return the number of segments in a minibatch. Each segment has ``segment`` steps."""
     batch_size = horizon * num_agents
     size = min(minibatch_size, batch_size)
     if size % segment == 0 and batch_size % size == 0:
@@ -288,7 +290,7 @@ def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_si
     segments = batch_size // segment
     sizes = [segment * count for count in range(1, segments + 1) if segments % count == 0]
     near = [fits for fits in sizes if fits < size][-1:] + [fits for fits in sizes if fits > size][:1]
-    whole = "be a multiple of train.horizon, for the policy is recurrent, and " if size % segment else ""
+    whole = "be a multiple of train.horizon, because the policy is recurrent, and " if size % segment else ""
     raise UsageError(
         f"train.minibatch_size must {whole}divide train.horizon * agents = {horizon} * {num_agents} = {batch_size}, "
         f"got {minibatch_size}; try {' or '.join(map(str, near))}"

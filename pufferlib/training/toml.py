@@ -40,10 +40,10 @@ def parse_toml(where: str, text: str) -> dict[str, Any]:
 
 
 def to_toml(data: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return lines of TOML: plain values, then one table per nested dict. None is left out.
+    """Return lines of TOML: plain values first, then one table per nested dict. None is left out.
 
     Raises:
-        APIUsageError: TOML has no such value.
+        APIUsageError: TOML cannot represent a value.
     """
     tables = {key: value for key, value in data.items() if isinstance(value, dict)}
     lines = [
@@ -62,7 +62,7 @@ def _key(key: str) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    """Return a value as TOML. Strings are as in JSON except for one character, and numbers except for infinity."""
+    """Return a value as TOML. It equals JSON, except for the character DEL in strings and for infinity and NaN."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_value(name, item) for item in value)}]"
     if isinstance(value, dict):

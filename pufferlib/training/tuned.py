@@ -14,17 +14,17 @@ __all__ = ["tunable_keywords", "tuned_settings", "with_tuned_vec"]
 
 
 def tunable_keywords(config: Config) -> dict[str, Any]:
-    """Keywords of the environment that stay as they are while it is tuned."""
+    """Return the keyword arguments of the environment that stay constant while it is tuned."""
     if not registry.batches_itself(config.env_name):
-        return dict(config.env)  # keywords of these names are its own
+        return dict(config.env)  # here, keyword arguments with these names belong to the environment
     return {key: value for key, value in config.env.items() if key not in (*SIZES, "autoreset")}
 
 
 def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Settings that run the environment of ``config`` as ``vector.make(env_creator, **kwargs)`` would.
+    """Return the settings that correspond to ``vector.make(env_creator, **kwargs)`` for the environment of ``config``.
 
     Returns:
-        Dotted keys, as ``{"vec.backend": "Serial", "env.num_envs": 1}``.
+        Settings by dotted name, such as ``{"vec.backend": "Serial", "env.num_envs": 1}``.
     """
     own = kwargs.get("env_kwargs", {})
     sizes = {key: own.get(key, 1) for key in SIZES if key in own or key in config.env}
@@ -33,18 +33,18 @@ def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_tuned_vec(config: Config) -> Config:
-    """``config`` with the environments batched in the way that ``autotune`` has found to be fastest on this machine.
+    """Return ``config`` with the fastest way to batch the environments that ``autotune`` has found on this machine.
 
     Raises:
-        APIUsageError: It has not measured this environment with these keywords.
+        APIUsageError: ``autotune`` has no result for this environment with these keyword arguments.
     """
     keywords = tunable_keywords(config)
     best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords)
     if best is None:
         flags = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
         raise APIUsageError(
-            f"--vec auto: needs a result of autotune for {config.env_name} as it is now, on this machine, got none; "
-            f"run: {as_typed('puffer autotune', config.env_name)}{flags}"
+            f"--vec auto: needs a result of autotune for {config.env_name} with these settings on this machine, got "
+            f"none; run: {as_typed('puffer autotune', config.env_name)}{flags}"
         )
     settings = tuned_settings(config, best.kwargs)
     vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))

@@ -1,4 +1,4 @@
-"""Games of two sides: whether the agents of a batch play such, and how each game ends."""
+"""Games with two sides: checks that environments are such games, and the results of games."""
 
 from typing import Any
 
@@ -15,12 +15,14 @@ Games = npt.NDArray[np.int64]
 
 
 def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
-    """Raise APIUsageError unless the agents of a game are two sides, which end together, in whole batches."""
+    """Raise APIUsageError unless a game has two sides of agents that end together, in whole batches."""
     agents = vecenv.num_agents // games_of(vecenv)
     if agents % 2:
         keywords = registry.both_sides(env_name)
         flags = " ".join(f"--env.{name.replace('_', '-')} {value}" for name, value in keywords.items())
-        remedy = f"add {flags}" if keywords else "choose an environment of two agents, or two teams of equally many"
+        remedy = (
+            f"add {flags}" if keywords else "choose an environment with two agents, or with two teams of equal size"
+        )
         raise APIUsageError(
             f"{where}: both sides of a game must be agents, got {agents} in each game of {env_name}; {remedy}"
         )
@@ -38,7 +40,7 @@ def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
 
 
 def games_of(vecenv: Any) -> int:
-    """Number of games in a batch, several of which may be in one environment object."""
+    """Return the number of games in a batch. One environment object may contain several games."""
     driver = vecenv.driver_env
     agents = driver.num_agents // (1 if driver.emulated else getattr(driver, "num_envs", 1))
     return int(vecenv.num_agents // agents)
@@ -47,16 +49,16 @@ def games_of(vecenv: Any) -> int:
 def first_side_scores(
     rewards: npt.NDArray[np.float32], cut_off: npt.NDArray[np.bool_], sides: int = 2
 ) -> npt.NDArray[np.float64]:
-    """Scores of the first side in games that are over: 1 for a win, 0.5 for a draw, 0 for a loss.
+    """Return the scores of the first side in games that are over: 1 for a win, 0.5 for a draw, 0 for a loss.
 
-    The side with the greater reward at the end has won, since that is where games pay their result; a game that was cut
-    off is a draw, and so is one in which both got the same.
+    The side with the greater reward at the end has won, because games pay their result there. Truncated games, and
+    games with equal rewards, are draws.
 
     Args:
-        rewards: Of each agent in the step that ended its episode, ``(games, agents of a game)``. The sides are the
-            first and the second half of them.
-        cut_off: Games that were truncated, ``(games,)``.
-        sides: 1 where all agents are one side, against an opponent of the environment itself.
+        rewards: Reward of each agent in the last step of its episode, ``(games, agents of a game)``. The sides are the
+            first and the second half of the agents.
+        cut_off: Whether each game was truncated, ``(games,)``.
+        sides: Number of sides. 1 if all agents are one side, against an opponent of the environment.
     """
     size = rewards.shape[1] // sides
     lead = rewards[:, :size].sum(1) - rewards[:, size:].sum(1)
@@ -64,27 +66,27 @@ def first_side_scores(
 
 
 class GameResults:
-    """Account of the games of a batch: which are over, and with what score.
+    """Record of the games of a batch, their progress and scores.
 
     Args:
-        games: How many there are.
-        agents: Of each.
-        sides: As ``first_side_scores`` takes it.
+        games: Number of games.
+        agents: Number of agents in each game.
+        sides: Number of sides, as in ``first_side_scores``.
     """
 
     def __init__(self, games: int, agents: int, sides: int = 2) -> None:
         self._shape, self._sides = (games, agents), sides
-        self._seen = np.zeros(self._shape, bool)  # agents that were there at some time in their game
-        self._over = np.zeros(self._shape, bool)  # agents whose episode has ended, in games that go on
+        self._seen = np.zeros(self._shape, bool)  # agents that were present at some time in their game
+        self._over = np.zeros(self._shape, bool)  # agents whose episode has ended, in games that continue
         self._cut_off = np.zeros(games, bool)
-        self._rewards = np.zeros(self._shape, np.float32)  # of each agent's last step
+        self._rewards = np.zeros(self._shape, np.float32)  # reward of each agent's last step
 
     def begin(self, games: Games | slice) -> None:
-        """Note that ``games`` begin."""
+        """Start ``games``."""
         self._seen[games] = self._over[games] = self._cut_off[games] = False
 
     def see(self, masks: npt.NDArray[np.bool_]) -> None:
-        """Note who is there, ``(num_agents,)``."""
+        """Record which agents are present, ``(num_agents,)``."""
         self._seen |= masks.reshape(self._shape)
 
     def end(
@@ -93,10 +95,10 @@ class GameResults:
         terminals: npt.NDArray[np.bool_],
         truncations: npt.NDArray[np.bool_],
     ) -> tuple[Games, npt.NDArray[np.float64]]:
-        """Take a step in which agents ended, ``(num_agents,)`` each.
+        """Record a step in which agents ended. All arguments have shape ``(num_agents,)``.
 
         Returns:
-            The games that are over, whose next ones begin; and the scores of their first sides.
+            Indices of the games that are over, and the scores of their first sides. Their next games start.
         """
         ended = (terminals | truncations).reshape(self._shape)
         self._over |= ended
@@ -108,5 +110,5 @@ class GameResults:
         return games, scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays that say where the games are, as they are used."""
+        """Return the arrays that describe the progress of the games. They are not copied."""
         return {"seen": self._seen, "over": self._over, "cut_off": self._cut_off, "last_rewards": self._rewards}

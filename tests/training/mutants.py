@@ -43,7 +43,7 @@ MUTANTS = {
         "0 * values",
         "test_collector.py",
     ),
-    "memory outlives its episode": (f"{COLLECTOR}._forget", "= 0", "*= 1", "test_collector.py"),
+    "memory outlives its episode": (f"{COLLECTOR}._clear_memory", "= 0", "*= 1", "test_collector.py"),
 }
 
 

@@ -24,7 +24,7 @@ from pufferlib.runs.versions import CODE, versions_of
 from pufferlib.training.callbacks import Callback
 from pufferlib.training.config import load_config
 from pufferlib.training.loggers import JsonlLogger
-from pufferlib.training.result import Film
+from pufferlib.training.result import EpisodeVideo
 from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer
 
@@ -270,7 +270,7 @@ def test_video_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(VideoWriter, "close", fails)
     with (
         pytest.warns(UserWarning, match="the video could not be written: no room"),
-        Film(tmp_path / "x.mp4", 0) as film,
+        EpisodeVideo(tmp_path / "x.mp4", 0) as film,
     ):
         film(PICTURE, 30)
 

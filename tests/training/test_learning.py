@@ -10,7 +10,7 @@ from pufferlib.models import make_policy
 from pufferlib.training import accelerate, fused_loss, ppo
 from pufferlib.training.accelerate import build_loss
 from pufferlib.training.config import TrainConfig
-from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
+from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.rollout import Minibatch
 
 CPU = torch.device("cpu")
@@ -39,7 +39,7 @@ def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
     batch, config = batch_for(policy), TrainConfig()
     before = build_loss(ppo.ppo_loss, config, CPU)(policy, batch, config)
     monkeypatch.setattr(ppo, "value_loss", value_loss)
-    assert not is_what_the_kernel_computes()
+    assert not kernel_matches_loss()
     after = build_loss(ppo.ppo_loss, config, CPU)(policy, batch, config)
     counted = batch.mask
     expected = (batch.returns - policy(batch.observations, batch.state, None)[1]).abs()[counted].mean()
@@ -49,11 +49,11 @@ def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
 
 def test_the_kernel_computes_what_the_code_says():
     """If this fails, ``ppo.py`` has changed: change ``puffer_objective.h`` alike, then record the new fingerprint."""
-    assert fused_loss.fingerprint() == fused_loss.COMPUTED
+    assert fused_loss.fingerprint() == fused_loss.KERNEL_FINGERPRINT
 
 
 def test_the_kernel_is_used_where_docstrings_are_left_out():
-    code = "from pufferlib.training.fused_loss import is_what_the_kernel_computes as c; import sys; sys.exit(not c())"
+    code = "from pufferlib.training.fused_loss import kernel_matches_loss as c; import sys; sys.exit(not c())"
     assert subprocess.run([sys.executable, "-OO", "-c", code], check=False).returncode == 0
 
 

@@ -35,7 +35,9 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert main(["eval", str(run), "--video", "film.mp4", "--eval.video-seconds", "0.3", "--eval.greedy", "True"]) == 0
     output = capsys.readouterr().out
     assert "played greedily; random play" in output
-    assert re.search(r"at \d+ pictures a second; cut, for it lasts 0:\d\d: --eval.video-seconds 0 films all", output)
+    assert re.search(
+        r"at \d+ frames per second; cut, since the episode lasts 0:\d\d: --eval.video-seconds 0 records all", output
+    )
     assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
     assert "checkpoint does not fit" in capsys.readouterr().err
     (latest / "policy.safetensors").write_bytes(b"no checkpoint")

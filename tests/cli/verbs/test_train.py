@@ -38,7 +38,7 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
         r"squared: score -?[\d.]+ ± [\d.]+ over 4 episodes, played with sampled actions; random play: -?[\d.]+\n",
         output,
     )
-    assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ pictures a second\n", output)
+    assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ frames per second\n", output)
     assert "at the end of training" not in output
     assert output.endswith(
         f"Play again: puffer eval runs/{run.name}\nWatch it:   puffer play --watch runs/{run.name}\n"
