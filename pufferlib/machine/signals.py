@@ -22,20 +22,20 @@ def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
     Args:
         numbers: Signals to defer.
     """
-    came: list[int] = []
+    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield came  # only the main thread gets signals
+        yield received  # only the main thread gets signals
         return
     before = {number: signal.getsignal(number) for number in numbers}
 
     def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
         signal.signal(number, before[signal.Signals(number)])
 
     for number in numbers:
         signal.signal(number, note)
     try:
-        yield came
+        yield received
     finally:
         for number in numbers:
             signal.signal(number, before[number])

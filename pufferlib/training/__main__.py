@@ -25,10 +25,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _lead(place: Place, argv: Sequence[str]) -> int:
-    from pufferlib.training.distributed.local import dismiss
+    from pufferlib.training.distributed.local import stop_waiting_ranks
 
     code = puffer(["train", *argv])
-    dismiss(place, code)
+    stop_waiting_ranks(place, code)
     return code
 
 

@@ -167,7 +167,7 @@ class Checkpointer:
         """Keep a copy of the latest update if another rank may be lost during the next one."""
         self._last_update.keep(lambda: self._of_all([self._of_rank()]))
 
-    def rescued(self) -> contextlib.AbstractContextManager[None]:
+    def saved_when_lost(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that saves the latest update if a rank is lost.
 
         Raises:

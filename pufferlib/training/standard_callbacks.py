@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from pufferlib.errors import APIUsageError
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
@@ -21,11 +23,11 @@ __all__ = ["PeriodicEvaluation", "StopAfterSeconds", "StopAtScore", "build_callb
 
 
 def stop_callbacks(config: StopConfig, evaluates: bool) -> list[Callback]:
-    """Return the callbacks that stop training as ``config`` says.
+    """Return the callbacks that stop training early.
 
     Args:
         config: Settings of early stopping.
-        evaluates: Use the scores of evaluations during training.
+        evaluates: Whether to use the scores of evaluations during training.
     """
     found: list[Callback] = []
     if config.score < math.inf or config.patience:
@@ -36,13 +38,13 @@ def stop_callbacks(config: StopConfig, evaluates: bool) -> list[Callback]:
 
 
 class StopAtScore(Callback):
-    """Stops a training whose mean score is high enough, or no longer rises.
+    """Callback that stops a training when its mean score is high enough or no longer increases.
 
     Args:
-        score: Enough; inf is never.
-        patience: Agent-steps without a better score after which it stops; 0 is never.
-        episodes: The score is the mean of the latest episodes in training, at least so many; None takes
-            evaluation/score from the metrics.
+        score: Score at which to stop. inf disables this.
+        patience: Number of agent-steps without a better score after which to stop. 0 disables this.
+        episodes: Minimum number of latest training episodes in the mean score. None uses ``evaluation/score`` from the
+            metrics.
     """
 
     def __init__(self, score: float = math.inf, patience: int = 0, episodes: int | None = None) -> None:
@@ -51,40 +53,40 @@ class StopAtScore(Callback):
         self._recent: deque[tuple[float, float]] = deque()  # sum of scores and number of episodes, of each update
         self._is_resumed = False
 
+    @override
     def on_training_start(self, trainer: TrainerView) -> None:
-        """Begin to count the steps without a better score, or go on where a resumed run was."""
         if not self._is_resumed:
             self._best, self._best_steps = -math.inf, trainer.agent_steps
             self._recent.clear()
         self._is_resumed = False
 
+    @override
     def on_rollout_end(self, trainer: TrainerView) -> None:
-        """Take the episodes that ended in this rollout."""
         if self.episodes is None:
             return
         self._recent.append(trainer.episodes.total("score"))
         while self._count() - self._recent[0][1] >= self.episodes:
             self._recent.popleft()
 
+    @override
     def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
-        """Stop if the score is enough, or has not risen for long."""
         score = self._mean(metrics)
         if score is None:
             return
         if score > self._best:
             self._best, self._best_steps = score, trainer.agent_steps
-        kind = "the evaluation's score" if self.episodes is None else f"the score of {self._count():.0f} episodes"
+        kind = "the evaluation score" if self.episodes is None else f"the score of {self._count():.0f} episodes"
         if score >= self.score:
-            trainer.stop(f"{kind} came to {short(score)}, and stop.score is {short(self.score)}")
+            trainer.stop(f"{kind} reached {short(score)}, stop.score is {short(self.score)}")
         elif self.patience and trainer.agent_steps - self._best_steps >= self.patience:
-            trainer.stop(f"{kind} was not above {short(self._best)} for stop.patience, {short(self.patience)} steps")
+            trainer.stop(f"{kind} did not exceed {short(self._best)} for {short(self.patience)} steps (stop.patience)")
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """Return the best score, and the episodes that count."""
         return {"best": self._best, "best_steps": self._best_steps, "recent": [*self._recent]}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
         self._best, self._best_steps = state["best"], state["best_steps"]
         self._recent = deque((total, count) for total, count in state["recent"])
         self._is_resumed = True
@@ -100,32 +102,34 @@ class StopAtScore(Callback):
 
 
 class StopAfterSeconds(Callback):
-    """Stops a training after so many seconds of collecting, learning and evaluations, those before a resume included.
+    """Callback that stops a training after a number of seconds of collecting, learning and evaluating.
+
+    Seconds before a resume count too.
 
     Args:
-        seconds: The limit; the update in progress is finished.
+        seconds: Limit. The update in progress is finished first.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
+    @override
     def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
-        """Stop if the time is over."""
         if trainer.uptime_s >= self.seconds:
-            trainer.stop(f"{short(trainer.uptime_s)} s have gone, and stop.seconds is {short(self.seconds)}")
+            trainer.stop(f"{short(trainer.uptime_s)} s have passed, stop.seconds is {short(self.seconds)}")
 
 
 class PeriodicEvaluation(Callback):
-    """Plays episodes with the policy now and then, and has a checkpoint written whenever the score is the best yet.
+    """Callback that evaluates the policy at intervals, and requests a checkpoint when the score is the best so far.
 
-    The metrics of such an update have ``evaluation/score``, ``evaluation/score_std``, ``evaluation/episode_length``,
-    ``evaluation/<key>`` for all that the environment reports, and ``performance/evaluate_s``, seconds that
-    ``uptime_s`` includes. Environments and random numbers are its own, so what is learned is the same without.
+    It adds the metrics ``evaluation/score``, ``evaluation/score_std``, ``evaluation/episode_length``,
+    ``evaluation/<key>`` for each value that the environment reports, and ``performance/evaluate_s``, which ``uptime_s``
+    includes. It has its own environments and random numbers, so evaluations do not change what is learned.
 
     Args:
-        interval: Agent-steps between two evaluations; there is one after the last update too.
-        episodes: Episodes of each; None: ``eval.episodes``. How they are played is as ``eval`` says.
-        env_creator: An environment of your own instead of the one that the settings name.
+        interval: Number of agent-steps between two evaluations. There is also one after the last update.
+        episodes: Number of episodes of each evaluation. None uses ``eval.episodes``. Other settings come from ``eval``.
+        env_creator: Function that makes the environment instead of the one that the settings name.
     """
 
     def __init__(
@@ -136,8 +140,8 @@ class PeriodicEvaluation(Callback):
         self._due_steps = 0
         self._evaluator: Evaluator | None = None
 
+    @override
     def on_training_start(self, trainer: TrainerView) -> None:
-        """Open the environments; go on with the best score of a resumed run."""
         self._evaluator = Evaluator(trainer.config, self.env_creator, self.episodes)
         self._due_steps = self._next_due(trainer)
         best = checkpoint.best(Run.at(trainer.run_dir).checkpoints)
@@ -145,8 +149,8 @@ class PeriodicEvaluation(Callback):
         if about is not None and about.score is not None and about.score_of == "evaluation":
             self._best = about.score
 
+    @override
     def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
-        """Evaluate if that is due, or the training is at its end."""
         if trainer.agent_steps < min(self._due_steps, trainer.config.train.total_timesteps):
             return
         self._due_steps = self._next_due(trainer)
@@ -167,19 +171,19 @@ class PeriodicEvaluation(Callback):
             self._best = result.score_mean
             trainer.request_checkpoint(self._best)
 
+    @override
     def on_training_end(self, trainer: TrainerView) -> None:
-        """Close the environments."""
         if self._evaluator is not None:
             self._evaluator.close()
 
     def _evaluate(self, trainer: TrainerView) -> EvalResult | None:
-        """Return the result; None, with a warning, if no episode ended or the evaluation failed."""
+        """Return the result. If no episode ended or the evaluation failed, warn and return None."""
         assert self._evaluator is not None
         try:
             return self._evaluator.evaluate(trainer.policy)
-        except Exception as error:  # of an environment that fails here: the training has others
+        except Exception as error:  # the environments of the training are separate, so it can continue
             reason = error if isinstance(error, APIUsageError) else f"{type(error).__name__}: {error}"
-            warnings.warn(f"update {trainer.updates} has no evaluation, and training goes on: {reason}", stacklevel=2)
+            warnings.warn(f"update {trainer.updates} has no evaluation, training continues: {reason}", stacklevel=2)
             return None
 
     def _next_due(self, trainer: TrainerView) -> int:

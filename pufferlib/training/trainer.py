@@ -248,20 +248,20 @@ class Trainer:
         """
         try:
             self._start()
-            with deferred(signal.SIGINT, *ending_signals()) as came, self.checkpointer.rescued():
-                stopped = self._agree(came)
+            with deferred(signal.SIGINT, *ending_signals()) as received, self.checkpointer.saved_when_lost():
+                stopped = self._synchronize_stop(received)
                 while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
                     self._update()
-                    stopped = self._agree(came)
+                    stopped = self._synchronize_stop(received)
                     if self.checkpointer.is_due and (path := self.checkpointer.try_to_save()):
                         self.callbacks.on_checkpoint(self, path)
                     if stopped:
                         break
                 if not self.checkpointer.has_all:
                     self.save()
-                self.ranks.part()
+                self.ranks.leave()
             self.callbacks.raise_failure()
-            number = max([stopped, *came])
+            number = max([stopped, *received])
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             if number:
@@ -360,9 +360,9 @@ class Trainer:
             self.callbacks.on_training_start(self)
             self.callbacks.raise_failure()
 
-    def _agree(self, came: list[int]) -> int:
+    def _synchronize_stop(self, received: list[int]) -> int:
         """Stop or save if any rank wants to. Return the number of the signal that one of them received, or 0."""
-        number = max(came, default=0)
+        number = max(received, default=0)
         number, stops, saves = self.ranks.largest(number, self.stop_reason is not None, self.checkpointer.is_requested)
         if stops:
             self.stop("another rank has stopped")

@@ -159,7 +159,7 @@ def test_the_place_is_what_torchrun_says():
             {"RANK": "1"},
             "got RANK=1 without WORLD_SIZE and MASTER_ADDR and MASTER_PORT; .* unset RANK",
         ),
-        ({**GIVEN, "MASTER_PORT": ""}, "without MASTER_PORT; start by torchrun"),
+        ({**GIVEN, "MASTER_PORT": ""}, "without MASTER_PORT; start with torchrun"),
         ({**GIVEN, "RANK": "4"}, "the variable RANK must be a number from 0 to 3, got '4'"),
         ({**GIVEN, "WORLD_SIZE": "two"}, "the variable WORLD_SIZE must be a number from 1, got 'two'"),
     ],

@@ -33,14 +33,14 @@ def test_the_latest_episodes_count_each_once():
     assert trainer.update(stop, []) is None
     assert trainer.update(stop, [0, 0, 0]) is None, "the first two are not among the latest"
     assert trainer.update(stop, [5]) is None
-    assert trainer.update(stop, [6, 0]) == "the score of 3 episodes came to 3.67, and stop.score is 2"
+    assert trainer.update(stop, [6, 0]) == "the score of 3 episodes reached 3.67, stop.score is 2"
 
 
 def test_the_score_of_an_evaluation_counts_where_there_are_some():
     trainer, stop = Trainer(), StopAtScore(score=2.0)
     assert trainer.update(stop, [9] * 1000) is None
     assert trainer.update(stop, [9] * 1000, **{"evaluation/score": 1.9}) is None
-    assert trainer.update(stop, **{"evaluation/score": 2.0}).startswith("the evaluation's score came to 2, and")
+    assert trainer.update(stop, **{"evaluation/score": 2.0}).startswith("the evaluation score reached 2, stop")
 
 
 def test_a_run_that_no_longer_rises_is_given_up():
@@ -48,7 +48,7 @@ def test_a_run_that_no_longer_rises_is_given_up():
     scores = [1.0, 2.0, 2.0, 2.1, 2.0, 2.1]
     reasons = [trainer.update(stop, **{"evaluation/score": score}) for score in scores]
     assert reasons[:-1] == [None] * 5
-    assert reasons[-1] == "the evaluation's score was not above 2.10 for stop.patience, 200 steps"
+    assert reasons[-1] == "the evaluation score did not exceed 2.10 for 200 steps (stop.patience)"
 
 
 def test_a_resumed_run_goes_on_counting():
@@ -59,7 +59,7 @@ def test_a_resumed_run_goes_on_counting():
     second = StopAtScore(score=9.0, patience=200, episodes=2)
     second.load_state_dict(first.state_dict())
     second.on_training_start(trainer)
-    assert trainer.update(second, [2]).startswith("the score of 2 episodes was not above 3.50 for stop.patience, 200")
+    assert trainer.update(second, [2]).startswith("the score of 2 episodes did not exceed 3.50 for 200")
 
 
 def test_time_is_over():
@@ -67,7 +67,7 @@ def test_time_is_over():
     trainer.uptime_s = 59.9
     assert trainer.update(stop) is None
     trainer.uptime_s = 60.5
-    assert trainer.update(stop) == "60.5 s have gone, and stop.seconds is 60"
+    assert trainer.update(stop) == "60.5 s have passed, stop.seconds is 60"
 
 
 def test_figures_out_of_range_are_refused():

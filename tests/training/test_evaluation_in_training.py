@@ -111,7 +111,7 @@ def test_the_checkpoint_of_the_best_evaluation_is_kept_also_in_a_run_that_goes_o
 
 def test_training_goes_on_where_no_episode_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", Scripted([None, 3]))
-    with pytest.warns(UserWarning, match="update 4 has no evaluation, and training goes on: evaluate: none of 2 epi"):
+    with pytest.warns(UserWarning, match="update 4 has no evaluation, training continues: evaluate: none of 2 epi"):
         trainer, metrics = train("breakout", tmp_path, **{"eval.interval": 2048})
     assert trainer.updates == 8
     assert [row.get("evaluation/score") for row in metrics][3::4] == [None, 3]

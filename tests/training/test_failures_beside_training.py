@@ -238,7 +238,7 @@ def test_evaluation_that_fails_in_training_leaves_the_training(make_trainer, tar
         return Fails(1, buf=buf, seed=seed)
 
     trainer = make_trainer(PeriodicEvaluation(256, episodes=1, env_creator=make))
-    with pytest.warns(UserWarning, match="has no evaluation, and training goes on: .*the simulator is gone"):
+    with pytest.warns(UserWarning, match="has no evaluation, training continues: .*the simulator is gone"):
         trainer.train()
     assert trainer.updates == 2
 

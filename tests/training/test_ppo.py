@@ -228,7 +228,7 @@ def rollout(target_env, policy):
     return filled_rollout(target_env, policy)
 
 
-def test_update_makes_rewarded_actions_likelier(policy, rollout):
+def test_update_makes_rewarded_actions_more_likely(policy, rollout):
     config = TrainConfig(learning_rate=0.01, update_epochs=20, norm_adv=False, ent_coef=0.0)
     rollout.actions[:] = 1
     generator = torch.Generator().manual_seed(0)

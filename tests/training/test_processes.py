@@ -83,7 +83,7 @@ def test_two_processes_learn_as_one_with_twice_the_environments(config, new_proc
 
 def test_an_exception_in_one_process_ends_all_with_what_the_last_update_came_to(config, new_processes, tmp_path):
     settings = config(Fragile, 10**6)
-    match = r"train: rank 1 of 2 ended: ValueError: boom; all was saved as it was after update 3$"
+    match = r"train: rank 1 of 2 ended: ValueError: boom; a checkpoint of update 3 was saved$"
     with (
         pytest.raises(RankLostError, match=match),
         open_ranks(settings, tmp_path) as ranks,
@@ -132,7 +132,7 @@ def test_a_process_that_is_killed_ends_all_with_what_the_last_update_came_to(vic
         assert training.returncode == -signal.SIGKILL
     else:
         assert training.returncode == 1
-        assert f"error: train: rank 1 of 2 (process {other.pid}) was ended by SIGKILL; all was saved as it was" in text
+        assert f"error: train: rank 1 of 2 (process {other.pid}) was ended by SIGKILL; a checkpoint of update" in text
         assert f"stopped; the checkpoint is {run.checkpoint.relative_to(tmp_path)}; to resume: puffer train" in text
 
 

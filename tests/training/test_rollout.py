@@ -87,7 +87,7 @@ def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
     [
         (6, 4, 10, "none", "must divide train.horizon * agents = 6 * 4 = 24, got 10; try 8 or 12"),
         (1, 3, 2, "none", "1 * 3 = 3, got 2; try 1 or 3"),
-        (6, 4, 10, "LSTM", "must be a multiple of train.horizon, for the policy is recurrent, and divide"),
+        (6, 4, 10, "LSTM", "must be a multiple of train.horizon, because the policy is recurrent, and divide"),
         (6, 4, 10, "LSTM", "got 10; try 6 or 12"),
         (6, 4, 1, "LSTM", "got 1; try 6"),
         (6, 4, 18, "LSTM", "got 18; try 12 or 24"),

@@ -278,7 +278,7 @@ class Broken:
 def test_a_tracker_that_fails_is_told_once_and_ends_nothing() -> None:
     broken = Broken()
     tracker = BackgroundTracker("Broken", broken, 0)
-    with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\), and gets nothing more") as told:
+    with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\) and receives nothing more") as told:
         log_all(tracker, [{"agent_steps": steps} for steps in range(100)], close=2)
     assert len(told) == 1
     assert broken.got == [0, 1]
@@ -328,5 +328,5 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence(tmp_path: Path, monkey
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("pufferlib.training.loggers.wandb.TIMEOUT_S", 2.0)
-    with pytest.raises(Exception, match=r"wandb: the run could not be begun there: .*; add --track.wandb.mode offline"):
+    with pytest.raises(Exception, match=r"wandb: the run could not be started: .*; add --track.wandb.mode offline"):
         WandbLogger(tmp_path, WandbConfig(mode="online"))

@@ -1,5 +1,6 @@
-"""One training in many processes, on one machine or several: each is a rank, with environments of its own.
+"""One training in many processes, on one machine or several. Each process is a rank with its own environments.
 
-``place`` reads which rank this process is, ``ranks`` lets ranks speak with each other, ``reduction`` is what of a
-training they have in common, ``launch`` starts them on this machine, and ``follow`` is what those but the first do.
+``place`` reads the rank of this process, ``ranks`` lets ranks communicate, ``reduction`` combines their statistics,
+``local`` starts ranks on this machine, ``ray`` starts them on a Ray cluster, and ``follow`` runs all ranks but the
+first.
 """

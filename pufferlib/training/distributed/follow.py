@@ -21,11 +21,11 @@ def follow(place: Place, timeout_s: float) -> int:
     """Train with rank 0, without output, and return the exit code.
 
     Args:
-        place: Place of this process among the ranks.
+        place: Rank and address of this process.
         timeout_s: Seconds to wait for rank 0.
 
     Raises:
-        PufferError: Rank 0 did not answer in time, or something failed in this rank.
+        PufferError: Rank 0 did not answer in time, or this rank failed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rank 0 shows the same warnings
@@ -54,7 +54,7 @@ def follow_on_ray(settings: dict[str, Any]) -> None:
         local_rank=context.get_local_rank(),
         local_size=context.get_local_world_size(),
     )
-    os.environ[SHARE] = str(place.local_size)  # the cores of a node are shared by its ranks
+    os.environ[SHARE] = str(place.local_size)  # the ranks of a node share its cores
     code = follow(place, settings["timeout_s"])
     if code:
         raise SystemExit(code)

@@ -1,4 +1,4 @@
-"""The job of a training: what rank 0 tells the others, and what these do with it."""
+"""Description of a training that rank 0 sends to the other ranks."""
 
 import contextlib
 import os
@@ -23,13 +23,13 @@ __all__ = ["Job", "open_ranks"]
 
 @dataclass(frozen=True)
 class Job:
-    """A training, as all of its ranks are to do it.
+    """Training that all ranks run together.
 
     Attributes:
-        config: The settings.
+        config: Settings.
         run_dir: Folder of the run, which may be on another machine.
-        checkpoint: To go on from; None begins anew.
-        registered: The environment, by its name, where the caller has registered it.
+        checkpoint: Checkpoint to resume from, or None for a new training.
+        registered: Environment that the caller has registered, by its name.
     """
 
     config: Config
@@ -38,16 +38,16 @@ class Job:
     registered: Mapping[str, Any] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Bytes from which ``unpack`` makes it in another process, also what only this one has.
+        """Return bytes for ``unpack`` in another process. They include objects that only this process has.
 
         Raises:
-            APIUsageError: An environment of the caller's cannot be sent.
+            APIUsageError: An environment of the caller cannot be sent.
         """
         return pickle.dumps((list(sys.path), os.getcwd(), pickle_by_value(self)))
 
     @staticmethod
     def unpack(data: bytes) -> "Job":
-        """Make the job that ``pack`` packed, and let this process find what the caller finds."""
+        """Restore a job from ``pack``, and let this process import the modules that the caller can import."""
         path, folder, packed = pickle.loads(data)
         sys.path.extend(entry for entry in path if entry not in sys.path)
         with contextlib.suppress(OSError):
@@ -60,21 +60,21 @@ class Job:
 
 @contextlib.contextmanager
 def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None) -> Iterator[Ranks]:
-    """Context in which the other ranks of a training do as this one does: make a ``Trainer``, restore it, and train.
+    """Return a context in which the other ranks make a ``Trainer``, restore it and train, as this process must do.
 
-    They are those that ``torchrun`` or another launcher has started, or else are started now, on this machine or on a
-    Ray cluster.
+    The other ranks were started by ``torchrun`` or another launcher, or are started now, on this machine or on a Ray
+    cluster.
 
     Args:
-        config: The settings; with ``train.processes`` 1 there are no others.
+        config: Settings. With ``train.processes`` 1 there are no other ranks.
         run_dir: Folder of the run.
         resumed: Run whose checkpoint this rank will restore.
 
     Yields:
-        The ranks, for ``Trainer``.
+        Ranks, for ``Trainer``.
 
     Raises:
-        PufferError: Not all ranks have come in time.
+        PufferError: Not all ranks have connected in time.
     """
     place, settings = place_of_this_process(), config.train
     if place is None and settings.processes == 1:
@@ -82,13 +82,13 @@ def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None) -> Ite
         return
     own = {name: found for name, found in registry.registrations().items() if name == config.env_name}
     job = Job(config, run_dir.absolute(), resumed.checkpoint.absolute() if resumed else None, own).pack()
-    with _started(config) if place is None else join(place, settings.processes_timeout) as ranks:
+    with _start_ranks(config) if place is None else join(place, settings.processes_timeout) as ranks:
         ranks.share(job)
         yield ranks
 
 
-def _started(config: Config) -> contextlib.AbstractContextManager[JoinedRanks]:
-    """The ranks, as ``train.launcher`` starts them."""
+def _start_ranks(config: Config) -> contextlib.AbstractContextManager[JoinedRanks]:
+    """Start the ranks as ``train.launcher`` asks."""
     settings = config.train
     if settings.launcher == "ray":
         from pufferlib.training.distributed.ray import start_ranks_on_ray  # imports Ray

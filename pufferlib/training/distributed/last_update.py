@@ -1,4 +1,4 @@
-"""The last whole update of a training, which is saved when a rank is lost in the middle of the next."""
+"""Latest update of a training, which is saved if a rank is lost during the next one."""
 
 import contextlib
 import copy
@@ -19,9 +19,9 @@ class Contents(NamedTuple):
     """Contents of a checkpoint, as ``checkpoint.save`` takes them.
 
     Attributes:
-        policy: Its ``state_dict()``.
-        state: All else that a run needs to go on.
-        about: Facts.
+        policy: ``state_dict()`` of the policy.
+        state: Everything else that is needed to resume the run.
+        about: Facts of the checkpoint.
     """
 
     policy: Mapping[str, Tensor]
@@ -30,7 +30,7 @@ class Contents(NamedTuple):
 
 
 def part_of_rank(state: dict[str, Any], rank: int, size: int) -> tuple[dict[str, Any], bool]:
-    """The state of a checkpoint as ``rank`` of ``size`` finds it, and True if it was saved by as many ranks."""
+    """Return the state of a checkpoint for ``rank``, and whether it was saved by the same number of ranks."""
     others = state.get("ranks", [])
     if len(others) + 1 != size:
         return state, False
@@ -38,33 +38,33 @@ def part_of_rank(state: dict[str, Any], rank: int, size: int) -> tuple[dict[str,
 
 
 class LastUpdate:
-    """Keeps a copy of what each update has come to, where there are several ranks: any of them may be lost.
+    """Copy of the state after the latest update, kept if there are several ranks, because any of them may be lost.
 
-    Every rank has the same weights, so that rank 1 saves them where rank 0 is the one that was lost.
+    Every rank has the same weights. If rank 0 is lost, rank 1 saves them.
 
     Args:
-        ranks: All of them.
+        ranks: Processes that train together.
     """
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks, self._kept = ranks, None if ranks.size == 1 else list[Contents]()
 
     def keep(self, contents: Callable[[], Contents]) -> None:
-        """Copy what an update has come to; nothing where there is one rank."""
+        """Copy the state after an update. With a single rank, do nothing."""
         if self._kept is not None:
             self._kept[:] = [copy.deepcopy(contents())]
 
     def forget(self) -> None:
-        """Note that the last update has been saved."""
+        """Delete the copy, because the update has been saved."""
         if self._kept is not None:
             self._kept.clear()
 
     @contextlib.contextmanager
     def saved_when_lost(self, folder: Path) -> Iterator[None]:
-        """Context in which the last update is saved, in the ``folder`` of checkpoints, when another rank is lost.
+        """Return a context that saves the latest update in ``folder`` if another rank is lost.
 
         Raises:
-            RankLostError: With words on what was saved.
+            RankLostError: A rank was lost. The message says what was saved.
         """
         try:
             yield
@@ -72,14 +72,14 @@ class LastUpdate:
             raise RankLostError(f"{error}{self._saved(folder)}") from error
 
     def _saved(self, folder: Path) -> str:
-        if not self._kept or not self._ranks.takes_over():
+        if not self._kept or not self._ranks.saves_last_update():
             return ""
         (contents,) = self._kept
         try:
             checkpoint.save(folder, *contents)
         except OSError as failure:
             return f"; update {contents.about.updates} could not be saved ({failure.strerror})"
-        saved = f"; all was saved as it was after update {contents.about.updates}"
-        if self._ranks.rank == 0:  # whose command says how to go on
+        saved = f"; a checkpoint of update {contents.about.updates} was saved"
+        if self._ranks.rank == 0:  # its command prints how to resume
             return saved
-        return f"{saved}; to go on: {as_typed('puffer train --resume', folder.parent)}"
+        return f"{saved}; to resume: {as_typed('puffer train --resume', folder.parent)}"

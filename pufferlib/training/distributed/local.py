@@ -21,12 +21,12 @@ from pufferlib.text import plural
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import JoinedRanks, RankLostError
 
-__all__ = ["TIMEOUT", "dismiss", "join", "open_store", "start_ranks"]
+__all__ = ["TIMEOUT", "stop_waiting_ranks", "join", "open_store", "start_ranks"]
 
 
-AGENT_HAS_STORE = "TORCHELASTIC_USE_AGENT_STORE"  # torchrun sets it: its agent is where the ranks meet
+AGENT_HAS_STORE = "TORCHELASTIC_USE_AGENT_STORE"  # set by torchrun if its agent hosts the store
 ATTEMPT = "TORCHELASTIC_RESTART_COUNT"
-CAME, DISMISSED = "came/{}", "dismissed"  # keys of the store
+JOINED_KEY, STOP_KEY = "came/{}", "dismissed"  # keys of the store
 PROBE_S = 1.0
 PAUSE_S = 0.1
 
@@ -34,31 +34,31 @@ PAUSE_S = 0.1
 def join(
     place: Place, timeout_s: float, store: Store | None = None, check: Callable[[], None] | None = None
 ) -> JoinedRanks:
-    """Meet the other ranks, and found the group of ``torch.distributed`` with them, which is gloo's.
+    """Wait for the other ranks, and create their ``torch.distributed`` group, which uses gloo.
 
     Args:
-        place: Of this process.
-        timeout_s: Longest to wait for a rank, now and later.
-        store: Where they meet; None opens the one at the place's address.
-        check: Called while waiting; raises if one cannot come any more.
+        place: Rank and address of this process.
+        timeout_s: Maximum seconds to wait for a rank, now and later.
+        store: Store in which the ranks meet. None opens the store at the address of ``place``.
+        check: Function that is called while waiting. It raises if a rank cannot join any more.
 
     Raises:
-        PufferError: Not all ranks have come in time; the message says which.
+        PufferError: Not all ranks have connected in time. The message names the missing ranks.
         SystemExit: Rank 0 has nothing to train.
     """
     deadline = time.monotonic() + timeout_s
     store = open_store(place, timeout_s) if store is None else store
-    store = _part_of(store)
+    store = _attempt_store(store)
     try:
-        store.set(CAME.format(place.rank), "")
+        store.set(JOINED_KEY.format(place.rank), "")
         _wait_for_all(place, store, timeout_s, deadline, check)
     except RuntimeError as error:
         if isinstance(error, PufferError):
             raise
-        raise RankLostError("train: rank 0 ended before all ranks had come") from error
-    with _interface_of(place):
+        raise RankLostError("train: rank 0 ended before all ranks had connected") from error
+    with _network_interface(place):
         dist.init_process_group(
-            "gloo",  # takes GPUs too, several ranks on one, and reports a lost rank at once, where NCCL would hang
+            "gloo",  # supports several ranks per GPU, and reports a lost rank at once, while NCCL hangs
             store=PrefixStore("group", store),
             rank=place.rank,
             world_size=place.size,
@@ -67,25 +67,25 @@ def join(
     return JoinedRanks(place, store, timeout_s)
 
 
-def dismiss(place: Place, code: int) -> None:
-    """Send the other ranks home with an exit code, if rank 0, which calls this, has not joined them."""
+def stop_waiting_ranks(place: Place, code: int) -> None:
+    """Stop the other ranks with this exit code if rank 0, which calls this function, has not joined them."""
     if os.environ.get(AGENT_HAS_STORE) != "True":
-        return  # they notice that the store ends with rank 0
-    store = _part_of(open_store(place, PROBE_S))
-    if not store.check([CAME.format(0)]):
-        store.set(DISMISSED, str(code))
+        return  # the store ends with rank 0, which the other ranks notice
+    store = _attempt_store(open_store(place, PROBE_S))
+    if not store.check([JOINED_KEY.format(0)]):
+        store.set(STOP_KEY, str(code))
 
 
-def _part_of(store: Store) -> Store:
-    """The part of the store that belongs to this attempt of the ranks: torchrun may start them anew."""
+def _attempt_store(store: Store) -> Store:
+    """Return the part of the store for this attempt. ``torchrun`` may start the ranks several times."""
     return PrefixStore(f"pufferlib/{os.environ.get(ATTEMPT, '0')}", store)
 
 
 def open_store(place: Place, timeout_s: float) -> Store:
-    """Open the store at the address of ``place``; rank 0 keeps it, unless torchrun does.
+    """Open the store at the address of ``place``. Rank 0 hosts it, unless torchrun does.
 
     Raises:
-        PufferError: Nobody answers there in time, or the port is taken.
+        PufferError: There is no answer in time, or the port is in use.
     """
     keeps = place.rank == 0 and os.environ.get(AGENT_HAS_STORE) != "True"
     where = f"{place.address}:{place.port}"
@@ -104,12 +104,12 @@ def open_store(place: Place, timeout_s: float) -> Store:
     except RuntimeError as error:
         raise PufferError(
             f"train: rank {place.rank} must be able to {'listen' if keeps else 'connect'} at {where} (MASTER_ADDR, "
-            f"MASTER_PORT), got {str(error).partition(chr(10))[0]}; take the address of this machine and a free port"
+            f"MASTER_PORT), got {str(error).partition(chr(10))[0]}; use the address of this machine and a free port"
         ) from error
 
 
 def _wait_for_answer(place: Place, timeout_s: float) -> None:
-    """Wait until somebody listens; torch itself could not be interrupted meanwhile."""
+    """Wait until a process listens at the address. Torch's own wait could not be interrupted."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -129,11 +129,11 @@ def _wait_for_all(
     place: Place, store: Store, timeout_s: float, deadline: float, check: Callable[[], None] | None
 ) -> None:
     missing = list(range(place.size))
-    while missing := [rank for rank in missing if not store.check([CAME.format(rank)])]:
+    while missing := [rank for rank in missing if not store.check([JOINED_KEY.format(rank)])]:
         if check is not None:
             check()
-        if store.check([DISMISSED]):
-            raise SystemExit(int(store.get(DISMISSED)))
+        if store.check([STOP_KEY]):
+            raise SystemExit(int(store.get(STOP_KEY)))
         if time.monotonic() > deadline:
             names = ", ".join(map(str, missing))
             raise PufferError(
@@ -146,8 +146,11 @@ def _wait_for_all(
 
 
 @contextlib.contextmanager
-def _interface_of(place: Place) -> Iterator[None]:
-    """Let gloo use the loopback where all ranks are on one machine: its name may have no address, as in a container."""
+def _network_interface(place: Place) -> Iterator[None]:
+    """Return a context in which gloo uses the loopback interface if all ranks are on this machine.
+
+    The host name may have no address, as in some containers.
+    """
     name = "GLOO_SOCKET_IFNAME"
     if name in os.environ or place.local_size < place.size:
         yield
@@ -159,30 +162,30 @@ def _interface_of(place: Place) -> Iterator[None]:
         del os.environ[name]
 
 
-TIMEOUT = "PUFFER_PROCESSES_TIMEOUT"  # the variable that tells a rank how long to wait for the first one
+TIMEOUT = "PUFFER_PROCESSES_TIMEOUT"  # variable with the seconds that a rank waits for rank 0
 HERE = "127.0.0.1"
 LOOK_S = 0.1
-END_S = 10.0  # for a rank to close its environments
-LONGEST_TEXT = 4000  # of what a rank wrote to standard error
+END_S = 10.0  # seconds in which a rank must close its environments
+LONGEST_TEXT = 4000  # maximum number of characters of a rank's standard error in messages
 
 
 @contextlib.contextmanager
 def start_ranks(count: int, timeout_s: float) -> Iterator[JoinedRanks]:
-    """Start all ranks but the first, which is this process; at the end of the context none is left.
+    """Return a context with all ranks on this machine. This process is the first. All others stop at the end.
 
-    They share the cores: each has as many as ``usable_cpus`` says in it.
+    The ranks share the cores: in each, ``usable_cpus`` returns its share.
 
     Args:
-        count: Ranks, with this one.
-        timeout_s: Longest to wait for one.
+        count: Number of ranks, including this one.
+        timeout_s: Maximum seconds to wait for a rank.
 
     Yields:
-        The ranks, joined.
+        Ranks, joined.
 
     Raises:
-        PufferError: A rank ended, or has not come in time.
+        PufferError: A rank ended, or has not connected in time.
     """
-    # This process keeps the store, at a port that the system finds, so that no two trainings meet at the same.
+    # This process hosts the store at a port that the system chooses, so that two trainings never share one.
     store = TCPStore(HERE, 0, count, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
     place = Place(0, count, 0, count, HERE, store.port)
     with (
@@ -208,11 +211,11 @@ def _shared_cores(count: int) -> Iterator[None]:
 
 
 class _LocalRanks:
-    """The processes of all ranks of this machine but the first.
+    """Processes of all ranks on this machine except the first.
 
     Args:
-        first: Place of the first.
-        timeout_s: Longest that they wait for it.
+        first: Rank and address of the first rank.
+        timeout_s: Maximum seconds that the processes wait for it.
     """
 
     def __init__(self, first: Place, timeout_s: float) -> None:
@@ -232,7 +235,7 @@ class _LocalRanks:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=text,
-                    process_group=0,  # Ctrl-C of a terminal reaches the first alone, which stops the others
+                    process_group=0,  # Ctrl-C in a terminal reaches only the first rank, which stops the others
                 )
             )
 
@@ -242,14 +245,14 @@ class _LocalRanks:
             raise PufferError(f"train: {words}")
 
     def watch(self, ranks: JoinedRanks) -> None:
-        """Tell the ranks, from now on, if one of these processes ends."""
-        self._watch = threading.Thread(target=self._look, args=(ranks,), name="local-ranks", daemon=True)
+        """Start to report to the ranks when one of these processes ends."""
+        self._watch = threading.Thread(target=self._watch_processes, args=(ranks,), name="local-ranks", daemon=True)
         self._watch.start()
 
-    def _look(self, ranks: JoinedRanks) -> None:
+    def _watch_processes(self, ranks: JoinedRanks) -> None:
         while not self._closing.wait(LOOK_S):
             if words := self._ended():
-                ranks.tell_failure(words)
+                ranks.report_failure(words)
                 return
 
     def _ended(self) -> str:
@@ -262,7 +265,7 @@ class _LocalRanks:
         return ""
 
     def close(self) -> None:
-        """Wait for all to end, and end by force who does not."""
+        """Wait for all processes to end, and kill those that do not."""
         self._closing.set()
         if self._watch is not None:
             self._watch.join()

@@ -1,4 +1,4 @@
-"""The place of this process among those that train together, as ``torchrun`` and others like it tell it."""
+"""Rank and address of this process, from the environment variables of ``torchrun`` and other launchers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOC
 
 
 class Place(NamedTuple):
-    """Number of a process among others.
+    """Rank of this process, the number of ranks, and where they meet.
 
     Attributes:
-        rank: From 0.
-        size: Processes in all.
-        local_rank: From 0, among those of this machine.
-        local_size: Processes of this machine.
-        address: Where rank 0 is.
-        port: Where the processes meet.
+        rank: Rank, from 0.
+        size: Number of processes.
+        local_rank: Rank among the processes of this machine, from 0.
+        local_size: Number of processes on this machine.
+        address: Address of rank 0.
+        port: Port at which the processes meet.
     """
 
     rank: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
     port: int
 
     def variables(self) -> dict[str, str]:
-        """The variables of the environment that say it."""
+        """Return the environment variables that describe this place."""
         return {
             "RANK": str(self.rank),
             "WORLD_SIZE": str(self.size),
@@ -48,10 +48,10 @@ class Place(NamedTuple):
 
 
 def place_of_this_process(variables: Mapping[str, str] | None = None) -> Place | None:
-    """Read the place of this process from the variables of the environment; None where it is the only one.
+    """Read the rank and address from environment variables. Return None if this is the only process.
 
     Raises:
-        APIUsageError: Some of the variables are missing, or are no places.
+        APIUsageError: Some of the variables are missing or invalid.
     """
     found = os.environ if variables is None else variables
     if not {"RANK", "WORLD_SIZE"} & found.keys():
@@ -59,9 +59,9 @@ def place_of_this_process(variables: Mapping[str, str] | None = None) -> Place |
     if missing := [name for name in NEEDED if not found.get(name)]:
         given = ", ".join(f"{name}={found[name]}" for name in NEEDED if found.get(name))
         raise APIUsageError(
-            "train: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say together which of several processes this is, "
-            f"got {given or 'empty ones'} without {' and '.join(missing)}; start by torchrun, which sets all, or unset "
-            f"{' and '.join(name for name in NEEDED if name in found)} to train in one process"
+            "train: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT must be set together, "
+            f"got {given or 'empty ones'} without {' and '.join(missing)}; start with torchrun, which sets all, or "
+            f"unset {' and '.join(name for name in NEEDED if name in found)} to train in one process"
         )
     size = _number(found, "WORLD_SIZE", 1, None)
     rank = _number(found, "RANK", 0, size - 1)
@@ -82,4 +82,4 @@ def _number(variables: Mapping[str, str], name: str, low: int, high: int | None)
     if text.isdecimal() and low <= int(text) and (high is None or int(text) <= high):
         return int(text)
     kind = f"a number from {low} to {high}" if high is not None else f"a number from {low}"
-    raise APIUsageError(f"train: the variable {name} must be {kind}, got {text!r}; start by torchrun, or unset it")
+    raise APIUsageError(f"train: the variable {name} must be {kind}, got {text!r}; start with torchrun, or unset it")

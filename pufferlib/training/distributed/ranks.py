@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import Store  # type: ignore[attr-defined]  # not in torch's stubs
+from typing_extensions import override
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
@@ -32,95 +33,95 @@ __all__ = [
 ]
 
 
-SEEDS = 2**31 - 2  # of ranks: no environment has so high an index
-FAILED = "failed"  # the key under which the ranks find what ended one of them
-WRITES = "writes"  # the key that says that rank 0 saves what the ranks came to
-LOOK_S = 0.5  # between two looks for that
-REASON_S = 3.0  # time for the reason to come, once it is known that a rank is gone
+SEEDS = 2**31 - 2  # first index of the seeds of ranks, larger than the index of any environment
+FAILED = "failed"  # key of the reason why a rank ended
+WRITES = "writes"  # key that is set if rank 0 saves the latest update
+LOOK_S = 0.5  # seconds between two checks of these keys
+REASON_S = 3.0  # seconds to wait for the reason after a rank was lost
 
 _T = TypeVar("_T")
 
 
 class RankLostError(PufferError):
-    """Another process of the training has ended, or does not answer; the message says which, where that is known."""
+    """Another process of the training has ended or does not answer. The message names it if it is known."""
 
 
 class Ranks:
-    """The one process of a training that has no others.
+    """Ranks of a training with a single process.
 
     Attributes:
-        rank: Number of this process, from 0.
-        size: Processes in all.
-        local_rank: Number of this process on its machine, from 0.
-        local_size: Processes on this machine.
+        rank: Rank of this process, from 0.
+        size: Number of processes.
+        local_rank: Rank of this process on its machine, from 0.
+        local_size: Number of processes on this machine.
     """
 
     rank, size, local_rank, local_size = 0, 1, 0, 1
 
     @property
     def is_first(self) -> bool:
-        """True in the process that writes the run, rank 0."""
+        """Whether this is rank 0, the process that writes the run."""
         return self.rank == 0
 
     def seed(self, seed: int) -> int:
-        """The seed of this rank's environments and actions; rank 0 has the run's own."""
+        """Return the seed of this rank's environments and actions. Rank 0 uses the seed of the run."""
         return seed if self.rank == 0 else env_seed(seed, SEEDS - self.rank)
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Sum ``tensor`` over all ranks, in place, to the same bytes in each."""
+        """Sum ``tensor`` over all ranks, in place. The result is bit-identical in each rank."""
         return tensor
 
     def gather(self, value: _T) -> list[_T]:
-        """The values of all ranks, in their order."""
+        """Return the values of all ranks, in their order."""
         return [value]
 
     def largest(self, *numbers: int) -> list[int]:
-        """The largest of each number over all ranks."""
+        """Return the maximum of each number over all ranks."""
         return list(numbers)
 
     def share(self, value: _T) -> _T:
-        """The value of rank 0."""
+        """Return the value of rank 0."""
         return value
 
     def share_weights(self, module: nn.Module) -> None:
-        """Give the parameters and buffers of ``module`` the values that they have in rank 0."""
+        """Copy the parameters and buffers of ``module`` from rank 0."""
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Call ``function`` in rank 0 alone; returns what it returned, or raises the exception that it raised."""
+        """Call ``function`` in rank 0 only. Return its result, or raise its exception, in every rank."""
         return function()
 
     def when_lost(self, stop: Callable[[], None]) -> None:
-        """Call ``stop``, in another thread, once another rank is known to have ended."""
+        """Call ``stop``, in another thread, when another rank is known to have ended."""
 
-    def part(self) -> None:
-        """Wait until every rank has come to the end; what one of them does from now on is its own affair."""
+    def leave(self) -> None:
+        """Wait until every rank has finished. After this, ranks no longer wait for each other."""
 
     def reason(self) -> str:
-        """The end of another rank in words; empty where all are there."""
+        """Return why another rank ended, or an empty text if none has."""
         return ""
 
     def interruptible(self) -> contextlib.AbstractContextManager[None]:
-        """Context of collecting, which ends by RankLostError once another rank is known to have ended."""
+        """Return a context for collecting. It raises RankLostError when another rank is known to have ended."""
         return contextlib.nullcontext()
 
-    def takes_over(self) -> bool:
-        """True in the rank that writes the run after another one was lost."""
+    def saves_last_update(self) -> bool:
+        """Return whether this rank writes the run after another one was lost."""
         return True
 
 
-#: The ranks of a process that has no others.
+#: Ranks of a single process.
 ALONE = Ranks()
 
 
 class JoinedRanks(Ranks):
-    """A process among others, whose ``torch.distributed`` group is there.
+    """Rank of a process in a ``torch.distributed`` group.
 
-    As a context it leaves the others when all are done, or tells them why it ends.
+    As a context it waits for the other ranks at its end. After an exception it sends them the reason.
 
     Args:
-        place: Of this process.
-        store: In which ranks leave words for each other.
-        timeout_s: Longest that one waits for another; for messages.
+        place: Rank and address of this process.
+        store: Store through which ranks exchange messages.
+        timeout_s: Maximum seconds to wait for another rank, for messages.
     """
 
     def __init__(self, place: Place, store: Store, timeout_s: float) -> None:
@@ -138,60 +139,60 @@ class JoinedRanks(Ranks):
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             if error is None:
-                self.part()
+                self.leave()
             elif not (self._left.is_set() or isinstance(error, RankLostError)):
-                self.tell_failure(f"rank {self.rank} of {self.size} ended: {_in_words(error)}")
+                self.report_failure(f"rank {self.rank} of {self.size} ended: {_describe(error)}")
         finally:
             self._left.set()
             self._watch.join()
             dist.destroy_process_group()
 
-    def part(self) -> None:
-        """See ``Ranks``."""
+    @override
+    def leave(self) -> None:
         if not self._left.is_set():
-            with self._answering():
+            with self._detecting_loss():
                 dist.barrier()
             self._left.set()
 
-    def tell_failure(self, words: str) -> None:
-        """Let the other ranks know what ended one of them; the first word stands."""
+    def report_failure(self, words: str) -> None:
+        """Broadcast the reason why a rank ended. Later reasons are ignored."""
         with contextlib.suppress(RuntimeError):
             self._store.compare_set(FAILED, "", words)
 
+    @override
     def sum(self, tensor: Tensor) -> Tensor:
-        """See ``Ranks``."""
-        with self._answering():
+        with self._detecting_loss():
             dist.all_reduce(tensor)
         return tensor
 
+    @override
     def gather(self, value: _T) -> list[_T]:
-        """See ``Ranks``; values are pickled."""
         found: list[Any] = [None] * self.size
-        with self._answering():
+        with self._detecting_loss():
             dist.all_gather_object(found, on_cpu(value))
         return found
 
+    @override
     def largest(self, *numbers: int) -> list[int]:
-        """See ``Ranks``."""
         found = torch.tensor(numbers)
-        with self._answering():
+        with self._detecting_loss():
             dist.all_reduce(found, dist.ReduceOp.MAX)
         return found.tolist()
 
+    @override
     def share(self, value: _T) -> _T:
-        """See ``Ranks``; values are pickled."""
         found: list[Any] = [on_cpu(value)]
-        with self._answering():
+        with self._detecting_loss():
             dist.broadcast_object_list(found)
         return found[0]  # type: ignore[no-any-return]
 
+    @override
     def share_weights(self, module: nn.Module) -> None:
-        """See ``Ranks``."""
         weights = {name: tensor.cpu() for name, tensor in module.state_dict().items()} if self.is_first else {}
         module.load_state_dict(self.share(weights))
 
+    @override
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """See ``Ranks``."""
         value, error = None, None
         if self.is_first:
             try:
@@ -203,21 +204,21 @@ class JoinedRanks(Ranks):
             raise raised
         return value  # type: ignore[return-value]
 
+    @override
     def when_lost(self, stop: Callable[[], None]) -> None:
-        """See ``Ranks``."""
         self._stops.append(stop)
         if self._reason:
             stop()
 
     def reason(self) -> str:
-        """See ``Ranks``; waits for a moment for the words to come."""
+        """Return why another rank ended. Wait briefly for the reason to arrive."""
         deadline = time.monotonic() + REASON_S
         while not self._reason and time.monotonic() < deadline and self._watch.is_alive():
             time.sleep(0.05)
         return self._reason
 
-    def takes_over(self) -> bool:
-        """See ``Ranks``: it is rank 0, or else rank 1 if no rank 0 is heard of."""
+    def saves_last_update(self) -> bool:
+        """Return whether this rank writes the run: rank 0, or rank 1 if rank 0 does not respond."""
         try:
             if self.is_first:
                 self._store.set(WRITES, "")
@@ -226,13 +227,13 @@ class JoinedRanks(Ranks):
                 if time.monotonic() > deadline:
                     return True
                 time.sleep(LOOK_S)
-        except RuntimeError:  # rank 0 kept the store
+        except RuntimeError:  # the store was lost with rank 0
             return self.rank <= 1
         return self.is_first
 
     @contextlib.contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Context in which a rank that does not answer is one that was lost."""
+    def _detecting_loss(self) -> Iterator[None]:
+        """Return a context that turns a failed communication into RankLostError."""
         try:
             yield
         except RuntimeError as error:
@@ -240,9 +241,9 @@ class JoinedRanks(Ranks):
             other = f"did not answer within {self._timeout_s:g} s (--train.processes-timeout)" if late else "was lost"
             raise RankLostError(f"train: {self.reason() or f'another rank {other}'}") from error
 
+    @override
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """See ``Ranks``."""
         try:
             yield
         except CollectingStopped:
@@ -252,7 +253,7 @@ class JoinedRanks(Ranks):
         while not self._left.wait(LOOK_S):
             try:
                 self._reason = self._store.get(FAILED).decode() if self._store.check([FAILED]) else ""
-            except RuntimeError:  # whoever kept the store is gone
+            except RuntimeError:  # the process with the store is gone
                 self._reason = "rank 0 was lost"
             if self._reason:
                 for stop in self._stops:
@@ -261,7 +262,10 @@ class JoinedRanks(Ranks):
 
 
 def on_cpu(value: Any) -> Any:
-    """Return ``value`` with its tensors, inside dicts, lists and tuples too, on the CPU: ranks have different GPUs."""
+    """Return ``value`` with its tensors on the CPU, including tensors in dicts, lists and tuples.
+
+    Ranks have different GPUs, so tensors are sent from the CPU.
+    """
     if isinstance(value, Tensor):
         return value.cpu()
     if isinstance(value, dict):
@@ -271,8 +275,8 @@ def on_cpu(value: Any) -> Any:
     return value
 
 
-def _in_words(error: BaseException) -> str:
-    """An exception in one line."""
+def _describe(error: BaseException) -> str:
+    """Describe an exception in one line."""
     if isinstance(error, KeyboardInterrupt | SystemExit):
         return "stopped"
     text = str(error).strip().partition("\n")[0]
@@ -288,29 +292,32 @@ def _sendable(error: Exception | None) -> Exception | None:
 
 
 def config_of_all(config: Config, ranks: Ranks) -> Config:
-    """The settings with ``train.processes`` as they are.
+    """Return the settings with the actual number of processes in ``train.processes``.
 
     Raises:
-        APIUsageError: They ask for another number of processes.
+        APIUsageError: The settings ask for another number of processes.
     """
     wanted = config.train.processes
     if wanted not in (1, ranks.size):
         raise APIUsageError(
             f"train.processes asks for {wanted} processes, and there {'is' if ranks.size == 1 else 'are'} "
-            f"{ranks.size}; puffer train and pufferlib.train start as many by themselves, torchrun --nproc-per-node "
-            f"{wanted} starts them too"
+            f"{ranks.size}; puffer train and pufferlib.train start the processes, or use torchrun --nproc-per-node "
+            f"{wanted}"
         )
     return dataclasses.replace(config, train=dataclasses.replace(config.train, processes=ranks.size))
 
 
 def config_of_rank(config: Config, ranks: Ranks) -> Config:
-    """The settings with a seed of this rank's own, for its environments and actions."""
+    """Return the settings with the seed of this rank's environments and actions."""
     train = config.train
     return dataclasses.replace(config, train=dataclasses.replace(train, seed=ranks.seed(train.seed)))
 
 
 def device_of_rank(device: torch.device, ranks: Ranks) -> torch.device:
-    """The GPU of this rank, in turn, where ranks are to use those of their machine; else ``device`` as it is."""
+    """Return the GPU of this rank if ``device`` is "cuda" without an index, otherwise ``device``.
+
+    The ranks of a machine take its GPUs in turn. A single rank keeps ``device``.
+    """
     is_chosen = str(device) != "cuda"  # a CPU, or a GPU by its number
     if is_chosen or ranks.size == 1:
         return device
@@ -320,11 +327,11 @@ def device_of_rank(device: torch.device, ranks: Ranks) -> torch.device:
 
 
 def check_agents(ranks: Ranks, vecenv: Any) -> None:
-    """Raise APIUsageError unless every rank has as many agents."""
+    """Raise APIUsageError unless every rank has the same number of agents."""
     found = ranks.gather(int(vecenv.num_agents))
     if len(set(found)) > 1:
         each = ", ".join(f"{plural(count, 'agent')} in rank {rank}" for rank, count in enumerate(found))
         raise APIUsageError(
-            f"train.processes: every rank must have as many agents, got {each}; give vec.num_envs and env.num_envs "
-            "instead of leaving them to each machine"
+            f"train.processes: every rank must have the same number of agents, got {each}; set vec.num_envs and "
+            "env.num_envs, so that they do not depend on the machine"
         )

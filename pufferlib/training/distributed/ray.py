@@ -1,4 +1,4 @@
-"""Ranks on a Ray cluster: Ray Train starts all but the first, which is this process, on the nodes that have room."""
+"""Ranks on a Ray cluster. This process is the first rank, and Ray Train starts the others on nodes with room."""
 
 import contextlib
 import importlib
@@ -23,19 +23,19 @@ from pufferlib.vector.ray.cluster import ADDRESS, connect
 __all__ = ["start_ranks_on_ray"]
 
 
-END_S = 20.0  # for the ranks to end
+END_S = 20.0  # seconds to wait for the ranks to end
 
 
 @contextlib.contextmanager
 def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[JoinedRanks]:
-    """Let Ray Train start all ranks but the first, which is this process.
+    """Return a context in which Ray Train runs all ranks except the first, which is this process.
 
     Args:
-        settings: ``processes``, ``processes_timeout``, ``ray_address`` and ``ray_cpus`` are read.
-        needs_gpu: Each rank reserves a GPU too.
+        settings: Settings, of which ``processes``, ``processes_timeout``, ``ray_address`` and ``ray_cpus`` are read.
+        needs_gpu: Whether each rank reserves a GPU.
 
     Yields:
-        The ranks, joined.
+        Ranks, joined.
 
     Raises:
         BindingMissing: Ray Train is not installed.
@@ -58,18 +58,18 @@ def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[Joine
 
 
 class _RayRanks:
-    """A run of Ray Train, in a thread: its workers are the ranks from 1 on.
+    """Run of Ray Train in a thread. Its workers are the ranks from 1 on.
 
     Args:
-        train: The module ``ray.train``.
-        first: Place of rank 0.
-        settings: As for ``start_ranks_on_ray``.
-        needs_gpu: The same.
+        train: Module ``ray.train``.
+        first: Rank and address of rank 0.
+        settings: Settings, as in ``start_ranks_on_ray``.
+        needs_gpu: Whether each rank reserves a GPU.
     """
 
     def __init__(self, train: Any, first: Place, settings: TrainConfig, needs_gpu: bool) -> None:
         self._failure, self._ranks = "", list[JoinedRanks]()
-        self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # Ray Train wants one, and leaves it empty
+        self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # required by Ray Train, stays empty
         resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}
         self._trainer = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer(
             _follow_function(),
@@ -91,18 +91,18 @@ class _RayRanks:
                 f"rank {rank + 1} on Ray ended: {str(cause).strip().splitlines()[-1]}" for rank, cause in causes.items()
             )
             for ranks in self._ranks:
-                ranks.tell_failure(self._failure)
+                ranks.report_failure(self._failure)
 
     def check(self) -> None:
-        """Raise PufferError if Ray Train has given up."""
+        """Raise PufferError if Ray Train has failed."""
         if self._failure:
             raise PufferError(f"train: {self._failure}")
 
     def watch(self, ranks: JoinedRanks) -> None:
-        """Tell the ranks, from now on, if Ray Train gives up."""
+        """Start to report to the ranks if Ray Train fails."""
         self._ranks.append(ranks)
         if self._failure:
-            ranks.tell_failure(self._failure)
+            ranks.report_failure(self._failure)
 
     def close(self) -> None:
         """Wait for the workers to end."""
@@ -111,9 +111,10 @@ class _RayRanks:
 
 
 def _follow_function() -> Callable[[dict[str, Any]], None]:
-    """Function that Ray Train runs in each worker: ``follow_on_ray``, imported from where this process has it.
+    """Return the function that Ray Train runs in each worker. It calls ``follow_on_ray``.
 
-    Being local it is sent by value, and so runs before the worker imports pufferlib; see ``vector.ray.actor``.
+    The function is local, so that it is sent by value and runs before the worker imports pufferlib. Then the worker
+    imports pufferlib from the same path as this process. See ``vector.ray.actor``.
     """
     folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
 
@@ -129,7 +130,7 @@ def _follow_function() -> Callable[[dict[str, Any]], None]:
 
 @contextlib.contextmanager
 def _address(address: str) -> Iterator[None]:
-    """Let Ray connect to ``address``, if there is one."""
+    """Return a context in which Ray connects to ``address``, if it is not empty."""
     before = os.environ.get(ADDRESS)
     if address:
         os.environ[ADDRESS] = address

@@ -1,7 +1,7 @@
-"""Reduction: what the ranks of a training have in common, so that they learn as one process with all their steps would.
+"""Reduction of gradients and statistics over ranks, which makes them learn like one process with all their steps.
 
-Gradients are means over the steps of all ranks that count, advantages are normalized by all of them, and the figures
-are of all. Where V-trace and priorities look at a whole rollout, they look at the rank's own.
+Gradients are means over the counted steps of all ranks. Advantages are normalized over all ranks, and metrics cover
+all ranks. V-trace and priorities, which look at a whole rollout, use only the rollout of their rank.
 """
 
 import dataclasses
@@ -24,16 +24,16 @@ from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["RankReduction", "build_reduction"]
 
-ROUNDING = 1e-12  # share of a mean square that may be left of a variance of 0
+ROUNDING = 1e-12  # variances below this share of the mean square are rounding errors
 Doubles = npt.NDArray[np.float64]
 
 
 class RankReduction(ppo.Reduction):
-    """The learning of one rank, as a part of that of all.
+    """Reduction for one of several ranks.
 
     Args:
-        ranks: All of them.
-        parameters: Those that learn, the same in each rank.
+        ranks: Processes that train together.
+        parameters: Parameters to train, equal in each rank.
     """
 
     def __init__(self, ranks: Ranks, parameters: list[nn.Parameter]) -> None:
@@ -41,16 +41,16 @@ class RankReduction(ppo.Reduction):
         self._parameters = [weights for weights in parameters if weights.requires_grad]
         sizes = [weights.numel() for weights in self._parameters]
         kind = self._parameters[0].dtype
-        # The figures of the minibatch travel with the gradients, in one message.
+        # The losses of the minibatch are sent with the gradients in one message.
         self._flat = torch.zeros(sum(sizes) + len(ppo.Losses._fields), dtype=kind, device=self._parameters[0].device)
         *parts, self._figures = torch.split(self._flat, [*sizes, len(ppo.Losses._fields)])
-        # A fused optimizer takes gradients as they lie in memory, so they lie as their parameters do.
+        # A fused optimizer requires that gradients have the memory layout of their parameters.
         self._gradients = [
             part.as_strided(weights.shape, weights.stride(), part.storage_offset())
             for part, weights in zip(parts, self._parameters, strict=True)
         ]
         self._moments: dict[str, Doubles] = {}
-        # Bounds from below for the sums of weights, and none for those of anything else.
+        # Lower bounds of the three sums. Only the sum of weights is bounded.
         least = [1.0, -torch.inf, -torch.inf]
         self._least = torch.tensor(least, dtype=torch.float64, device=self._flat.device)
 
@@ -59,7 +59,7 @@ class RankReduction(ppo.Reduction):
         """Return the rollout that ``take`` returns.
 
         Raises:
-            RankLostError: Another rank was lost meanwhile.
+            RankLostError: Another rank was lost.
         """
         with self._ranks.interruptible():
             return take()
@@ -67,11 +67,11 @@ class RankReduction(ppo.Reduction):
     def accumulate_gradients(
         self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
     ) -> list[Tensor]:
-        """Set the gradients of the mean loss over this minibatch of all ranks; returns its figures.
+        """Set the gradients of the mean loss over this minibatch of all ranks. Return its losses.
 
         Raises:
             PufferError: The loss is not finite.
-            RankLostError: A rank did not take part.
+            RankLostError: Another rank was lost.
         """
         counted, advantages = batch.counted, batch.advantages.double()
         weights = torch.ones_like(advantages) if counted is None else counted.double()
@@ -99,15 +99,15 @@ class RankReduction(ppo.Reduction):
         found: Tensor = self._figures.clone()
         return found
 
+    @override
     def explained_variance(self, values: Tensor, returns: Tensor, mask: Tensor) -> float:
-        """See ``ppo.explained_variance``; of all ranks."""
         targets = returns[mask]
         errors = (targets - values[mask]).double()
         of_errors, of_targets = self._variances(errors, targets.double())
         return float("nan") if of_targets == 0 else 1 - of_errors / of_targets
 
+    @override
     def deviation(self, returns: Tensor) -> float:
-        """See ``advantage.deviation``; of all ranks."""
         (variance,) = self._variances(returns.double())
         return float(variance**0.5)
 
@@ -122,8 +122,8 @@ class RankReduction(ppo.Reduction):
             found.append(variance if variance > ROUNDING * square else 0.0)
         return found
 
+    @override
     def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
-        """See ``Reduction``."""
         found = self._ranks.gather((steps, episodes.state_dict()))
         joined: dict[str, Any] = {name: _added([state[name] for _, state in found]) for name in ("sums", "counts")}
         if episodes.records is not None:
@@ -131,15 +131,16 @@ class RankReduction(ppo.Reduction):
         episodes.load_state_dict(joined)
         return sum(each for each, _ in found)
 
+    @override
     def merge_moments(self, vecenv: Any) -> None:
-        """See ``Reduction``."""
         if not isinstance(vecenv, VectorWrapper):
             return
         state = vecenv.state_dict()
         now, before = _moments_in(state), self._moments
         for name, moments in now.items():
             count, base = before[name][0, 0], before[name]
-            shift = base[1] if count else self._sum_of(moments[1]) / self._ranks.size  # near what comes
+            # Sums of distances from a point near the mean lose fewer digits.
+            shift = base[1] if count else self._sum_of(moments[1]) / self._ranks.size
             counts, sums, squares = self._sum_of(_powers(moments, shift) - _powers(base, shift)) + _powers(base, shift)
             if counts[0]:
                 mean = sums / counts
@@ -152,22 +153,22 @@ class RankReduction(ppo.Reduction):
         found: Doubles = self._ranks.sum(torch.from_numpy(array.copy()).to(device)).numpy(force=True)
         return found
 
+    @override
     def start_moments(self, vecenv: Any) -> None:
-        """See ``Reduction``."""
         self._moments = _moments_in(vecenv.state_dict()) if isinstance(vecenv, VectorWrapper) else {}
 
+    @override
     def state_dict(self) -> dict[str, Any]:
-        """See ``Reduction``."""
         return {"moments": dict(self._moments)}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Reduction``."""
         if state.get("moments"):
             self._moments = {name: np.asarray(moments, np.float64) for name, moments in state["moments"].items()}
 
 
 def build_reduction(ranks: Ranks, policy: nn.Module) -> ppo.Reduction:
-    """Build what reduces the learning of ``policy`` over ``ranks``."""
+    """Build the reduction of ``policy`` over ``ranks``."""
     return ppo.Reduction() if ranks.size == 1 else RankReduction(ranks, list(policy.parameters()))
 
 
@@ -180,7 +181,7 @@ def _added(parts: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _moments_in(state: Mapping[str, Any]) -> dict[str, Doubles]:
-    """Running moments of wrappers by their names: counts, means and variances, float64 ``(3, elements)``."""
+    """Return the running moments of wrappers by name: counts, means and variances, float64 ``(3, elements)``."""
     names = [key.removesuffix("mean") for key in state if key.endswith(".mean")]
     found = {}
     for name in names:
@@ -191,7 +192,7 @@ def _moments_in(state: Mapping[str, Any]) -> dict[str, Doubles]:
 
 
 def _as_state(moments: Mapping[str, Doubles], like: Mapping[str, Any]) -> dict[str, Any]:
-    """``moments`` in the shapes that they have in the state ``like``."""
+    """Return ``moments`` with the shapes that they have in the state ``like``."""
     return {
         name + part: np.resize(row, np.shape(like[name + part]))
         for name, rows in moments.items()
@@ -200,6 +201,6 @@ def _as_state(moments: Mapping[str, Doubles], like: Mapping[str, Any]) -> dict[s
 
 
 def _powers(moments: Doubles, shift: Doubles) -> Doubles:
-    """Counts, and sums of the first and second powers of the distances from ``shift``."""
+    """Return counts, and the sums of the first and second powers of the distances from ``shift``."""
     counts, means, variances = moments
     return np.stack([counts, counts * (means - shift), counts * (variances + np.square(means - shift))])

@@ -1,4 +1,4 @@
-"""Loggers: each is given the metrics of every update, for a file or for a tracker such as TensorBoard."""
+"""Loggers, which write the metrics of every update to a file or a tracker such as TensorBoard."""
 
 from pufferlib.training.loggers.base import Logger
 from pufferlib.training.loggers.files import CsvLogger, JsonlLogger

@@ -12,7 +12,7 @@ __all__ = ["LogGuard", "Logger", "Result", "Tracker", "as_number", "wants_episod
 
 @runtime_checkable
 class Logger(Protocol):
-    """Takes the metrics of each update as they come.
+    """Logger of the metrics of each update.
 
     An exception in a method becomes a warning, and the training continues.
 
@@ -23,20 +23,20 @@ class Logger(Protocol):
     """
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Take the metrics of one update; keys as listed at ``Trainer``."""
+        """Log the metrics of one update. ``Trainer`` lists the keys."""
 
     def close(self) -> None:
-        """No more will come. May be called twice."""
+        """Close the logger. This may be called twice."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run, for trackers.
+    """Result of a run, for trackers.
 
     Attributes:
-        scores: Figures of its ``summary.json`` by their names.
-        curve: The picture of its learning curve.
-        video: The film of an episode; None where there is none.
+        scores: Contents of ``summary.json``.
+        curve: Path of the image of the learning curve.
+        video: Path of the video of an episode, or None.
     """
 
     scores: dict[str, Any]
@@ -45,26 +45,26 @@ class Result:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Figures that are numbers."""
+        """Entries of ``scores`` that are numbers."""
         return {key: float(value) for key, value in self.scores.items() if isinstance(value, int | float)}
 
 
 @runtime_checkable
 class Tracker(Logger, Protocol):
-    """A logger that takes the result of the run too."""
+    """Logger that also receives the result of the run."""
 
     def finish(self, result: Result) -> None:
-        """Take the result, after the metrics of all updates and before ``close``."""
+        """Log the result. This is called after the metrics of all updates and before ``close``."""
 
 
-_FAILURES = (Exception, SystemExit)  # of a logger; whatever it is, it is not the training's
+_FAILURES = (Exception, SystemExit)  # errors of a logger, which must not end the training
 
 
 def as_number(value: Any) -> float | None:
-    """Return ``value`` as a Python number: a number, or an array or tensor of one element. None if it is neither."""
+    """Return ``value`` as a Python number, or None. Arrays and tensors of one element are numbers."""
     if isinstance(value, str | bytes):
         return None
-    with contextlib.suppress(Exception):  # of tensors on a device that failed, of objects that only look like arrays
+    with contextlib.suppress(Exception):  # tensors on a failed device, or objects that only resemble arrays
         value = value.item() if callable(getattr(value, "item", None)) else value
         return int(value) if isinstance(value, bool) else value if type(value) in (int, float) else float(value)
     return None
@@ -76,7 +76,7 @@ def wants_episodes(logger: Logger) -> bool:
 
 
 class LogGuard:
-    """Passes metrics to loggers. A metric without a number, or a logger that fails, costs a warning and no training."""
+    """Guard that passes metrics to loggers and turns their errors, and metrics that are not numbers, into warnings."""
 
     def __init__(self) -> None:
         self._warned: set[Any] = set()
@@ -98,10 +98,10 @@ class LogGuard:
         return found
 
     def log(self, loggers: Sequence[Logger], metrics: dict[str, float]) -> None:
-        """Let each logger take a copy of the metrics. Warn at the first failure of each."""
+        """Pass a copy of the metrics to each logger. Warn at the first failure of each."""
         for logger in loggers:
             try:
-                logger.log(dict(metrics))  # which the logger may change
+                logger.log(dict(metrics))  # a logger may change its copy
             except _FAILURES as error:
                 self._warn(logger, "log", error)
 
@@ -114,7 +114,7 @@ class LogGuard:
                 self._warn(logger, "log_episodes", error)
 
     def finish(self, trackers: Iterable[Tracker], result: Result) -> None:
-        """Let each tracker take the result. Warn about those that fail."""
+        """Pass the result to each tracker. Warn about those that fail."""
         for tracker in trackers:
             try:
                 tracker.finish(result)

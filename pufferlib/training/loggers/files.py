@@ -13,10 +13,12 @@ __all__ = ["CsvLogger", "JsonlLogger", "LineFile", "cut_to_whole_lines"]
 
 
 class LineFile:
-    """Appends lines at once; those that cannot be written are kept and tried again with the next, with a warning.
+    """File to which lines are appended immediately.
+
+    If lines cannot be written, a warning is given, and they are written together with the next ones.
 
     Args:
-        path: The file; a last line that was cut short, by a kill for example, is taken away first.
+        path: Path of the file. An incomplete last line, for example after a kill, is removed first.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,7 +27,7 @@ class LineFile:
         self._file = path.open("ab", buffering=0)
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines."""
+        """Append complete lines."""
         is_first = not self._waiting
         self._waiting += lines
         try:
@@ -41,10 +43,10 @@ class LineFile:
                 )
 
     def close(self) -> None:
-        """Close the file; may be called twice.
+        """Close the file. This may be called twice.
 
         Raises:
-            OSError: There are lines that cannot be written.
+            OSError: Some lines cannot be written.
         """
         if self._file.closed:
             return
@@ -54,20 +56,20 @@ class LineFile:
             self._file.close()
 
     def flush(self) -> None:
-        """Write what waits.
+        """Write all waiting lines.
 
         Raises:
-            OSError: There are lines that cannot be written.
+            OSError: Some lines cannot be written.
         """
         if self._waiting and os.fstat(self._file.fileno()).st_nlink == 0:  # the file was deleted
             deleted, self._file = self._file, self.path.open("ab", buffering=0)
             deleted.close()
-        while self._waiting:  # as much as there is room for; the rest of a line follows when there is more
+        while self._waiting:  # a full disk may take only a part of a line; the rest follows later
             self._waiting = self._waiting[self._file.write(self._waiting) :]
 
 
 def cut_to_whole_lines(path: Path) -> None:
-    """Take away a last line without its end."""
+    """Remove an incomplete last line."""
     if path.exists():
         text = path.read_bytes()
         if text and not text.endswith(b"\n"):
@@ -75,20 +77,20 @@ def cut_to_whole_lines(path: Path) -> None:
 
 
 class JsonlLogger:
-    """One JSON object per update and line, readable while the run goes on.
+    """Logger that writes one JSON object per update, one per line. The file can be read during the run.
 
-    Lines that cannot be written, on a full disk for example, are kept and tried again with the next, with a warning.
+    If lines cannot be written, for example on a full disk, a warning is given, and they are written later.
 
     Args:
-        path: The file; lines are appended, so that a resumed run continues it. A last line that was cut short,
-            by a kill for example, is taken away first.
+        path: Path of the file. A resumed run appends to it. An incomplete last line, for example after a kill, is
+            removed first.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = LineFile(path.absolute())
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Append one line; figures that are no numbers (NaN, infinity) become null, as JSON has none."""
+        """Append one line. NaN and infinity become null, because JSON cannot represent them."""
         finite = {key: value if abs(value) < float("inf") else None for key, value in metrics.items()}
         self._file.append(json.dumps(finite).encode() + b"\n")
 
@@ -96,7 +98,7 @@ class JsonlLogger:
         """Close the file.
 
         Raises:
-            OSError: There are lines that cannot be written.
+            OSError: Some lines cannot be written.
         """
         self._file.close()
 
@@ -105,14 +107,14 @@ STEPS = "agent_steps"
 
 
 class CsvLogger:
-    """One row per update, readable while the run goes on, and a column for every figure that came so far.
+    """Logger that writes one row per update, with a column for every metric so far.
 
-    A figure that comes for the first time, such as the score of the first episode that ends, gets a column on the
-    right, which is empty in the rows before. Rows that cannot be written, on a full disk for example, are kept and
-    tried again with the next, with a warning.
+    The file can be read during the run. A metric that appears for the first time, such as the score of the first
+    episode that ends, adds a column on the right. It is empty in earlier rows. If rows cannot be written, for example
+    on a full disk, a warning is given, and they are written later.
 
     Args:
-        path: The file. A resumed run continues it: rows of steps that are taken again give way to the new ones.
+        path: Path of the file. A resumed run appends to it, and replaces rows of steps that are repeated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -138,10 +140,10 @@ class CsvLogger:
                 )
 
     def close(self) -> None:
-        """Close the file; may be called twice.
+        """Close the file. This may be called twice.
 
         Raises:
-            OSError: There are rows that cannot be written.
+            OSError: Some rows cannot be written.
         """
         try:
             if self._waiting:
@@ -158,7 +160,7 @@ class CsvLogger:
         self._waiting.clear()
 
     def _widen(self, columns: list[str]) -> None:
-        """Write the file anew, with columns added on the right; it is whole at every moment."""
+        """Rewrite the file with columns added on the right. The file is replaced atomically."""
         path = self._file.path
         self._file.flush()
         _, *rows = path.read_bytes().splitlines() or [b""]
@@ -187,7 +189,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _cut_from(path: Path, columns: list[str], steps: float) -> None:
-    """Take away the rows at the end that have ``steps`` or more."""
+    """Remove the rows at the end that have ``steps`` or more."""
     lines = path.read_bytes().splitlines(keepends=True)
     if STEPS not in columns:
         return

@@ -16,55 +16,57 @@ from pufferlib.training.loggers.base import Result
 __all__ = ["TensorBoardLogger", "gif_of"]
 
 
-MOST_PICTURES = 150
-MOST_FPS = 15
+MAX_FRAMES = 150
+MAX_FPS = 15
 WIDTH_PX = 240
 
 
 def gif_of(video: Path) -> bytes:
-    """The beginning of a film as a GIF, at most 240 pixels wide.
+    """Return the start of a video as a GIF, at most 240 pixels wide.
 
     Args:
-        video: An mp4 file.
+        video: Path of an mp4 file.
     """
     import av
     from PIL import Image
 
-    pictures: list[Image.Image] = []
-    with av.open(str(video)) as film:
-        stream = film.streams.video[0]
-        fps = float(stream.average_rate or MOST_FPS)
-        every = max(1, round(fps / MOST_FPS))
-        for i, frame in enumerate(film.decode(stream)):
-            if len(pictures) == MOST_PICTURES:
+    images: list[Image.Image] = []
+    with av.open(str(video)) as container:
+        stream = container.streams.video[0]
+        fps = float(stream.average_rate or MAX_FPS)
+        every = max(1, round(fps / MAX_FPS))
+        for i, frame in enumerate(container.decode(stream)):
+            if len(images) == MAX_FRAMES:
                 break
             if i % every == 0:
                 width = min(WIDTH_PX, frame.width)
-                picture = Image.fromarray(frame.to_ndarray(format="rgb24")).resize(
+                resized = Image.fromarray(frame.to_ndarray(format="rgb24")).resize(
                     (width, max(1, frame.height * width // frame.width)), Image.Resampling.BOX
                 )
-                pictures.append(picture.quantize(64))
-    if not pictures:
+                images.append(resized.quantize(64))
+    if not images:
         return b""
     gif = io.BytesIO()
     duration_ms = round(1000 * every / fps)
-    pictures[0].save(gif, "GIF", save_all=True, append_images=pictures[1:], duration=duration_ms, loop=0)
+    images[0].save(gif, "GIF", save_all=True, append_images=images[1:], duration=duration_ms, loop=0)
     return gif.getvalue()
 
 
 EVENTS = "events.out.tfevents."
 STEPS = "agent_steps"
-SCORE = "result/score"  # of the evaluation, by which the page of hyperparameters compares runs
+SCORE = "result/score"  # score of the evaluation, by which the hyperparameter page compares runs
 
 
 class TensorBoardLogger:
-    """Writes each update as one event, over agent steps; settings as hyperparameters; at the end score, curve and film.
+    """Logger that writes each update as an event over agent steps, and the settings as hyperparameters.
+
+    At the end of the run it writes the score, the learning curve and the video.
 
     Args:
-        folder: Gets a file of events. Where there is one already the run goes on: TensorBoard then shows the steps that
-            are taken again as they came the last time.
-        settings: Hyperparameters by their dotted names: ``{"train.learning_rate": 0.001}``.
-        name: Name of the run on the page of hyperparameters.
+        folder: Folder for the event file. If it contains one, the run continues. TensorBoard then shows repeated steps
+            as they were the last time.
+        settings: Hyperparameters by dotted name, such as ``{"train.learning_rate": 0.001}``.
+        name: Name of the run on the hyperparameter page.
 
     Raises:
         BindingMissing: TensorBoard is not installed.
@@ -99,25 +101,25 @@ class TensorBoardLogger:
         if self._continues:
             self._continues = False
             started = self._event.SessionLog(status=self._event.SessionLog.START)
-            self._write(step=self._steps, session_log=started)  # what came later before does not count
+            self._write(step=self._steps, session_log=started)  # makes TensorBoard drop later steps of before
         self._write(step=self._steps, summary=self._scalars(metrics))
 
     def finish(self, result: Result) -> None:
-        """Write the result: its figures as ``result/...``, and the pictures."""
+        """Write the result: its numbers as ``result/...``, and the images."""
         self._write(step=self._steps, summary=self._scalars({f"result/{key}": n for key, n in result.numbers.items()}))
-        pictures = {"learning curve": result.curve.read_bytes() if result.curve.exists() else None}
-        pictures["evaluation"] = gif_of(result.video) if result.video else None
+        images = {"learning curve": result.curve.read_bytes() if result.curve.exists() else None}
+        images["evaluation"] = gif_of(result.video) if result.video else None
         image = self._summary.Summary.Image
         values = [
             self._summary.Summary.Value(tag=tag, image=image(encoded_image_string=picture))
-            for tag, picture in pictures.items()
+            for tag, picture in images.items()
             if picture
         ]
         self._write(step=self._steps, summary=self._summary.Summary(value=values))
         self._write(summary=self._session_end())
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
+        """Close the file. This may be called twice."""
         if not self._writer.closed:
             self._writer.close()
 

@@ -1,4 +1,4 @@
-"""Trackers that the settings of a run name: how each is checked, opened and kept off the training loop."""
+"""Trackers that the settings name: how they are checked, opened and run in threads beside the training loop."""
 
 import contextlib
 import functools
@@ -25,21 +25,21 @@ from pufferlib.training.loggers.wandb import WandbLogger, check_account
 __all__ = ["BackgroundTracker", "Tracking", "check_trackers", "open_tracking"]
 
 
-# Seconds between two looks: W&B takes a third of the time for each update where they come in bursts.
+# Seconds between two rounds of calls. W&B takes a third of the time per update if updates come in bursts.
 INTERVAL_S = 2.0
 
 
 class BackgroundTracker:
-    """Hands a tracker metrics and result from a thread, in order, every two seconds.
+    """Tracker that runs in a thread. It passes metrics and the result on, in order, every two seconds.
 
-    An update that comes sooner than ``interval_s`` after the last one is held back until the next takes its place, or
-    the run ends: fast environments make many updates a second, which nobody sees apart in a plot. Once the tracker has
-    failed it gets nothing more. The next call warns of that, once; the training goes on.
+    Fast environments make many updates per second, more than a plot can show. An update that comes less than
+    ``interval_s`` after the last one is held back until another replaces it, or the run ends. A tracker that has failed
+    receives nothing more. The next call gives one warning, and the training continues.
 
     Args:
-        name: Of the tracker, for the warning.
-        tracker: Gets its calls from one thread alone.
-        interval_s: Seconds between two updates that it gets; 0: it gets each.
+        name: Name of the tracker, for the warning.
+        tracker: Tracker, which is called in one thread only.
+        interval_s: Minimum seconds between two updates that the tracker receives. 0 passes every update on.
     """
 
     def __init__(self, name: str, tracker: Tracker, interval_s: float) -> None:
@@ -49,36 +49,36 @@ class BackgroundTracker:
         self._calls: SimpleQueue[Callable[[], Any]] = SimpleQueue()
         self._closes = threading.Event()
         self._failure: Exception | None = None
-        self._is_told = False
+        self._has_warned = False
         self._thread = threading.Thread(target=self._work, name=f"logger {name}", daemon=True)
         self._thread.start()
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Let the tracker take the metrics of an update, or hold them back."""
+        """Pass the metrics of an update to the tracker, or hold them back."""
         now = time.monotonic()
         self._held = dict(metrics)  # the caller may change them
         if now >= self._next:
             self._next = now + self._interval_s
-            self._pass_on()
-        self._tell()
+            self._send_held()
+        self._warn_of_failure()
 
     def finish(self, result: Result) -> None:
-        """Let it take the result, after the last update."""
-        self._pass_on()
+        """Pass the result to the tracker, after the last update."""
+        self._send_held()
         self._calls.put(lambda: self._tracker.finish(result))
-        self._tell()
+        self._warn_of_failure()
 
     def close(self) -> None:
-        """Wait until it has taken everything, and close it; may be called twice."""
+        """Wait until the tracker has received everything, and close it. This may be called twice."""
         if self._thread.is_alive():
-            self._pass_on()
+            self._send_held()
             self._calls.put(self._tracker.close)
             self._closes.set()
             self._thread.join()
-        self._tell()
+        self._warn_of_failure()
 
-    def _pass_on(self) -> None:
-        """Hand on the metrics that are held back, if there are any."""
+    def _send_held(self) -> None:
+        """Pass the metrics that are held back to the tracker, if there are any."""
         metrics, self._held = self._held, None
         if metrics is not None:
             self._calls.put(lambda: self._tracker.log(metrics))
@@ -92,17 +92,17 @@ class BackgroundTracker:
                     self._calls.get_nowait()()
             except Empty:
                 pass
-            except Exception as error:  # whatever it is: it must not end the training
+            except Exception as error:  # must not end the training
                 self._failure = error
 
-    def _tell(self) -> None:
-        """Warn of a failure in the thread of the caller, who may have made an error of warnings."""
-        if self._failure is not None and not self._is_told:
-            self._is_told = True
+    def _warn_of_failure(self) -> None:
+        """Warn of a failure. This runs in the thread of the caller, because warnings may be configured as errors."""
+        if self._failure is not None and not self._has_warned:
+            self._has_warned = True
             reason = str(self._failure).partition("\n")[0] or type(self._failure).__name__
             warnings.warn(
-                f"{self._name} failed ({reason}), and gets nothing more of this run; training goes on, and "
-                "metrics.jsonl has all figures",
+                f"{self._name} failed ({reason}) and receives nothing more from this run; training continues, and "
+                "metrics.jsonl has all metrics",
                 stacklevel=3,
             )
 
@@ -111,7 +111,7 @@ class Tracking:
     """All trackers of a run as one logger, which stays open after the training for the result.
 
     Attributes:
-        places: Sentences on where to look.
+        places: Sentences that describe where to find the data of each tracker.
     """
 
     def __init__(self) -> None:
@@ -120,12 +120,12 @@ class Tracking:
         self._guard = LogGuard()
 
     def add(self, logger: Logger, place: str = "") -> None:
-        """Give the metrics to ``logger`` too, and the result if it has a method ``finish``."""
+        """Add ``logger``. It also receives the result if it has a method ``finish``."""
         self._loggers.append(logger)
         self.places += [place] if place else []
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Take the metrics of an update."""
+        """Log the metrics of an update."""
         self._guard.log(self._loggers, metrics)
 
     @property
@@ -136,27 +136,27 @@ class Tracking:
         return functools.partial(self._guard.log_episodes, self._loggers)
 
     def close(self) -> None:
-        """Do nothing: the result comes after the metrics, and ``open_tracking`` closes the trackers after that."""
+        """Do nothing. The result follows after the metrics, and ``open_tracking`` closes the trackers after that."""
 
     def finish(self, result: Result) -> None:
-        """Take the result of the run."""
+        """Log the result of the run."""
         self._guard.finish([each for each in self._loggers if isinstance(each, Tracker)], result)
 
     def end(self) -> None:
-        """Close all of them."""
+        """Close all trackers."""
         self._guard.close(self._loggers)
 
 
-Opened = tuple[Logger, str]  # a tracker, and a sentence on where to look; "" is none
+Opened = tuple[Logger, str]  # a tracker, and a sentence that describes where its data is, or ""
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A tracker that has a name.
+    """Built-in tracker.
 
     Attributes:
-        open: Takes the settings, the run and the run's title.
-        check: Raises if it cannot be opened, as far as that is known without the network.
+        open: Function of the settings, the run and its title that opens the tracker.
+        check: Function that raises if the tracker cannot be opened, as far as this is known without the network.
     """
 
     open: Callable[[Config, Run, str], Opened]
@@ -169,7 +169,7 @@ def _open_csv(config: Config, run: Run, title: str) -> Opened:
 
 def _check_tensorboard(config: Config) -> None:
     try:
-        import tensorboard  # noqa: F401 - it is looked for here
+        import tensorboard  # noqa: F401 - checks that it is installed
     except ImportError as error:
         raise BindingMissing(f'TensorBoard: the logger "tensorboard" needs it; {way_to_install("track")}') from error
 
@@ -193,7 +193,7 @@ def _open_wandb(config: Config, run: Run, title: str) -> Opened:
     return BackgroundTracker("Weights & Biases", page, config.track.interval), place
 
 
-#: Every tracker that has a name in ``TRACKERS``.
+#: Built-in trackers, by their names in ``TRACKERS``.
 _KINDS = {
     "csv": _Kind(_open_csv),
     "tensorboard": _Kind(_open_tensorboard, _check_tensorboard),
@@ -202,7 +202,10 @@ _KINDS = {
 
 
 def _maker(name: str) -> Callable[[Run], Logger]:
-    """Return what makes a user's logger for a run: its class, called with the run if it takes an argument."""
+    """Return a function that makes a user's logger for a run.
+
+    The class is called with the run if it takes an argument.
+    """
     where = "track.loggers"
     if not registry.is_object_name(name):
         raise UnknownNameError.of(where, "tracker", name, [*TRACKERS, "my_logger.py:MyLogger"])
@@ -220,11 +223,11 @@ def _maker(name: str) -> Callable[[Run], Logger]:
 
 
 def check_trackers(config: Config) -> None:
-    """Raise unless the trackers of ``config`` can be opened, as far as that is known without the network.
+    """Raise an error if a tracker of ``config`` cannot be opened, as far as this is known without the network.
 
     Raises:
-        APIUsageError: One lacks an account, or a user's class is no logger.
-        BindingMissing: One is not installed.
+        APIUsageError: A tracker needs an account, or a user's class is not a logger.
+        BindingMissing: A tracker is not installed.
         UnknownNameError: There is no such class.
     """
     for name in config.track.loggers:
@@ -236,16 +239,19 @@ def check_trackers(config: Config) -> None:
 
 @contextlib.contextmanager
 def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
-    """The trackers that ``config`` names, until the end of this context.
+    """Return a context with the trackers that ``config`` names.
 
     Args:
-        config: The settings of the run, which the trackers show.
-        run: Its folder.
+        config: Settings of the run, which the trackers show.
+        run: Run to track.
+
+    Yields:
+        Trackers as one logger.
 
     Raises:
-        APIUsageError: One lacks an account.
-        BindingMissing: One is not installed.
-        PufferError: One does not answer.
+        APIUsageError: A tracker needs an account.
+        BindingMissing: A tracker is not installed.
+        PufferError: A tracker does not answer.
     """
     group = _group(run)
     title = config.track.name or group or run.folder.name
@@ -267,7 +273,7 @@ def _group(run: Run) -> str:
 
 
 def _shown(config: Config) -> dict[str, Any]:
-    """Settings by their dotted names, but for those of the trackers; what is unset is left out."""
+    """Return the settings by dotted name, without those of trackers and those that are unset."""
     sections = config.as_dict()
     del sections["track"]
     return {key: value for key, value in flat(sections).items() if value is not None}

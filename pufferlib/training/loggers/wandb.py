@@ -14,27 +14,27 @@ from pufferlib.training.loggers.base import Result
 __all__ = ["WandbLogger", "check_account"]
 
 PROJECT = "pufferlib"
-TIMEOUT_S = 30.0  # for a server that does not answer
-OFFLINE = "add --track.wandb.mode offline, which keeps the run here until you send it by: wandb sync"
+TIMEOUT_S = 30.0  # maximum seconds to wait for the server
+OFFLINE = "add --track.wandb.mode offline, which keeps the run on this machine until you send it with: wandb sync"
 
 
 class WandbLogger:
-    """Sends each update to Weights & Biases, over agent steps, and at the end score, curve and film.
+    """Logger that sends each update to Weights & Biases, over agent steps, and at the end score, curve and video.
 
-    The run's own folder keeps its id, so that a resumed run goes on there as the same one.
+    The folder of the run keeps the run's id, so that a resumed run continues there as the same run.
 
     Args:
-        folder: Of the run; ``wandb/`` is made in it.
+        folder: Folder of the run. A folder ``wandb/`` is created in it.
         settings: Project, entity, group and mode.
-        name: Name of the run there.
-        tags: Its tags.
-        group: Its group, unless ``settings`` has one.
-        config: Its settings, nested, which the page of the run shows.
+        name: Name of the run at Weights & Biases.
+        tags: Tags of the run.
+        group: Group of the run, unless ``settings`` has one.
+        config: Nested settings to show on the page of the run.
 
     Raises:
-        APIUsageError: It is to be online, and there is no account.
+        APIUsageError: The mode is online, and there is no account.
         BindingMissing: wandb is not installed.
-        PufferError: The server cannot be reached, or refuses the run.
+        PufferError: The server cannot be reached, or rejects the run.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class WandbLogger:
                 id=_id_of(folder),
                 resume="allow",
                 mode=_mode(settings),
-                reinit="create_new",  # several seeds are several runs of one process
+                reinit="create_new",  # one process may train several seeds, each as a run
                 settings=wandb.Settings(silent=True, console="off", init_timeout=TIMEOUT_S),
             )
         except wandb.Error as error:
             reason = str(error).partition("\n")[0]
-            raise PufferError(f"wandb: the run could not be begun there: {reason}; {OFFLINE}") from error
+            raise PufferError(f"wandb: the run could not be started: {reason}; {OFFLINE}") from error
         self.run.define_metric("*", step_metric="agent_steps")
 
     @property
     def place(self) -> str:
-        """Address of the run's page, or the command that sends it there."""
+        """Address of the run's page, or the command that uploads the run."""
         if self.run.settings.mode == "offline":
             return f"wandb sync {os.path.relpath(self.run.settings.sync_dir)}"
         return str(self.run.url or "")
@@ -83,24 +83,24 @@ class WandbLogger:
         self.run.log(metrics)
 
     def finish(self, result: Result) -> None:
-        """Send the result: its figures into the summary, the pictures into the panels."""
+        """Send the result: its values into the summary, the images into panels."""
         import wandb
 
-        pictures: dict[str, Any] = {}
+        images: dict[str, Any] = {}
         if result.curve.exists():
-            pictures["learning curve"] = wandb.Image(str(result.curve))
+            images["learning curve"] = wandb.Image(str(result.curve))
         if result.video:
-            pictures["evaluation"] = wandb.Video(str(result.video), format="mp4")
-        self.run.log(pictures)
+            images["evaluation"] = wandb.Video(str(result.video), format="mp4")
+        self.run.log(images)
         self.run.summary.update({key: value for key, value in result.scores.items() if value is not None})
 
     def close(self) -> None:
-        """Send what waits, and end the run; may be called twice."""
+        """Send all waiting data, and end the run. This may be called twice."""
         self.run.finish()
 
 
 def check_account(settings: WandbConfig) -> None:
-    """Raise unless runs can be sent where ``settings`` say, as far as that is known without the network.
+    """Raise an error if runs cannot be sent with these settings, as far as this is known without the network.
 
     Raises:
         APIUsageError: There is no account.
@@ -129,7 +129,7 @@ def _mode(settings: WandbConfig) -> Any:
 
 
 def _id_of(folder: Path) -> str:
-    """The run's id there, kept in its folder."""
+    """Return the id of the run at Weights & Biases, which is stored in its folder."""
     file = folder / "wandb" / "id.txt"
     if not file.exists():
         file.parent.mkdir(exist_ok=True)

@@ -355,7 +355,7 @@ def test_a_run_that_is_stopped_early_is_finished_until_it_is_told_to_go_on(
     summary = json.loads((run / "summary.json").read_text())
     steps, reason = summary["agent_steps"], summary["stop_reason"]
     assert 600 <= steps < 4096
-    assert re.fullmatch(r"the evaluation's score came to -?[\d.]+, and stop\.score is -2", reason)
+    assert re.fullmatch(r"the evaluation score reached -?[\d.]+, stop\.score is -2", reason)
     assert f"\nstopped after {steps} steps: {reason}\n" in capsys.readouterr().out
     again = f"puffer train --resume runs/{run.name} --stop.score inf"
     assert main(["train", "--resume", "squared"]) == 0
