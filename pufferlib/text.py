@@ -1,4 +1,4 @@
-"""Figures as people read them: 1.25M, 2:05, 512 MiB."""
+"""Numbers, durations and sizes formatted for people: 1.25M, 2:05, 512 MiB."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def short(value: float) -> str:
-    """Three significant digits and a unit: ``1.25M``, ``183k``, ``0.0123``; a dash for NaN."""
+    """Format with three significant digits and a unit: ``1.25M``, ``183k``, ``0.0123``. NaN and infinity are a dash."""
     if not math.isfinite(value):
         return "–"
     for size, unit in _UNITS:
@@ -24,12 +24,12 @@ def short(value: float) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """``1 episode``, ``2 episodes``."""
+    """Format a number with a noun: ``1 episode``, ``2 episodes``."""
     return f"{number} {noun}{'s'[: number != 1]}"
 
 
 def duration(seconds: float) -> str:
-    """``0:05``, ``2:05``, ``1:02:05``; a dash for NaN and infinity."""
+    """Format a duration: ``0:05``, ``2:05``, ``1:02:05``. NaN and infinity become a dash."""
     if not math.isfinite(seconds):
         return "–"
     minutes, second = divmod(max(0, round(seconds)), 60)
@@ -38,13 +38,13 @@ def duration(seconds: float) -> str:
 
 
 def memory(size_bytes: float) -> str:
-    """``512 MiB`` or ``1.5 GiB``."""
+    """Format a size: ``512 MiB`` or ``1.5 GiB``."""
     gib = size_bytes / 2**30
     return f"{gib:.1f} GiB" if gib >= 1 else f"{size_bytes / 2**20:.0f} MiB"
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """``values`` as ``width`` bars or fewer, each the mean of its share; what is not finite is left out."""
+    """Draw ``values`` as at most ``width`` bars, each the mean of a range of values. NaN and infinity are left out."""
     values = [value for value in values if math.isfinite(value)]
     if not values or width < 1:
         return ""
@@ -57,11 +57,11 @@ def sparkline(values: list[float], width: int) -> str:
 
 
 def _three_digits(value: float) -> str:
-    value = float(f"{value:.3g}")  # rounded first, since rounding may add a digit: 99.96 is 100
+    value = float(f"{value:.3g}")  # round first, because rounding may add a digit: 99.96 becomes 100
     digits = 2 - min(2, math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:.{digits}f}"
 
 
 def flag(name: str, value: object) -> str:
-    """A setting as it is typed: "--train.learning-rate 0.001"."""
+    """Format a setting as a command-line flag: "--train.learning-rate 0.001"."""
     return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

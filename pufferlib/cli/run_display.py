@@ -1,4 +1,4 @@
-"""Display of the life of a run by ``puffer train``: what it prints, from the device to the result."""
+"""Display of a run for ``puffer train``: everything that it prints, from the device to the result."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Signals that end a training: before it begins at once, later after the update in progress."""
+"""Handling of signals that end a training: immediately before it starts, and after the update in progress later."""
 
 import contextlib
 import signal
@@ -10,21 +10,24 @@ __all__ = ["deferred", "ending_signals", "signals_exit"]
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """SIGTERM, and SIGHUP, which a closed terminal sends. Without SIGHUP where it is ignored, as by ``nohup``."""
+    """Return SIGTERM and SIGHUP, which a closed terminal sends, but no SIGHUP if it is ignored, as by ``nohup``."""
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return (signal.SIGTERM,) if is_ignored else (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
-    """While this holds, the first signal of each number is only put on the list; the second does what it always does.
+    """Return a context that defers the first signal of each number. The second one has its usual effect.
 
     Args:
         numbers: Signals to defer.
+
+    Yields:
+        List to which each deferred signal is added.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield received  # only the main thread gets signals
+        yield received  # only the main thread receives signals
         return
     before = {number: signal.getsignal(number) for number in numbers}
 
@@ -43,16 +46,16 @@ def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def signals_exit() -> Iterator[None]:
-    """While this holds, each of ``ending_signals`` raises SystemExit, so that what was begun is saved or removed.
+    """Return a context in which ``ending_signals`` raise SystemExit, so that open files are saved or removed.
 
-    The exit code is 128 and the number of the signal: 143 for SIGTERM, 129 for SIGHUP.
+    The exit code is 128 plus the number of the signal: 143 for SIGTERM, 129 for SIGHUP.
     """
 
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread gets signals
+        yield  # only the main thread receives signals
         return
     before = {number: signal.signal(number, end) for number in ending_signals()}
     try:

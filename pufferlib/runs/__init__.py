@@ -1,6 +1,6 @@
-"""Folders of runs: checkpoints, metrics and results on disk, and how runs are found, listed and compared.
+"""Folders of runs: checkpoints, metrics and results on disk, and tools to find, list and compare runs.
 
-The public names are fetched from their modules on first use, since some of them load torch or matplotlib.
+The public names are imported from their modules on first use, because some modules load torch or matplotlib.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,10 @@
-"""Checkpoints: folders that are whole or not there at all, of which the latest and the best are kept.
+"""Checkpoints, which are written atomically. The latest ones and the best one are kept.
 
     runs/<run>/checkpoints/000200/
-        policy.safetensors   the weights by their names; in its metadata settings, score and versions: what to hand on
-        state.safetensors    optimizer, random numbers, counters, games: all else that a run needs to go on
+        policy.safetensors   weights by name; settings, score and versions are in its metadata; enough to share an agent
+        state.safetensors    optimizer, random numbers, counters, episodes: everything else that is needed to resume
 
-Loading executes nothing.
+Loading a checkpoint never executes code.
 """
 
 import dataclasses
@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 
-FORMAT = 2  # 1 was a file of torch.save
+FORMAT = 2  # format 1 was a file of torch.save
 POLICY, STATE = "policy.safetensors", "state.safetensors"
-PARTIAL = ".partial"  # ends the names of folders that are being written, or removed
-KEY = "pufferlib"  # of our part of a file's metadata
-# What the state of a run has to hold, and as what.
+PARTIAL = ".partial"  # suffix of folders that are being written or removed
+KEY = "pufferlib"  # key of this package's facts in the metadata
+# Required entries of a run's state, and their types.
 CONTENTS: dict[str, tuple[type, ...]] = {
     "optimizer": (Mapping,),
     "generator": (Tensor,),
@@ -57,18 +57,18 @@ CONTENTS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class About:
-    """Facts of a checkpoint, in the metadata of its policy.
+    """Facts of a checkpoint, stored in the metadata of its policy.
 
     Attributes:
-        env_name: The environment that it plays.
-        updates: Of the run, until then.
-        agent_steps: The same.
-        score: Mean score; None where no episode ended.
-        score_of: "training": of the episodes in training since the checkpoint before; or "evaluation": of one that was
-            made of these weights.
-        config: All settings, as TOML; empty where they could not be written down.
-        versions: Of everything that it depends on, by name.
-        number: Of the checkpoint among those of its folder, in the order in which they were saved.
+        env_name: Name of the environment.
+        updates: Number of updates of the run so far.
+        agent_steps: Number of agent-steps of the run so far.
+        score: Mean score, or None if no episode ended.
+        score_of: "training" if the score is of training episodes since the previous checkpoint, "evaluation" if it is
+            of an evaluation of these weights.
+        config: All settings as TOML, or an empty text if TOML cannot represent them.
+        versions: Versions of all dependencies, by name.
+        number: Number of the checkpoint in its folder, in the order in which checkpoints were saved.
     """
 
     env_name: str
@@ -82,22 +82,22 @@ class About:
 
 
 def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:
-    """Write a checkpoint into ``folder``, which is made if it is not there.
+    """Write a checkpoint into ``folder``, which is created if it does not exist.
 
-    It appears under its name only when it is on the disk as a whole, so that a kill or a full disk leaves those before
-    it as they are, and nothing under another name that the next call does not remove.
+    The checkpoint appears under its name only after everything is on the disk. If the process is killed or the disk is
+    full, earlier checkpoints stay unchanged, and the next call removes incomplete files.
 
     Args:
-        folder: Of all checkpoints of a run.
-        policy: Its ``state_dict()``.
-        state: Nested dicts and lists of tensors, arrays, numbers and strings; at least those of CONTENTS.
-        about: Facts; the number is chosen here.
+        folder: Folder of all checkpoints of a run.
+        policy: ``state_dict()`` of the policy.
+        state: Nested dicts and lists of tensors, arrays, numbers and strings, with at least the entries of CONTENTS.
+        about: Facts of the checkpoint. The number is chosen here.
 
     Returns:
-        The folder of the checkpoint, ``folder/<updates>``.
+        Folder of the checkpoint, ``folder/<updates>``.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The checkpoint cannot be written.
     """
     folder.mkdir(exist_ok=True)
     for litter in folder.glob(f".*{PARTIAL}"):
@@ -120,20 +120,20 @@ def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], a
 
 
 def write_policy(file: Path, policy: Mapping[str, Tensor], about: About) -> None:
-    """Write weights alone, as one file to hand on, in half of the bytes: matrices as float16.
+    """Write only the weights, as one file to share. Matrices are stored as float16, which halves the size.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     half = {name: each.half() if each.is_floating_point() and each.dim() > 1 else each for name, each in policy.items()}
     tensor_file.write_tensors(file, half, _metadata(about))
 
 
 def rotate(folder: Path, keep: int) -> None:
-    """Remove all but the ``keep`` latest checkpoints and the best one; 0 removes none.
+    """Remove all checkpoints except the ``keep`` latest and the best. 0 removes none.
 
     Raises:
-        OSError: They cannot be removed.
+        OSError: The checkpoints cannot be removed.
     """
     if not keep:
         return
@@ -141,20 +141,20 @@ def rotate(folder: Path, keep: int) -> None:
     kept = {path for path, _ in ordered[-keep:]} | {best(folder)}
     for path, _ in ordered:
         if path not in kept:
-            gone = path.rename(folder / f".{path.name}{PARTIAL}")  # never half a checkpoint under its name
+            gone = path.rename(folder / f".{path.name}{PARTIAL}")  # never leave an incomplete checkpoint under its name
             shutil.rmtree(gone)
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint that was saved last; None where ``folder`` has none. A warning names those that are damaged."""
+    """Return the checkpoint that was saved last, or None if ``folder`` has none. Warn about damaged ones."""
     found = _all(folder, warn=True)
     return max(found, key=lambda path: found[path].number, default=None)
 
 
 def best(folder: Path) -> Path | None:
-    """The checkpoint of the best score, of equal ones the latest; None where none has a score.
+    """Return the checkpoint with the best score, or None if none has a score. Of equal scores, the latest wins.
 
-    Those whose score is an evaluation's come before those whose score is the training's.
+    Scores of evaluations take precedence over scores of training.
     """
     scored = {
         path: (about.score_of == "evaluation", about.score, about.number)
@@ -165,56 +165,56 @@ def best(folder: Path) -> Path | None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """True for the folder of a checkpoint, damaged or not."""
+    """Return whether ``path`` is the folder of a checkpoint, which may be damaged."""
     return (path / POLICY).is_file()
 
 
 def read_about(path: Path) -> About:
-    """The facts of a checkpoint, or of a policy of one; takes as long for large files as for small.
+    """Return the facts of a checkpoint or of its policy file. Only the head of the file is read.
 
     Raises:
-        APIUsageError: It is missing, damaged, or of another program or format.
+        APIUsageError: The file is missing or damaged, or has the format of another program or version.
     """
     file = path / POLICY if path.is_dir() else path
     if file.suffix == ".pt":
         raise APIUsageError(
-            f"{file}: is a file of torch.save, which may hold code and is not read; expected a folder of "
+            f"{file}: is a file of torch.save, which may contain code and is not read; expected a folder of "
             "runs/.../checkpoints, or its policy.safetensors; agents of earlier versions must be trained again"
         )
     try:
         facts = json.loads(tensor_file.read_metadata(file)[KEY])
         if facts.pop("format") != FORMAT:
-            raise APIUsageError(f"{file}: is of a later version of pufferlib; update it, or train again with this one")
+            raise APIUsageError(f"{file}: was saved by a later version of pufferlib; update pufferlib, or train again")
         return About(**{key: value for key, value in facts.items() if key in About.__dataclass_fields__})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, APIUsageError):
             raise
         raise APIUsageError(
-            f"{file}: holds tensors, but was not saved by pufferlib; give the path of a checkpoint, as in "
+            f"{file}: contains tensors, but was not saved by pufferlib; give the path of a checkpoint, as in "
             "runs/.../checkpoints"
         ) from error
 
 
 def read_policy(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor]:
-    """Read the weights of a checkpoint, or of a policy of one, onto ``device``.
+    """Read the weights of a checkpoint or policy file onto ``device``.
 
     Raises:
-        APIUsageError: It is missing, damaged, or of another program.
+        APIUsageError: The file is missing, damaged, or from another program.
     """
     read_about(path)
     return tensor_file.read_tensors(path / POLICY if path.is_dir() else path, device)
 
 
 def read_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Read what ``save`` was given as ``state``, its tensors onto ``device``.
+    """Read the ``state`` that was passed to ``save``, with its tensors on ``device``.
 
     Raises:
-        APIUsageError: It is missing, damaged, or lacks something of CONTENTS.
+        APIUsageError: The file is missing or damaged, or lacks an entry of CONTENTS.
     """
     if not path.is_dir():
         raise APIUsageError(
-            f"{path}: is a policy alone, which can be played and evaluated; a run goes on from a folder of its "
-            f"checkpoints, with {STATE} in it"
+            f"{path}: is a policy file, which can be played and evaluated; to resume a run, give a folder of its "
+            f"checkpoints with {STATE} in it"
         )
     state: dict[str, Any] = tensor_file.read_tree(path / STATE, device)
     for key, kinds in CONTENTS.items():
@@ -227,40 +227,40 @@ def read_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]
 
 
 def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object, env_name: str = "") -> None:
-    """Give ``policy`` the weights of a checkpoint.
+    """Load the weights of a checkpoint into ``policy``.
 
     Args:
-        policy: Of the same class, sizes and spaces as the one that was saved.
-        weights: What ``read_policy`` returned.
-        where: Begins the message of an error: a path, or a command.
-        env_name: The environment that they were learned in, for the message.
+        policy: Policy of the same class, sizes and spaces as the saved one.
+        weights: Weights from ``read_policy``.
+        where: Start of error messages: a path, or a command.
+        env_name: Environment of the training, for messages.
 
     Raises:
-        APIUsageError: They belong to another network or other spaces, or a parameter is NaN or infinite. Buffers may
-            be infinite, as those of a causal mask are.
+        APIUsageError: The weights belong to another network or other spaces, or a parameter is NaN or infinite. Buffers
+            may be infinite, as in a causal mask.
     """
     try:
         policy.load_state_dict(weights)
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
-        learned = f"it learned in {env_name}; " if env_name else ""
+        learned = f"it was trained in {env_name}; " if env_name else ""
         raise APIUsageError(
             f"{where}: the checkpoint does not fit this policy: {first}; "
-            f"{learned}train a new one, or use the settings of its run; a network of your own is named by policy.name"
+            f"{learned}train a new one, or use the settings of its run (policy.name for a network of your own)"
         ) from error
     broken = [name for name, weights in policy.named_parameters() if not torch.isfinite(weights).all()]
     if broken:
         raise APIUsageError(
-            f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; nothing can be done with them, "
-            "so train again, with a lower train.learning_rate or smaller observations and rewards"
+            f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; "
+            "train again with a lower train.learning_rate or smaller observations and rewards"
         )
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], where: object) -> None:
-    """Give ``optimizer`` the state of a checkpoint.
+    """Load the state of a checkpoint into ``optimizer``.
 
     Raises:
-        APIUsageError: It is of another kind of optimizer, or for other parameters.
+        APIUsageError: The state belongs to another kind of optimizer, or to other parameters.
     """
     try:
         optimizer.load_state_dict(state)
@@ -268,7 +268,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
         raise APIUsageError(
             f"{where}: the state does not fit this optimizer: {error}; use the config.toml of its run"
         ) from error
-    # Files are row-major, parameters need not be, and a fused step takes both as they lie in memory, checking nothing.
+    # Tensors in files are row-major, parameters need not be. A fused step assumes equal layouts without a check.
     for parameter, moments in optimizer.state.items():
         for name, value in moments.items():
             if isinstance(value, Tensor) and value.dim():
@@ -281,13 +281,13 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
 
 
 def check_room(folder: Path, policy: nn.Module) -> None:
-    """Write as much into ``folder`` as a checkpoint will need, and remove it again.
+    """Write as many bytes into ``folder`` as a checkpoint needs, and remove them again.
 
     Raises:
-        OSError: Nothing can be written there, or not as much.
+        OSError: The folder cannot be written to, or has too little room.
     """
     needed = sum(weights.nbytes for weights in policy.state_dict().values())
-    needed += 2 * sum(parameter.nbytes for parameter in policy.parameters())  # of Adam
+    needed += 2 * sum(parameter.nbytes for parameter in policy.parameters())  # state of Adam
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             os.posix_fallocate(file.fileno(), 0, max(needed, 1))
@@ -296,12 +296,12 @@ def check_room(folder: Path, policy: nn.Module) -> None:
 
 
 def _metadata(about: About) -> dict[str, str]:
-    # "pt" says that the tensors are PyTorch's, as other programs write it.
+    # By convention, "pt" marks tensors of PyTorch.
     return {"format": "pt", KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(about)})}
 
 
 def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
-    """All whole checkpoints."""
+    """Return the facts of all complete checkpoints by path."""
     found = {}
     for path in sorted(folder.glob("[!.]*")):
         if is_checkpoint(path):
@@ -316,13 +316,13 @@ def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
 
 
 def _free_name(folder: Path, updates: int) -> Path:
-    """Path for a checkpoint; with a further number where another training in the same folder took the first."""
+    """Return a free path for a checkpoint. A suffix is added if another training in the folder used the name."""
     names = [f"{updates:06}", *(f"{updates:06}-{i}" for i in range(2, 1000))]
     return next(folder / name for name in names if not (folder / name).exists())
 
 
 def _sync(folder: Path) -> None:
-    """Put the entries of a folder on the disk."""
+    """Flush the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

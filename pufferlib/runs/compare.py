@@ -15,9 +15,9 @@ SEED = "train.seed"
 
 
 def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
-    """The settings that differ between runs of the same environment, by their dotted names.
+    """Return the dotted names of settings that differ between runs of the same environment.
 
-    Names, tags and trackers are left out. A setting that a run does not have, as where it is unset, differs too.
+    Names, tags and trackers are left out. A setting that only some runs have also differs.
     """
     by_env: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
@@ -34,21 +34,21 @@ def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
 
 
 def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSummary]]:
-    """Runs that repeat each other, by a label of what tells them from the others.
+    """Group runs that repeat each other. Return the groups by label.
 
-    A seed counts once: of several runs with the same settings and the same seed, the one with the most steps is there,
-    and of these the latest.
+    Of several runs with the same settings and seed, only the run with the most steps counts, and of equal ones the
+    latest.
 
     Args:
-        runs: Of one environment.
-        by: A setting; runs with the same value of it are together. "" puts those together that differ in their seed,
-            and in where and how they were computed and judged, alone.
+        runs: Runs of one environment.
+        by: Setting by whose value the runs are grouped. "" groups runs that differ only in their seed, and in where and
+            how they were computed and evaluated.
     """
     runs = _each_seed_once(runs)
     if by:
         name = by.rpartition(".")[2]
         return _alike(runs, lambda run: f"{name} {value_text(run.settings.get(by))}")
-    groups = _alike(runs, lambda run: f"{run.name} {sorted(_decisive(run).items())}")
+    groups = _alike(runs, lambda run: f"{run.name} {sorted(_learning_settings(run).items())}")
     several = list(groups.values())
     differing = differing_settings([alike[0] for alike in several])
     names = short_names([name for name in differing if name != SEED and not is_free(name)])
@@ -60,10 +60,10 @@ def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSu
 
 
 def find_setting(name: str, runs: Iterable[RunSummary]) -> str:
-    """The full name of a setting: "learning-rate" is "train.learning_rate".
+    """Return the full name of a setting: "train.learning_rate" for "learning-rate".
 
     Raises:
-        UnknownNameError: No run has it; the nearest are suggested.
+        UnknownNameError: No run has the setting. The message suggests similar ones.
     """
     known = dict.fromkeys(key for run in runs for key in run.settings)
     wanted = name.lstrip("-").replace("-", "_")
@@ -74,13 +74,13 @@ def find_setting(name: str, runs: Iterable[RunSummary]) -> str:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """The last part of each name, where it tells them apart."""
+    """Return the last part of each name if it is unique, otherwise the whole name."""
     last = [name.rpartition(".")[2] for name in names]
     return {name: end if last.count(end) == 1 else name for name, end in zip(names, last, strict=True)}
 
 
 def value_text(value: Any) -> str:
-    """A setting as it is read in tables and legends."""
+    """Format a setting for tables and legends."""
     return "unset" if value is None else str(value)
 
 
@@ -92,10 +92,13 @@ def _alike(runs: Sequence[RunSummary], key: Callable[[RunSummary], str]) -> dict
 
 
 def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """The runs without those that repeat another, seed included, which would narrow a band without telling more."""
+    """Return the runs without repetitions of the same settings and seed.
+
+    Repetitions would make a confidence band narrower without adding information.
+    """
     furthest: dict[str, RunSummary] = {}
     for run in runs:
-        alike = f"{run.name} {run.settings.get(SEED)} {sorted(_decisive(run).items())}"
+        alike = f"{run.name} {run.settings.get(SEED)} {sorted(_learning_settings(run).items())}"
         key = alike if run.settings else str(run.folder)
         other = furthest.setdefault(key, run)
         if (run.agent_steps, run.title) > (other.agent_steps, other.title):
@@ -103,11 +106,11 @@ def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
     return list(furthest.values())
 
 
-def _decisive(run: RunSummary) -> dict[str, Any]:
-    """The settings that decide what is learned, but for the seed."""
+def _learning_settings(run: RunSummary) -> dict[str, Any]:
+    """Return the settings that affect what is learned, except the seed."""
     return {name: value for name, value in run.settings.items() if name != SEED and not is_free(name)}
 
 
 def _label(run: RunSummary, names: dict[str, str]) -> str:
-    told = [f"{short} {value_text(run.settings.get(name))}" for name, short in names.items()]
-    return ", ".join([*([run.name] if run.name else []), *told])
+    values = [f"{short} {value_text(run.settings.get(name))}" for name, short in names.items()]
+    return ", ".join([*([run.name] if run.name else []), *values])

@@ -28,15 +28,15 @@ __all__ = ["Band", "Curve", "Line", "XAxis", "band_of", "plot", "plot_curves", "
 
 
 POINTS = 200
-RESAMPLES = 2000  # at each point: a picture shows no more
+RESAMPLES = 2000  # at each point, enough for a plot
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The score of one run in training.
+    """Score of one run in training.
 
     Attributes:
-        x: Agent steps or seconds, rising.
+        x: Agent steps or seconds, increasing.
         score: Mean score of the episodes that ended in each update.
     """
 
@@ -45,19 +45,19 @@ class Curve:
 
     @property
     def smooth(self) -> Series:
-        """The scores, smoothed as in the picture of a run."""
+        """Scores, smoothed as in the learning curve of a run."""
         return smooth(self.score) if self.score.size else self.score
 
 
 @dataclass(frozen=True)
 class Band:
-    """Several curves as one.
+    """Summary of several curves.
 
     Attributes:
-        x: Points at equal distances.
-        middle: Interquartile mean of the smoothed curves that come as far.
-        low: Lower end of its 95 % bootstrap interval; NaN where fewer than two curves come as far.
-        high: Upper end.
+        x: Equidistant points.
+        middle: Interquartile mean of the smoothed curves that reach each point.
+        low: Lower end of its 95 % bootstrap interval. NaN if fewer than two curves reach the point.
+        high: Upper end of the interval.
     """
 
     x: Series
@@ -67,12 +67,12 @@ class Band:
 
 
 def read_curve(metrics: Path, x: str = "agent_steps", y: str = SCORE) -> Curve:
-    """Return the curve in a ``metrics.jsonl``; updates without the metric are left out.
+    """Read a curve from a ``metrics.jsonl``. Updates without the metric are left out.
 
     Args:
-        metrics: The file.
-        x: The metric that it is drawn over: "agent_steps" or "uptime_s".
-        y: The metric that is drawn.
+        metrics: Path of the file.
+        x: Metric of the x axis: "agent_steps" or "uptime_s".
+        y: Metric of the y axis.
 
     Raises:
         APIUsageError: The file cannot be read.
@@ -81,9 +81,9 @@ def read_curve(metrics: Path, x: str = "agent_steps", y: str = SCORE) -> Curve:
 
 
 def band_of(curves: Sequence[Curve]) -> Band:
-    """One line for curves that repeat each other: interquartile mean and 95 % interval at each point.
+    """Summarize curves of runs that repeat each other: interquartile mean and 95 % interval at each point.
 
-    A point counts the curves that reach it, so that a run that goes on yet does not cut the others short.
+    Each point includes the curves that reach it, so an unfinished run does not shorten the band.
     """
     curves = [curve for curve in curves if curve.x.size]
     if not curves:
@@ -106,19 +106,19 @@ def band_of(curves: Sequence[Curve]) -> Band:
 XAxis = Literal["steps", "time"]
 METRICS: dict[XAxis, str] = {"steps": "agent_steps", "time": "uptime_s"}
 
-# Told apart by people who see few colours too (Okabe and Ito).
+# Colours that are also distinct for colour-blind people (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a00")
 BASELINE = "#7f7f7f"
-WIDTHS = {1: 7.2, 2: 11.5}  # of the picture, by panels in a row
+WIDTHS = {1: 7.2, 2: 11.5}  # width of the figure, by the number of panels in a row
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the picture.
+    """Line of a plot.
 
     Attributes:
         label: Name in the legend.
-        metrics: The ``metrics.jsonl`` of each run that the line stands for.
+        metrics: Path of the ``metrics.jsonl`` of each run that the line represents.
     """
 
     label: str
@@ -132,17 +132,17 @@ def plot_curves(
     random_score: float = math.nan,
     metric: str = SCORE,
 ) -> None:
-    """Draw the score in training, or another metric, of many runs as a PNG, or what the suffix of ``path`` says.
+    """Plot the training score, or another metric, of many runs. The format follows from the suffix of ``path``.
 
-    The line of one run is its smoothed curve over that of each update. The line of several is their interquartile mean,
-    in a band: its 95 % bootstrap interval.
+    A single run is drawn as its smoothed curve over its value in each update. Several runs are drawn as their
+    interquartile mean, with a band for its 95 % bootstrap interval.
 
     Args:
-        path: The picture.
-        panels: By the title of each panel, its lines; environments, whose scores have scales of their own.
+        path: Path of the image.
+        panels: Lines of each panel, by title. Each environment has its own panel, because scores have different scales.
         x: Agent steps, or seconds of training.
-        random_score: Score of random play, a dashed line; NaN draws none.
-        metric: What is drawn, by its name in ``metrics.jsonl``.
+        random_score: Score of random play, drawn as a dashed line. NaN draws none.
+        metric: Name in ``metrics.jsonl`` of the metric to draw.
 
     Raises:
         APIUsageError: A file of metrics cannot be read.
@@ -199,25 +199,25 @@ def _draw_band(axes: "Axes", line: Line, curves: Sequence[Curve], unit: float, c
     axes.fill_between(
         band.x / unit, band.low, band.high, color=colour, alpha=0.2, linewidth=2 if _marker(band.x) else 0
     )
-    label = label if band.x.size else _none(label)
+    label = label if band.x.size else _without_episodes(label)
     axes.plot(band.x / unit, band.middle, color=colour, linewidth=2, marker=_marker(band.x), label=label)
 
 
 def _marker(x: npt.NDArray[np.float64]) -> str:
-    """A marker where no line can be seen, since there is one point."""
+    """Return a marker if there is only one point, through which no line is visible."""
     return "o" if x.size and x[0] == x[-1] else ""
 
 
 def _label(line: Line, curve: Curve) -> str:
-    return line.label if curve.x.size else _none(line.label)
+    return line.label if curve.x.size else _without_episodes(line.label)
 
 
-def _none(label: str) -> str:
+def _without_episodes(label: str) -> str:
     return f"{label}: no episode ended"
 
 
 def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
-    """Size and name of the unit in which an axis that ends at ``longest`` is read best."""
+    """Return the size and the label of a readable unit for an axis that ends at ``longest``."""
     if x == "steps":
         sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]
         name = next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
@@ -239,24 +239,24 @@ def plot(
     metric: str = SCORE,
     runs: Path | str = RUNS,
 ) -> dict[str, dict[str, list[RunSummary]]]:
-    """Draw the learning curves of runs, those that differ in their seed alone as one line in a band.
+    """Plot the learning curves of runs. Runs that differ only in their seed become one line with a band.
 
-    The line is the interquartile mean of the runs, the band its 95 % bootstrap interval. Each environment has a panel
-    of its own.
+    The line is the interquartile mean of the runs, the band its 95 % bootstrap interval. Each environment has its own
+    panel.
 
     Args:
-        targets: As ``select`` takes them.
-        out: The picture: PNG, SVG or PDF by its suffix.
+        targets: Runs, as ``select`` takes them.
+        out: Path of the image: PNG, SVG or PDF by its suffix.
         x: "steps" of all agents, or "time" of training.
-        by: A setting: one line for each of its values, over all runs that have it.
-        metric: A metric of the runs: "environment/perf", "losses/entropy"; "perf" is "environment/perf".
+        by: Setting to group by. There is one line for each value, over all runs with it.
+        metric: Metric of the runs, such as "environment/perf" (or just "perf") or "losses/entropy".
         runs: Folder of all runs.
 
     Returns:
-        The runs of each line, by environment and label.
+        Runs of each line, by environment and label.
 
     Raises:
-        APIUsageError: A folder is no run, ``out`` cannot be written, or has another suffix.
+        APIUsageError: A folder is not a run, or ``out`` cannot be written or has another suffix.
         UnknownNameError: A target, a setting or a metric does not exist.
         BindingMissing: matplotlib is not installed.
     """

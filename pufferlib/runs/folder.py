@@ -1,6 +1,6 @@
-"""The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>[-<name>]/``.
+"""Folders of runs: ``runs/<YYYYmmdd-HHMMSS>-<environment>[-<name>]/``.
 
-The runs of several seeds are in one folder of that kind, as ``seed-<seed>/``.
+The runs of several seeds are in one such folder, as ``seed-<seed>/``.
 """
 
 import dataclasses
@@ -32,20 +32,20 @@ __all__ = [
     "RUNS",
     "Run",
     "all_runs",
-    "begun",
     "find_run",
     "new_folder",
     "new_run",
+    "removed_if_empty",
 ]
 
 
 #: Default folder of all runs.
 RUNS: Path = Path("runs")
 CHECKPOINTS = "checkpoints"
-POLICY = "policy.safetensors"  # in each of them
+POLICY = "policy.safetensors"  # in each checkpoint
 STAMP = "%Y%m%d-%H%M%S"
 STAMP_WIDTH = len("20260101-000000-")
-SEED = "seed-"  # begins the folder of a run that is one of several seeds
+SEED = "seed-"  # prefix of the folder of a run that is one of several seeds
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Run:
     """Paths of everything that belongs to one run.
 
     Attributes:
-        folder: All files of the run are in it.
-        chosen: One of its checkpoints, or the file of a policy that somebody handed on; None is the latest checkpoint.
+        folder: Folder of the run.
+        chosen: Checkpoint of the run, or path of a shared policy file. None uses the latest checkpoint.
     """
 
     folder: Path
@@ -62,58 +62,61 @@ class Run:
 
     @classmethod
     def at(cls, folder: Path) -> "Run":
-        """The run in ``folder``."""
+        """Return the run in ``folder``."""
         return cls(folder)
 
     @property
     def is_seed(self) -> bool:
-        """True for one of several seeds, which is in the folder of all of them."""
+        """Whether the run is one of several seeds, inside their common folder."""
         return self.folder.name.startswith(SEED)
 
     @property
     def argument(self) -> str:
-        """The folder, or the checkpoint that was chosen, as a shell takes it, in quotes where it has a space."""
+        """Folder or chosen checkpoint as a shell argument, quoted if necessary."""
         return shlex.quote(str(self.chosen or self.folder))
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of its checkpoints."""
+        """Folder of the checkpoints."""
         return self.folder / CHECKPOINTS
 
     @property
     def has_checkpoint(self) -> bool:
-        """True where there is one, damaged or not."""
+        """Whether there is a checkpoint, which may be damaged."""
         return any(self.checkpoints.glob(f"[!.]*/{POLICY}"))
 
     @property
     def checkpoint(self) -> Path:
-        """The checkpoint that was chosen, or else the latest.
+        """Chosen checkpoint, or else the latest.
 
         Raises:
-            APIUsageError: There is none, or none that is whole.
+            APIUsageError: There is no checkpoint, or none is complete.
         """
         from pufferlib.runs import checkpoint
 
         found = self.chosen or checkpoint.latest(self.checkpoints)
         if found is None:
-            lacks = "no checkpoint that is whole" if self.has_checkpoint else "no checkpoint yet"
+            lacks = "no complete checkpoint" if self.has_checkpoint else "no checkpoint yet"
             raise APIUsageError(f"{self.folder}: has {lacks}; expected one in {self.checkpoints}")
         return found
 
     def about(self) -> "About":
-        """The facts of its checkpoint."""
+        """Return the facts of the checkpoint."""
         from pufferlib.runs import checkpoint
 
         return checkpoint.read_about(self.checkpoint)
 
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
-        """Its settings, with dotted keys laid over them: of ``config.toml``, or of a policy that has none beside it.
+        """Return the settings of ``config.toml``, or of the policy file if there is none.
 
         Files of the environment and the policy that were moved with the run are found (``Config.located``).
 
+        Args:
+            overrides: Settings to change, by dotted name.
+
         Raises:
-            APIUsageError: There are none, or a value has the wrong type.
-            UnknownNameError: A key that does not exist.
+            APIUsageError: There are no settings, or a value has the wrong type.
+            UnknownNameError: A setting does not exist.
         """
         if self.config.is_file() or self.chosen is None:
             return Config.load(self.config, overrides).located(self.folder)
@@ -121,55 +124,55 @@ class Run:
 
     @property
     def config(self) -> Path:
-        """The merged settings."""
+        """Path of the merged settings."""
         return self.folder / "config.toml"
 
     @property
     def metrics(self) -> Path:
-        """The figures of each update."""
+        """Path of the metrics of each update."""
         return self.folder / "metrics.jsonl"
 
     @property
     def table(self) -> Path:
-        """The same as a table, where the run has the logger "csv"."""
+        """Path of the metrics as a table, which exists if the run has the logger "csv"."""
         return self.folder / "metrics.csv"
 
     @property
     def status(self) -> Path:
-        """The state of a run that is not finished."""
+        """Path of the state of a run that is not finished."""
         return self.folder / "status.json"
 
     @property
     def curve(self) -> Path:
-        """The learning curve."""
+        """Path of the learning curve."""
         return self.folder / "learning_curve.png"
 
     @property
     def video(self) -> Path:
-        """An episode of the evaluation."""
+        """Path of the video of an evaluation episode."""
         return self.folder / "evaluation.mp4"
 
     @property
     def inspection(self) -> Path:
-        """The tensors of an update that came to NaN."""
+        """Path of the tensors of an update with NaN or infinity."""
         return self.folder / "nan.safetensors"
 
     @property
     def summary(self) -> Path:
-        """The result."""
+        """Path of the result."""
         return self.folder / "summary.json"
 
 
 @contextmanager
 def new_run(runs: Path, env_name: str, name: str = "") -> Iterator[Run]:
-    """A new folder for a run that starts now; it goes again if the run fails before its first update."""
-    with begun(Run.at(new_folder(runs, env_name, name))) as run:
+    """Return a context with a new folder for a run. The folder is removed if the run fails before its first update."""
+    with removed_if_empty(Run.at(new_folder(runs, env_name, name))) as run:
         yield run
 
 
 @contextmanager
-def begun(run: Run) -> Iterator[Run]:
-    """``run``, whose folder goes again if it fails before its first update."""
+def removed_if_empty(run: Run) -> Iterator[Run]:
+    """Return a context that removes the folder of ``run`` if it fails before its first update."""
     try:
         yield run
     except BaseException:
@@ -180,21 +183,21 @@ def begun(run: Run) -> Iterator[Run]:
 
 
 def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: bool = True) -> Run:
-    """The run that ``target`` means: its folder, one of its checkpoints, or an environment's latest run.
+    """Find the run that ``target`` names: its folder, one of its checkpoints, or the latest run of an environment.
 
-    Of an environment that was not trained here it is the agent that ships with it, where one does.
+    If there is no run of an environment, the agent that ships with it is used, if there is one.
 
     Args:
-        where: Begins the message of an error.
-        target: Also the name of a run, or the file of a policy that somebody handed on. Of several seeds, by their
-            folder or the environment's name, it is the one of the best evaluation.
+        where: Start of error messages.
+        target: Folder, checkpoint, environment, name of a run, or path of a shared policy file. If it means several
+            seeds, the seed with the best evaluation is used.
         runs: Folder of all runs.
-        best: Choose the checkpoint of the best score, not the latest.
-        shipped: Agents that ship count.
+        best: Use the checkpoint with the best score instead of the latest.
+        shipped: Whether to use agents that ship with environments.
 
     Raises:
         UsageError: ``target`` is none of these.
-        APIUsageError: It has no checkpoint, or none with a score where the best is asked for.
+        APIUsageError: The run has no checkpoint, or ``best`` is set and no checkpoint has a score.
     """
     runs = user_path(runs)
     folder = user_path(target)
@@ -204,14 +207,14 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
 
 
 def _run_at(where: str, path: Path, runs: Path) -> Run | None:
-    """The run, checkpoint or policy at ``path``; None where there is none."""
-    if path.is_file() and path.suffix not in (".py", ".c"):  # those are environments
+    """Return the run, checkpoint or policy at ``path``, or None."""
+    if path.is_file() and path.suffix not in (".py", ".c"):  # such files are environments
         if path.name != POLICY:
             return Run(path.parent, path)
         path = path.parent
     elif path.is_dir():
         folder = Path(os.path.normpath(path / "..")) if path.absolute().name == CHECKPOINTS else path
-        if (run := Run.at(folder)).has_checkpoint:  # before POLICY: a checkpoint that was gone on with is a run too
+        if (run := Run.at(folder)).has_checkpoint:  # before POLICY: a resumed checkpoint is also a run
             return run
     else:
         return None
@@ -220,14 +223,14 @@ def _run_at(where: str, path: Path, runs: Path) -> Run | None:
         return Run(Path(os.path.normpath(path / ".." / "..")) if in_run else path, path)
     if (path / "checkpoint.pt").is_file():
         raise APIUsageError(
-            f"{where}: {path} is a run of an earlier version, whose checkpoint.pt may hold code and is not read; "
+            f"{where}: {path} is a run of an earlier version, whose checkpoint.pt may contain code and is not read; "
             "train again"
         )
     raise APIUsageError(f"{where}: {path} has no {CHECKPOINTS}; expected the folder of a run, as in {runs}/")
 
 
 def _best_seed(runs: list[Run]) -> Run | None:
-    """Return the run of the best evaluation among several seeds, or the first one; None if there is none."""
+    """Return the run with the best evaluation among several seeds. Without evaluations it is the first, or None."""
     runs = sorted((run for run in runs if run.has_checkpoint), key=lambda run: run.folder.name)
     return max(runs, key=_score_of, default=None)
 
@@ -246,7 +249,7 @@ def _with_best(where: str, run: Run) -> Run:
     found = checkpoint.best(run.checkpoints) if run.chosen is None else None
     if found is None:
         raise APIUsageError(
-            f"{where}: --best needs a run one of whose checkpoints has a score, got {run.chosen or run.folder}; "
+            f"{where}: --best needs a run with a checkpoint that has a score, got {run.chosen or run.folder}; "
             "leave out --best"
         )
     return dataclasses.replace(run, chosen=found)
@@ -265,7 +268,7 @@ def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
             if close
             else as_typed("puffer list shows the environments")
         )
-        raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
+        raise UsageError(f"{where}: {target!r} is not a run, a checkpoint or an environment; {hint}")
     if not of_env and shipped and (file := ocean.agent_file(env_name)).is_file():
         return Run(file.parent, file)
     if not of_env:
@@ -276,33 +279,33 @@ def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
 
 
 def new_folder(runs: Path, env_name: str, name: str = "") -> Path:
-    """A folder of ``runs`` that nobody has, named after this second.
+    """Create a new folder in ``runs``, named after the current second.
 
     Raises:
-        APIUsageError: It cannot be made.
+        APIUsageError: The folder cannot be created.
     """
     runs = user_path(runs)
-    place = runs.absolute()  # fails where the folder that this runs in is gone, whatever --runs says
+    place = runs.absolute()  # fails if the working directory was deleted
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise APIUsageError(
-            f"puffer train: --runs must be a folder that can be made and written to, got {place} ({error.strerror}); "
-            "choose another, for example --runs ~/runs"
+            f"puffer train: --runs must be a folder that can be created and written to, got {place} "
+            f"({error.strerror}); choose another, for example --runs ~/runs"
         ) from error
     start = datetime.now()
     while True:
         folder = runs / f"{start.strftime(STAMP)}-{_titled(env_name, name)}"
         try:
             folder.mkdir()
-        except FileExistsError:  # another run began in the same second
+        except FileExistsError:  # another run started in the same second
             start += timedelta(seconds=1)
         else:
             return folder
 
 
 def all_runs(runs: Path, file: str = "config.toml") -> list[Run]:
-    """The runs in a folder that have a file or folder of that name, those of several seeds one by one."""
+    """Return the runs in a folder that contain ``file``. Each of several seeds is a run."""
     runs = user_path(runs)
     found = [*runs.glob(f"*/{file}"), *runs.glob(f"*/{SEED}*/{file}")]
     groups = {path.parents[1] for path in found if path.parent.name.startswith(SEED)}
@@ -314,13 +317,13 @@ def _all_runs(runs: Path) -> list[Run]:
 
 
 def _title(run: Run) -> str:
-    """The part of its folder's name that tells the environment, and its name."""
+    """Return the part of the folder name with the environment and the name of the run."""
     folder = run.folder.parent if run.is_seed else run.folder
     return folder.name[STAMP_WIDTH:]
 
 
 def _is_of(run: Run, env_name: str) -> bool:
-    """True for a run of that environment; two files of one name in two folders are two."""
+    """Return whether ``run`` is a run of this environment. Equal file names in two folders are two environments."""
     if _title(run) == _plain(env_name) and not env_name.startswith("/"):
         return True
     may_be = _title(run).startswith(_plain(env_name))
@@ -349,10 +352,10 @@ def _titled(env_name: str, name: str) -> str:
 
 
 def _plain(env_name: str) -> str:
-    """The part of a folder's name that tells the environment: "atari-pong", "my_env-Forage"."""
+    """Return the part of a folder name that names the environment, such as "atari-pong" or "my_env-Forage"."""
     return _plain_text(registry.short_name(env_name).replace(".py", ""))
 
 
 def _plain_text(text: str) -> str:
-    """``text`` with a dash for everything that does not belong into the name of a folder."""
+    """Replace every character that does not belong in a folder name by a dash."""
     return re.sub(r"[^\w.-]", "-", text)

@@ -1,4 +1,4 @@
-"""Runs as their folders tell of them, without opening a checkpoint, so that hundreds are read in a second."""
+"""Summaries of runs, read from their folders without opening checkpoints. Hundreds of runs take a second."""
 
 import fnmatch
 import glob
@@ -23,7 +23,7 @@ from pufferlib.training.toml import read_toml
 __all__ = ["RunSummary", "find_metric", "list_runs", "select"]
 
 
-TAIL_BYTES = 65_536  # of the metrics, where the last updates are
+TAIL_BYTES = 65_536  # size of the end of the metrics file that is read
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,19 @@ class RunSummary:
     """Facts of a run.
 
     Attributes:
-        folder: All files of the run are in it.
-        env_name: The environment; "" where its settings cannot be read.
-        name: Name that it was given; "" is none.
-        tags: Its tags.
+        folder: Folder of the run.
+        env_name: Name of the environment, or "" if the settings cannot be read.
+        name: Name of the run, or "".
+        tags: Tags of the run.
         state: "finished", "running", "stopped" or "failed".
-        reason: The error of a run that failed.
-        score: Mean score of the evaluation, or while there is none, of the last update that had one; NaN without any.
-        score_std: Standard deviation over the episodes of the evaluation; NaN without one.
-        is_evaluated: The score is that of the evaluation.
-        agent_steps: Steps of all agents so far.
+        reason: Error of a run that failed.
+        score: Mean score of the evaluation. Without an evaluation, the score of the last update that has one, or NaN.
+        score_std: Standard deviation over the episodes of the evaluation, or NaN.
+        is_evaluated: Whether the score is from the evaluation.
+        agent_steps: Number of agent-steps so far.
         train_s: Seconds of training so far.
-        settings: All settings by their dotted names.
-        figures: The last value of each metric in training; NaN if it was no number.
+        settings: All settings by dotted name.
+        figures: Last value of each metric in training. NaN if it was not a number.
     """
 
     folder: Path
@@ -62,23 +62,23 @@ class RunSummary:
 
     @property
     def title(self) -> str:
-        """Name of its folder, and of its group's where it is one of several seeds."""
+        """Name of the folder, with the folder of the seeds in front if it is one of several seeds."""
         in_group = self.folder.name.startswith(SEED)
         return f"{self.folder.parent.name}/{self.folder.name}" if in_group else self.folder.name
 
     @property
     def metrics(self) -> Path:
-        """The figures of each update."""
+        """Path of the metrics of each update."""
         return Run.at(self.folder).metrics
 
 
 def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequence[str] = ()) -> list[RunSummary]:
-    """Read the runs in a folder, the newest first.
+    """Read the runs in a folder, newest first.
 
     Args:
-        folder: Of all runs.
-        envs: Names of environments or of runs, to leave out all others.
-        tags: Leave out runs that lack one of these.
+        folder: Folder of all runs.
+        envs: Names of environments or of runs to include. Empty includes all.
+        tags: Tags that each run must have.
     """
     wanted = {registry.full_name(name.removeprefix("puffer_")) for name in envs}
     found = [_read(run) for run in all_runs(Path(folder))]
@@ -88,16 +88,16 @@ def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequenc
 
 
 def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[RunSummary]:
-    """Read the runs that ``targets`` name, each once, in their order.
+    """Read the runs that ``targets`` name, each once, in the order of the targets.
 
     Args:
-        targets: Folders of runs or of several seeds, patterns of such ("runs/*breakout*", or of names alone), names of
-            runs, or names of environments for all runs of each.
-        folder: Of all runs.
+        targets: Folders of runs or of several seeds, patterns of folders ("runs/*breakout*") or of names, names of
+            runs, or names of environments for all their runs.
+        folder: Folder of all runs.
 
     Raises:
-        UnknownNameError: A target is none of these; the nearest are suggested.
-        APIUsageError: A folder is no run.
+        UnknownNameError: A target is none of these. The message suggests similar names.
+        APIUsageError: A folder is not a run.
     """
     found: dict[Path, RunSummary] = {}
     for target in targets:
@@ -107,10 +107,10 @@ def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[Run
 
 
 def find_metric(name: str, found: Iterable[RunSummary]) -> str:
-    """Return the metric of some runs that ``name`` means: its whole name, or the end of one.
+    """Return the metric of these runs that ``name`` means. It is a full name or the last part of one.
 
     Raises:
-        UnknownNameError: No run has such a metric; the nearest are suggested.
+        UnknownNameError: No run has such a metric. The message suggests similar ones.
     """
     known = dict.fromkeys(key for run in found for key in run.figures)
     if name in known or not known:
@@ -137,11 +137,11 @@ def _targeted(target: str, folder: Path) -> list[RunSummary]:
 
 
 def _at(path: Path) -> list[RunSummary]:
-    """The run in a folder, or those of several seeds."""
+    """Return the run in a folder, or the runs of several seeds."""
     own = Run.at(path)
     seeds = [Run.at(inner.parent) for inner in sorted(path.glob(f"{SEED}*/config.toml"))]
     if not seeds and not own.metrics.exists():
-        raise APIUsageError(f"{path}: is no run: it has no metrics.jsonl; expected a folder as in {RUNS}/")
+        raise APIUsageError(f"{path}: is not a run: it has no metrics.jsonl; expected a folder as in {RUNS}/")
     return [_read(run) for run in seeds or [own]]
 
 
@@ -149,15 +149,15 @@ def _unknown(target: str, folder: Path) -> UnknownNameError:
     known = {name for run in list_runs(folder) for name in (run.env_name, run.name, run.title) if name}
     close = nearest(target, known)
     meant = f"did you mean {' or '.join(map(repr, close))}?"
-    hint = meant if close else f"{as_typed('puffer runs')} lists those in {folder}"
-    return UnknownNameError(f"{target!r} is no run, no pattern of runs and no environment with a run; {hint}")
+    hint = meant if close else f"{as_typed('puffer runs')} lists the runs in {folder}"
+    return UnknownNameError(f"{target!r} is not a run, a pattern of runs or an environment with runs; {hint}")
 
 
 def _read(run: Run) -> RunSummary:
     status = status_of(run)
     try:
         settings = read_toml(run.config)
-    except APIUsageError:  # damaged or gone: its figures are listed all the same
+    except APIUsageError:  # damaged or deleted; its metrics can still be listed
         settings = {}
     track = settings.get("track", {})
     result = _json(run.summary) if status.state == "finished" else {}
@@ -193,12 +193,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _last_figures(metrics: Path) -> dict[str, Any]:
-    """The last value of each figure, from the end of the file."""
+    """Return the last value of each metric, from the end of the file."""
     figures: dict[str, Any] = {}
     for line in _tail(metrics):
         try:
             figures |= {key: value for key, value in json.loads(line).items() if value is not None}
-        except (ValueError, AttributeError):  # the first line is cut, and the last one may be
+        except (ValueError, AttributeError):  # the first line is incomplete, and the last one may be
             continue
     return figures
 

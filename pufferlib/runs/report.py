@@ -1,4 +1,4 @@
-"""Reports of a run for people: its learning curve as a picture and its result as JSON."""
+"""Reports of a run for people: its learning curve as an image and its result as JSON."""
 
 import json
 import math
@@ -25,17 +25,18 @@ CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3
 EVALUATION = "evaluation/score"
 ELO = "selfplay/elo"
 
-# The bold line is a mean over this share of the points around each.
+# The smoothed line is a mean over this share of all points, centred at each point.
 SMOOTHING = 0.05
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The rows of a ``metrics.jsonl``, by agent steps; null becomes NaN, and a last line cut short is left out.
+    """Read the rows of a ``metrics.jsonl``, ordered by agent steps. Null becomes NaN.
 
-    A run that went on from a checkpoint after a crash repeats some steps; the later rows count.
+    An incomplete last line is left out. A run that was resumed from a checkpoint after a crash repeats some steps. Only
+    the later rows count.
 
     Raises:
-        APIUsageError: The file is missing, or a line that is not the last is no JSON.
+        APIUsageError: The file is missing, or a line other than the last is not JSON.
     """
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -59,10 +60,10 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 
 
 def read_scores(path: Path, x: str = "agent_steps", y: str = SCORE) -> tuple[Series, Series]:
-    """Return agent steps, or another metric, and the scores, or another metric, of each update that has one.
+    """Return agent steps and scores, or other metrics, of each update that has a score.
 
     Raises:
-        APIUsageError: As ``read_metrics``.
+        APIUsageError: The file is missing, or a line other than the last is not JSON.
     """
     rows = [row for row in read_metrics(path) if math.isfinite(row.get(y, math.nan))]
     return np.array([row.get(x, math.nan) for row in rows]), np.array([row[y] for row in rows])
@@ -75,16 +76,16 @@ def plot_learning_curve(
     random_score: float = math.nan,
     stop_score: float = math.nan,
 ) -> None:
-    """Draw the score of training, where actions are sampled, over agent steps and over time as a PNG.
+    """Plot the training score, with sampled actions, over agent steps and over time as a PNG.
 
     Evaluations during training are points with their standard deviation.
 
     Args:
-        path: The picture.
-        metrics: Rows as ``read_metrics`` returns them; rows without a score are left out.
-        title: Stands above both panels.
-        random_score: Mean score of random play, a dashed line; NaN draws none.
-        stop_score: Score at which training stops, a dotted line; NaN and infinity draw none.
+        path: Path of the image.
+        metrics: Rows, as ``read_metrics`` returns them. Rows without a score are left out.
+        title: Title above both panels.
+        random_score: Mean score of random play, drawn as a dashed line. NaN draws none.
+        stop_score: Score at which training stops, drawn as a dotted line. NaN and infinity draw none.
 
     Raises:
         BindingMissing: matplotlib is not installed.
@@ -95,7 +96,7 @@ def plot_learning_curve(
     except ImportError as error:
         raise BindingMissing(f"plot_learning_curve: pictures need matplotlib; {way_to_install('train')}") from error
 
-    # Against a pool of its own earlier selves an agent's score stays as it is while it learns.
+    # In self-play against earlier versions, the score does not rise while the agent learns, but the Elo rating does.
     key = ELO if any(ELO in row for row in metrics) else SCORE
     rows = [row for row in metrics if math.isfinite(row.get(key, math.nan))]
     score, steps, seconds = _columns(rows, key, "agent_steps", "uptime_s")
@@ -103,7 +104,7 @@ def plot_learning_curve(
     mean, deviation, at_steps, at_seconds = _columns(
         evaluated, EVALUATION, f"{EVALUATION}_std", "agent_steps", "uptime_s"
     )
-    # The object interface keeps matplotlib's global state, and with it any display, out of this.
+    # The object interface avoids matplotlib's global state, which may need a display.
     figure = Figure(figsize=(11, 4.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -123,13 +124,13 @@ def plot_learning_curve(
 
 
 def last_score(metrics: list[dict[str, float]]) -> float | None:
-    """Last value of the curve of ``plot_learning_curve``; None if no update had a score."""
+    """Return the last value of the smoothed curve in ``plot_learning_curve``, or None if no update had a score."""
     score = np.array([row[SCORE] for row in _with_score(metrics)])
     return float(smooth(score)[-1]) if score.size else None
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
-    """Write the result of a run as indented JSON; NaN and infinity become null, which JSON has."""
+    """Write the result of a run as indented JSON. NaN and infinity become null, because JSON cannot represent them."""
     path.write_text(json.dumps(_finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
 
 
@@ -146,12 +147,12 @@ def _with_score(metrics: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 def _columns(rows: list[dict[str, float]], *keys: str) -> list[Series]:
-    """The figures of these names, NaN where a row has none."""
+    """Return the values of these metrics, with NaN for rows that lack one."""
     return [np.array([row.get(key, math.nan) for row in rows]) for key in keys]
 
 
 def _lines(axes: "Axes", random_score: float = math.nan, stop_score: float = math.nan) -> None:
-    """Draw the scores that the curve is compared with."""
+    """Draw the scores to which the curve is compared."""
     if math.isfinite(random_score):
         axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
     if math.isfinite(stop_score):
@@ -160,7 +161,7 @@ def _lines(axes: "Axes", random_score: float = math.nan, stop_score: float = mat
 
 def _panel(axes: "Axes", x: Series, score: Series, label: str) -> None:
     if score.size:
-        marker = "o" if score.size == 1 else ""  # no line goes through one point
+        marker = "o" if score.size == 1 else ""  # a line through one point is invisible
         axes.plot(x, score, color=RAW, linewidth=0.8, label="in training, each update")
         axes.plot(x, smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
     else:
@@ -171,7 +172,7 @@ def _panel(axes: "Axes", x: Series, score: Series, label: str) -> None:
 
 
 def smooth(values: Series) -> Series:
-    """The mean over a centred window; near the ends over what there is of it."""
+    """Return the mean over a centred window, which is shorter near the ends."""
     window = max(1, int(values.size * SMOOTHING) | 1)
     kernel = np.ones(window)
     return np.convolve(values, kernel, "same") / np.convolve(np.ones(values.size), kernel, "same")

@@ -1,4 +1,4 @@
-"""Resuming a run: the settings that may change, and the steps that are left."""
+"""Resuming a run: which settings may change, and whether steps are left."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from pufferlib.training.env_values import Missing
 __all__ = ["check_changes", "flat", "is_evaluated", "is_finished", "is_free", "settings_of", "stop_reason_of"]
 
 
-# Where and how a run is computed, and how it is judged: what may change without making another run of it.
+# Settings that may change when a run is resumed, because they do not affect what is learned.
 FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
     "train.compile", "train.cuda_graphs", "train.cpu_offload",
@@ -28,7 +28,7 @@ LENGTH = "train.total_timesteps"
 
 
 def settings_of(run: Run, overrides: Mapping[str, Any] | None = None) -> Config:
-    """Settings with which ``run`` goes on; pickles of its games are loaded only if ``overrides`` ask for it again."""
+    """Return the settings to resume ``run`` with. Pickled episodes are loaded only if ``overrides`` allow it again."""
     settings = run.settings(overrides)
     if settings.train.save_games != "pickle" or "train.save_games" in (overrides or ()):
         return settings
@@ -36,48 +36,48 @@ def settings_of(run: Run, overrides: Mapping[str, Any] | None = None) -> Config:
 
 
 def check_changes(where: str, before: Config, now: Config) -> None:
-    """Raise unless a run with the settings ``before`` can go on with those of ``now``.
+    """Raise an error unless a run with the settings ``before`` can be resumed with the settings ``now``.
 
-    It may become longer. What is learned from what may not change, because the curve and the summary of a run, and
-    its config.toml, speak of all of its steps.
+    A run may become longer. Settings that affect what is learned must not change, because the learning curve, the
+    summary and the config.toml of a run describe all of its steps.
 
     Raises:
-        UsageError: Names the flags that a new run needs.
+        UsageError: A setting must not change. The message names the flags for a new run.
     """
     if now.train.total_timesteps < before.train.total_timesteps:
         raise UsageError(
-            f"{where}: a run may become longer, not shorter; it was begun with {before.train.total_timesteps} steps, "
+            f"{where}: a run can become longer, not shorter; it has {before.train.total_timesteps} steps, "
             f"got --train.total-timesteps {now.train.total_timesteps}"
         )
     old, new = (flat(config.as_dict()) for config in (before, now))
     changed = [
         name
         for name, value in new.items()
-        if value != old.get(name) and not is_free(name) and name != LENGTH and not _is_given_again(name, before)
+        if value != old.get(name) and not is_free(name) and name != LENGTH and not _is_missing_object(name, before)
     ]
     if changed:
         flags = [flag(name, new[name]) for name in changed]
         got = " and ".join(
-            f"{text} ({'begun with ' + str(old[name]) if old.get(name) is not None else 'begun without it'})"
+            f"{text} (was {old[name] if old.get(name) is not None else 'unset'})"
             for text, name in zip(flags, changed, strict=True)
         )
         raise UsageError(
-            f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
-            f"new run: {as_typed('puffer train', now.env_name)} {' '.join(flags)} (--init RUN lets it begin with the "
-            "weights of a run)"
+            f"{where}: a resumed run keeps its settings, got {got}; leave that out, or start a new run: "
+            f"{as_typed('puffer train', now.env_name)} {' '.join(flags)} (with --init RUN to start with the weights "
+            "of a run)"
         )
 
 
-def _is_given_again(name: str, before: Config) -> bool:
-    """True for a keyword of the environment whose object no file could hold."""
+def _is_missing_object(name: str, before: Config) -> bool:
+    """Return whether ``name`` is an argument of the environment that the settings file could not store."""
     section, _, key = name.partition(".")
     return section == "env" and isinstance(before.env.get(key), Missing)
 
 
 def is_finished(config: Config, run: Run) -> bool:
-    """True if all steps are done, or it was stopped early, and the result is in the run.
+    """Return whether all steps are done or the run was stopped early, and its result is written.
 
-    One that was stopped goes on where ``config`` has other settings to stop it, or more steps.
+    A run that was stopped early is not finished if ``config`` has more steps or other settings for early stopping.
     """
     steps, summary = run.about().agent_steps, _summary(run)
     if steps != summary.get("agent_steps"):
@@ -88,18 +88,18 @@ def is_finished(config: Config, run: Run) -> bool:
 
 
 def is_evaluated(config: Config, run: Run) -> bool:
-    """True if ``is_finished``, and its result is of an evaluation as ``config`` has it: nothing is left to do."""
+    """Return whether the run is finished, and was evaluated with the settings of ``config``."""
     return config.eval == run.settings().eval and is_finished(config, run)
 
 
 def stop_reason_of(run: Run) -> str | None:
-    """Reason for which the run ended before all of its steps; None where it did not, or has not ended."""
+    """Return why the run was stopped before all of its steps, or None."""
     reason: str | None = _summary(run).get("stop_reason")
     return reason
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    """The ``summary.json`` of a run; empty where there is none that is whole."""
+    """Return the ``summary.json`` of a run, or an empty dict if it is missing or incomplete."""
     try:
         summary: Any = json.loads(run.summary.read_text("utf-8"))
     except (OSError, ValueError):
@@ -108,7 +108,7 @@ def _summary(run: Run) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """``{"train.seed": 42, "track.wandb.mode": "auto"}`` of all sections; a dict of the environment is one value."""
+    """Flatten sections to ``{"train.seed": 42, "track.wandb.mode": "auto"}``. Dicts in ``env`` stay single values."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping) and prefix != "env.":
@@ -119,6 +119,6 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def is_free(name: str) -> bool:
-    """True for a setting that may change without making another run of it."""
-    is_told = name.startswith(("eval.", "stop.", "track.")) and name != "track.name"
-    return name in FREE or is_told
+    """Return whether a setting may change when a run is resumed."""
+    is_in_free_section = name.startswith(("eval.", "stop.", "track.")) and name != "track.name"
+    return name in FREE or is_in_free_section

@@ -1,4 +1,4 @@
-"""Several seeds of the same settings: a run for each, in one folder, and their mean with its interval."""
+"""Several seeds of the same settings: a run for each, in one folder, and the mean score with its interval."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.paths import user_path
 from pufferlib.runs.curves import Line, plot_curves
-from pufferlib.runs.folder import SEED, Run, begun, new_folder
+from pufferlib.runs.folder import SEED, Run, new_folder, removed_if_empty
 from pufferlib.runs.report import write_summary
 from pufferlib.runs.resume import is_evaluated
 from pufferlib.runs.statistics import CONFIDENCE, RESAMPLES, Estimate, estimate_iqm
@@ -40,11 +40,11 @@ SEEDS = "seeds.json"
 
 @dataclass(frozen=True)
 class SeedGroup:
-    """The folder of several runs that differ in their seed alone.
+    """Folder of several runs that differ only in their seed.
 
     Attributes:
-        folder: Has a run for each seed, ``config.toml``, ``summary.json`` and ``learning_curve.png``.
-        seeds: The seeds of its runs.
+        folder: Folder with a run for each seed, ``config.toml``, ``summary.json`` and ``learning_curve.png``.
+        seeds: Seeds of the runs.
     """
 
     folder: Path
@@ -52,51 +52,51 @@ class SeedGroup:
 
     @property
     def argument(self) -> str:
-        """The folder as a shell takes it."""
+        """Folder as a shell argument, quoted if necessary."""
         return shlex.quote(str(self.folder))
 
     @property
     def summary(self) -> Path:
-        """The result of all of them."""
+        """Path of the result of all runs."""
         return self.folder / "summary.json"
 
     @property
     def curve(self) -> Path:
-        """Their learning curves as one."""
+        """Path of the plot of all learning curves."""
         return self.folder / "learning_curve.png"
 
     @property
     def runs(self) -> list[Run]:
-        """Its runs, which need not be there yet."""
+        """Runs of all seeds, some of which may not exist yet."""
         return [self.run(seed) for seed in self.seeds]
 
     def run(self, seed: int) -> Run:
-        """The run of a seed."""
+        """Return the run of a seed."""
         return Run.at(self.folder / f"{SEED}{seed}")
 
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
-        """Settings that its runs share, with dotted keys laid over them."""
+        """Return the settings that the runs share, with ``overrides`` by dotted name."""
         return Config.load(self.folder / "config.toml", overrides).located(self.folder)
 
     def with_seeds(self, seeds: tuple[int, ...]) -> "SeedGroup":
-        """The same with further seeds; those that it has stay."""
+        """Return the group with additional seeds."""
         return dataclasses.replace(self, seeds=tuple(dict.fromkeys([*self.seeds, *seeds])))
 
     def save(self, config: Config) -> None:
-        """Write its seeds and settings."""
+        """Write the seeds and the settings."""
         config.save(self.folder / "config.toml")
         (self.folder / SEEDS).write_text(json.dumps(list(self.seeds)) + "\n")
 
 
 @dataclass(frozen=True)
 class TrainedSeeds:
-    """Several runs that are done.
+    """Result of several runs that are finished.
 
     Attributes:
-        group: Their folder.
-        scores: Mean score of the evaluation of each, by its seed.
-        random_score: The same of random play, over all of them.
-        iqm: Their interquartile mean with its 95 % interval.
+        group: Folder of the runs.
+        scores: Mean evaluation score of each run, by seed.
+        random_score: Mean score of random play over all runs.
+        iqm: Interquartile mean of the scores with its 95 % interval.
     """
 
     group: SeedGroup
@@ -111,12 +111,12 @@ class TrainedSeeds:
 
     @property
     def std(self) -> float:
-        """Standard deviation over the seeds; 0 for one of them."""
+        """Standard deviation over the seeds, or 0 for a single seed."""
         return float(np.std(list(self.scores.values()), ddof=min(1, len(self.scores) - 1)))
 
     @property
     def score(self) -> str:
-        """Text of the interquartile mean and its interval."""
+        """Interquartile mean and its interval as text."""
         return f"{short(self.iqm.value)} ({short(self.iqm.low)} to {short(self.iqm.high)})"
 
     def __str__(self) -> str:
@@ -128,10 +128,10 @@ class TrainedSeeds:
 
 
 def parse_seeds(text: str | int, first: int) -> tuple[int, ...]:
-    """Seeds from a number of them, counted from ``first`` on, or from a list: ``5``, ``"1,2,3"``.
+    """Parse a number of seeds, which are counted from ``first``, or a list of seeds: ``5`` or ``"1,2,3"``.
 
     Raises:
-        UsageError: It is neither, or a seed is there twice.
+        UsageError: The text is neither, or a seed occurs twice.
     """
     words = str(text).split(",")
     try:
@@ -142,7 +142,7 @@ def parse_seeds(text: str | int, first: int) -> tuple[int, ...]:
         return tuple(range(first, first + numbers[0]))
     if len(words) == 1 or not numbers or min(numbers) < 0 or len({*numbers}) < len(numbers):
         raise UsageError(
-            f"train.seeds must be a number of seeds, such as 5, or different seeds with commas between them, "
+            f"train.seeds must be a number of seeds, such as 5, or different seeds separated by commas, "
             f"such as 1,2,3; got {str(text)!r}"
         )
     return tuple(numbers)
@@ -150,10 +150,12 @@ def parse_seeds(text: str | int, first: int) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def new_group(runs: Path, config: Config, seeds: tuple[int, ...]) -> Iterator[SeedGroup]:
-    """A new folder for runs of these seeds; it goes again if none of them comes to its first update.
+    """Return a context with a new folder for runs of these seeds.
+
+    The folder is removed if no run reaches its first update.
 
     Raises:
-        APIUsageError: It cannot be made.
+        APIUsageError: The folder cannot be created.
     """
     group = SeedGroup(new_folder(runs, config.env_name, config.track.name), seeds)
     try:
@@ -167,10 +169,10 @@ def new_group(runs: Path, config: Config, seeds: tuple[int, ...]) -> Iterator[Se
 
 
 def find_group(folder: Path) -> SeedGroup | None:
-    """The group in a folder; None where it is none.
+    """Return the group in a folder, or None if the folder is not a group.
 
     Raises:
-        APIUsageError: Its list of seeds is damaged.
+        APIUsageError: The list of seeds is damaged.
     """
     folder = user_path(folder)
     try:
@@ -188,12 +190,13 @@ def find_group(folder: Path) -> SeedGroup | None:
 def train_group(
     group: SeedGroup, config: Config, train_one: Callable[[Config, Run, Run | None], object]
 ) -> TrainedSeeds:
-    """Train each seed that is not finished yet, or to be evaluated otherwise, one after the other, and report all.
+    """Train each seed that is not finished, or must be evaluated again, one after the other. Return the result of all.
 
     Args:
-        group: Their folder.
-        config: Settings that they share.
-        train_one: Trains a run by its settings, from its own checkpoint if it has one, and evaluates it.
+        group: Folder of the runs.
+        config: Settings that the runs share.
+        train_one: Function that trains and evaluates a run with these settings. The third argument is the run to
+            resume, or None.
     """
     for seed, run in zip(group.seeds, group.runs, strict=True):
         own = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
@@ -202,16 +205,16 @@ def train_group(
                 train_one(own, run, run)
             continue
         run.folder.mkdir(exist_ok=True)
-        with begun(run):
+        with removed_if_empty(run):
             train_one(own, run, None)
     return report_group(group)
 
 
 def report_group(group: SeedGroup) -> TrainedSeeds:
-    """Write the summary of all seeds and the picture of their curves.
+    """Write the summary of all seeds and the plot of their learning curves.
 
     Raises:
-        APIUsageError: One of them has no result.
+        APIUsageError: A run has no result.
         BindingMissing: matplotlib is not installed.
     """
     results = {seed: _result(group.run(seed)) for seed in group.seeds}
@@ -251,7 +254,5 @@ def _result(run: Run) -> dict[str, Any]:
         for name in ("score", "random_score"):  # null where no episode ended
             result[name] = math.nan if result[name] is None else float(result[name])
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise APIUsageError(
-            f"{run.summary}: expected the result of a run that is finished; resume its group"
-        ) from error
+        raise APIUsageError(f"{run.summary}: expected the result of a finished run; resume its group") from error
     return result

@@ -1,7 +1,7 @@
 """Statistics of a few runs: the interquartile mean and its stratified bootstrap interval.
 
-Agarwal and others, Deep Reinforcement Learning at the Edge of the Statistical Precipice
-(https://arxiv.org/abs/2108.13264), whose library rliable defines both.
+Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (2021),
+https://arxiv.org/abs/2108.13264, and its library rliable.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,20 +15,20 @@ __all__ = ["Estimate", "bootstrap_interval", "estimate_iqm", "iqm"]
 
 Scores = npt.NDArray[np.float64]
 
-TRIM = 0.25  # share of the scores that is left out at either end
+TRIM = 0.25  # share of the scores that is left out at each end
 RESAMPLES = 50_000
 CONFIDENCE = 0.95
-_AT_ONCE = 2_000_000  # numbers that a block of resamples holds
+_AT_ONCE = 2_000_000  # maximum size of a block of resamples
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of several runs, and the interval that it lies in.
+    """Statistic of several runs with a confidence interval.
 
     Attributes:
-        value: The statistic.
+        value: Value of the statistic.
         low: Lower end of the interval.
-        high: Upper end.
+        high: Upper end of the interval.
     """
 
     value: float
@@ -37,13 +37,13 @@ class Estimate:
 
 
 def iqm(scores: npt.ArrayLike, axis: int | None = None) -> Scores:
-    """The interquartile mean: of the middle half of the scores, 25 % being left out at either end.
+    """Return the interquartile mean: the mean of the middle half of the scores.
 
-    As many are left out as fit whole into a quarter: of 5 scores the least and the greatest.
+    At each end, 25 % of the scores are left out, rounded down. Of 5 scores, these are the lowest and the highest.
 
     Args:
-        scores: An array of any shape.
-        axis: The axis that it is taken over; None is all of them together.
+        scores: Array of any shape.
+        axis: Axis of the mean. None uses all scores.
     """
     ordered = np.sort(np.asarray(scores, np.float64), axis=axis)
     axis = 0 if axis is None else axis
@@ -61,15 +61,16 @@ def bootstrap_interval(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic by the stratified bootstrap.
+    """Return the percentile interval of a statistic, by the stratified bootstrap.
 
-    Each resample draws as many runs of each task as there are, with replacement and apart from those of other tasks.
+    Each resample draws as many runs of each task as there are, with replacement and separately for each task.
 
     Args:
-        tasks: For each task, the scores of its runs.
-        statistic: Takes scores as an array [resamples, runs of all tasks], gives one number for each resample.
+        tasks: Scores of the runs of each task.
+        statistic: Function of an array of scores ``(resamples, runs of all tasks)`` that returns one number per
+            resample.
         resamples: Number of resamples.
-        confidence: Share of the resamples that lies inside.
+        confidence: Share of the resamples inside the interval.
         seed: Seed of the draws.
     """
     runs = [np.asarray(scores, np.float64) for scores in tasks]
@@ -86,11 +87,11 @@ def bootstrap_interval(
 
 
 def estimate_iqm(*tasks: npt.ArrayLike, resamples: int = RESAMPLES) -> Estimate:
-    """The interquartile mean of all runs of all tasks, with its 95 % interval.
+    """Return the interquartile mean of all runs of all tasks, with its 95 % interval.
 
     Args:
-        tasks: For each task, the scores of its runs; those of several tasks must have one scale.
-        resamples: Of the bootstrap.
+        tasks: Scores of the runs of each task. Several tasks must have the same scale.
+        resamples: Number of resamples of the bootstrap.
     """
     scores = np.concatenate([np.asarray(scores, np.float64) for scores in tasks])
     low, high = bootstrap_interval(tasks, lambda drawn: iqm(drawn, axis=1), resamples=resamples)

@@ -1,4 +1,4 @@
-"""State of a run, for those who look at its folder while it is trained and afterwards."""
+"""State of a run, readable from its folder during the training and afterwards."""
 
 import contextlib
 import fcntl
@@ -23,9 +23,9 @@ class Status:
     """State of a run.
 
     Attributes:
-        state: "running" in this moment, "finished" with its result in the folder, "stopped" before that by a person, a
-            batch system or a kill, or "failed" by an error.
-        reason: The error; empty where there is none.
+        state: "running" now, "finished" with a result in the folder, "stopped" early by a user, a batch system or a
+            kill, or "failed" with an error.
+        reason: Error, or an empty text.
     """
 
     state: State
@@ -34,20 +34,20 @@ class Status:
 
 @contextlib.contextmanager
 def in_training(run: Run) -> Iterator[None]:
-    """Mark ``run`` as running while this holds, and as stopped or failed if it ends so.
+    """Return a context that marks ``run`` as running. Afterwards the mark is removed, or is "stopped" or "failed".
 
     Raises:
-        APIUsageError: Another process trains it.
+        APIUsageError: Another process is training the run.
     """
     descriptor = os.open(run.status, os.O_RDWR | os.O_CREAT, 0o666)
     with os.fdopen(descriptor, "r+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with the process, however that ends
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends, however it ends
         except BlockingIOError:
-            told = _read(run)
+            status = _read(run)
             raise APIUsageError(
-                f"{run.folder}: is being trained by process {told.get('pid')} on {told.get('host')}; wait for it, or "
-                "stop it first"
+                f"{run.folder}: is being trained by process {status.get('pid')} on {status.get('host')}; wait for it, "
+                "or stop it first"
             ) from None
         _write(file, {"state": "running", "pid": os.getpid(), "host": platform.node()})
         try:
@@ -58,44 +58,44 @@ def in_training(run: Run) -> Iterator[None]:
         except BaseException as error:
             _write(file, {"state": "failed", "reason": _reason(error)})
             raise
-        run.status.unlink(missing_ok=True)  # its summary says the rest
+        run.status.unlink(missing_ok=True)  # the summary marks the run as finished
 
 
 def status_of(run: Run) -> Status:
-    """The state of a run, by its folder."""
-    told = _read(run)
-    match told.get("state"):
+    """Return the state of a run from its folder."""
+    status = _read(run)
+    match status.get("state"):
         case "running" if _is_locked(run):
             return Status("running")
         case "failed":
-            return Status("failed", str(told.get("reason", "")))
+            return Status("failed", str(status.get("reason", "")))
         case None if run.summary.is_file():
             return Status("finished")
     return Status("stopped")
 
 
 def _reason(error: BaseException) -> str:
-    """First line of an error; where it is none of ours, with its class and its notes, which say whose it is."""
+    """Return the first line of an error. Errors of other packages include their class and notes."""
     text = str(error).partition("\n")[0]
     if isinstance(error, PufferError) and text:
         return text
     return " ".join([f"{type(error).__name__}{': ' if text else ''}{text}", *getattr(error, "__notes__", [])])
 
 
-def _write(file: Any, told: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # a full disk has a message of its own
+def _write(file: Any, status: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # a full disk is reported elsewhere
         file.seek(0)
         file.truncate()
-        file.write(json.dumps(told) + "\n")
+        file.write(json.dumps(status) + "\n")
         file.flush()
 
 
 def _read(run: Run) -> dict[str, Any]:
     try:
-        told = json.loads(run.status.read_text("utf-8"))
+        status = json.loads(run.status.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return status if isinstance(status, dict) else {}
 
 
 def _is_locked(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""Versions of all that a trained agent depends on, and a report of those that differ where it is loaded."""
+"""Versions of everything that a trained agent depends on, and warnings about differences when it is loaded."""
 
 import hashlib
 import inspect
@@ -26,16 +26,16 @@ ALWAYS = ("torch", "numpy", "gymnasium")
 
 
 def versions_of(env_name: str) -> dict[str, str]:
-    """Versions by name: Python, pufferlib, torch, numpy, gymnasium, and those of the environment.
+    """Return versions by name: Python, pufferlib, torch, numpy, gymnasium, and versions of the environment.
 
-    These are its packages, a hash of its code (in C, or of its own file in Python), and the git commit of its source
-    file or of our checkout. What is not there, as the packages of an environment that runs in a Python of its own, is
-    left out.
+    These are the packages of the environment, a hash of its code (in C, or in a Python file outside this package), and
+    the git commit of its source file or of this checkout. Packages that are not installed are left out, for example
+    those of an environment that runs in a separate Python.
     """
     versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
     for name in (*ALWAYS, *_packages(env_name)):
         try:
-            versions[name] = metadata.version(name).partition("+")[0]  # torch of the CPU is no other torch
+            versions[name] = metadata.version(name).partition("+")[0]  # CPU and CUDA builds of torch count as equal
         except metadata.PackageNotFoundError:
             continue
     if code := _code(env_name):
@@ -49,33 +49,33 @@ def versions_of(env_name: str) -> dict[str, str]:
 
 
 def warn_of_differences(where: object, saved: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """Name, in one warning, the versions that are not those of a checkpoint, and what that may mean."""
+    """Warn about versions that differ from the versions of a checkpoint, and about the consequences."""
     differing = {name: (saved[name], here[name]) for name in saved if name in here and saved[name] != here[name]}
     if not differing:
         return
     changes = ", ".join(f"{name} {now} (was {before})" for name, (before, now) in differing.items())
     numbers = differing.keys() <= {"Python", *ALWAYS} - {"gymnasium"}
-    meaning = "the last digits of numbers may be others" if numbers else "the environment may play by other rules"
+    meaning = "numbers may differ in the last digits" if numbers else "the environment may behave differently"
     warnings.warn(
-        f"{where}: other versions than when it was saved: {changes}; {meaning}, so scores may differ, and a resumed "
+        f"{where}: versions have changed since it was saved: {changes}; {meaning}, so scores may differ, and a resumed "
         "run will not repeat the uninterrupted one",
         stacklevel=3,
     )
 
 
 def warn_of_edits(env_name: str, trained: Mapping[str, str]) -> None:
-    """Warn if the code of an environment was edited while it was trained, since it is evaluated as it is now."""
+    """Warn if the code of an environment was edited during the training, because the evaluation uses the new code."""
     here = versions_of(env_name)
     if any(trained.get(name) != here.get(name) for name in (CODE, PYTHON_CODE)):
         warnings.warn(
-            f"{env_name} was edited during the training: the agent learned the code of before, and its evaluation "
-            "plays that of now",
+            f"{env_name} was edited during the training: the agent was trained with the old code, and is evaluated "
+            "with the new code",
             stacklevel=3,
         )
 
 
 def _packages(env_name: str) -> list[str]:
-    """Distributions behind an environment."""
+    """Return the names of the distributions that an environment needs."""
     facts = registry.binding_facts().get(env_name.partition("/")[0])
     if registry.is_inside(env_name):
         return [Requirement(text).name for text in facts.requires] if facts else []
@@ -84,14 +84,17 @@ def _packages(env_name: str) -> list[str]:
 
 
 def _code(env_name: str) -> str:
-    """Short hash of the C code of an environment; empty for those in Python."""
+    """Return a short hash of the C code of an environment, or "" for an environment in Python."""
     if source := registry.c_file(env_name):
         return code_of(compile_file(source))
     return code_of(env_name)[:12] if env_name in ocean.names() else ""
 
 
 def _python_code(env_name: str) -> str:
-    """Short hash of the file of an environment in Python that is not in this repository, or of a class in a script."""
+    """Return a short hash of a Python environment's code that is outside this package, or "".
+
+    The code is the file of the environment, or the source of a registered class.
+    """
     if registry.is_inside(env_name):
         return ""
     if (file := registry.source_file(env_name)) is not None:
@@ -99,7 +102,7 @@ def _python_code(env_name: str) -> str:
     elif env_name in registry.registrations():
         try:
             text = inspect.getsource(registry.registrations()[env_name].creator).encode()  # type: ignore[arg-type]
-        except (OSError, TypeError):  # of a notebook's cell that is gone, or a name
+        except (OSError, TypeError):  # a deleted notebook cell, or a name
             return ""
     else:
         return ""
@@ -107,7 +110,7 @@ def _python_code(env_name: str) -> str:
 
 
 def _folder(env_name: str) -> Path | None:
-    """The folder of its source file, or our checkout; not a repository that we are only installed in."""
+    """Return the folder of the environment's source file, or this checkout if it is a git repository."""
     file, checkout = Path(env_name.partition(":")[0]), Path(pufferlib.__file__).parents[1]
     if file.suffix in (".py", ".c"):
         return file.parent

@@ -117,11 +117,11 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
         (["train", "squared", "--vec.backend", "Seral"], "did you mean 'Serial'?"),
         (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
-        (["train", "--resume", "absent"], "puffer train: 'absent' is no run, no checkpoint and no environment"),
+        (["train", "--resume", "absent"], "puffer train: 'absent' is not a run, a checkpoint or an environment"),
         (["eval"], "puffer eval: name a run, a checkpoint or an environment"),
         (["eval", "x", "--video", "no/film.mp4"], "--video must be a file in a folder that exists, got no/film.mp4"),
         (["eval", "x", "--video", "."], "puffer eval: --video must be a file in a folder that exists, got ."),
-        (["eval", "squard"], "'squard' is no run, no checkpoint and no environment; did you mean 'squared'"),
+        (["eval", "squard"], "'squard' is not a run, a checkpoint or an environment; did you mean 'squared'"),
     ],
 )
 def test_what_is_not_understood_gets_a_sentence(
@@ -202,7 +202,7 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
         (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 3 to 255, got '2026-11-21'"),
         (
             ["train", "squared", "--runs", "/proc/runs"],
-            "--runs must be a folder that can be made and written to, got /proc/runs (No",
+            "--runs must be a folder that can be created and written to, got /proc/runs (No",
         ),
         (["train", "squared", "--runs", __file__], f"got {__file__} (File exists); choose another, for example"),
         pytest.param(

@@ -91,8 +91,8 @@ def test_damaged_and_foreign_ones_are_named_and_left_alone(tmp_path):
     with pytest.warns(UserWarning, match="; this checkpoint is left out$") as warned:
         assert checkpoint.latest(tmp_path) == whole
     assert [str(warning.message).partition(";")[0].partition(": ")[2] for warning in warned] == [
-        "is no safetensors file: its head cannot be read",
-        "holds tensors, but was not saved by pufferlib",
+        "is not a safetensors file: its header cannot be read",
+        "contains tensors, but was not saved by pufferlib",
     ]
     save(tmp_path, 300)
     checkpoint.rotate(tmp_path, keep=1)
@@ -129,13 +129,15 @@ def test_a_state_that_lacks_something_is_refused(tmp_path, change, message):
 
 
 def test_a_policy_alone_is_no_run(tmp_path):
-    with pytest.raises(APIUsageError, match="is a policy alone, which can be played and evaluated; a run goes on from"):
+    with pytest.raises(
+        APIUsageError, match="is a policy file, which can be played and evaluated; to resume a run, give"
+    ):
         checkpoint.read_state(save(tmp_path) / "policy.safetensors")
 
 
 def test_files_of_torch_are_refused_with_a_sentence(tmp_path):
     torch.save({}, tmp_path / "checkpoint.pt")
-    with pytest.raises(APIUsageError, match=r"checkpoint\.pt: is a file of torch\.save, which may hold code"):
+    with pytest.raises(APIUsageError, match=r"checkpoint\.pt: is a file of torch\.save, which may contain code"):
         checkpoint.read_about(tmp_path / "checkpoint.pt")
 
 
@@ -143,7 +145,7 @@ def test_weights_of_another_network_are_refused(target_env):
     small, large = Default(target_env(), hidden_size=8), Default(target_env(), hidden_size=16)
     with pytest.raises(
         APIUsageError,
-        match=r"^x: the checkpoint does not fit this policy: .*size mismatch.*; it learned in pong; tra",
+        match=r"^x: the checkpoint does not fit this policy: .*size mismatch.*; it was trained in pong; tra",
     ):
         checkpoint.load_weights(large, small.state_dict(), "x", "pong")
 

@@ -42,7 +42,7 @@ def test_the_folder_of_a_runs_checkpoints_means_the_run(tmp_path: Path, monkeypa
     (tmp_path / "run" / "checkpoints" / "000001").mkdir(parents=True)
     (tmp_path / "run" / "checkpoints" / "000001" / "policy.safetensors").touch()
     assert find_run("here", str(tmp_path / "run" / "checkpoints"), tmp_path) == Run(tmp_path / "run")
-    with pytest.warns(UserWarning, match="left out"), pytest.raises(APIUsageError, match="no checkpoint that is whole"):
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(APIUsageError, match="no complete checkpoint"):
         Run(tmp_path / "run").checkpoint  # noqa: B018 - it is looked for here
     monkeypatch.chdir(tmp_path / "run" / "checkpoints")
     assert find_run("here", ".", tmp_path).folder.resolve() == tmp_path / "run"

@@ -99,10 +99,10 @@ def test_runs_are_named_by_folder_pattern_name_and_environment(target: str, foun
 
 
 def test_what_names_no_run_is_told(kept: Path) -> None:
-    with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is no run, .*; did you mean 'squared'"):
+    with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is not a run, .*; did you mean 'squared'"):
         select(["squard"])
     (kept / "empty").mkdir()
-    with pytest.raises(pufferlib.APIUsageError, match=r"runs/empty: is no run: it has no metrics.jsonl; expected"):
+    with pytest.raises(pufferlib.APIUsageError, match=r"runs/empty: is not a run: it has no metrics.jsonl; expected"):
         select(["runs/empty"])
 
 
@@ -213,7 +213,7 @@ def test_the_picture_is_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["plot"]) == 2
     assert "puffer plot: name runs or environments, for example: puffer plot breakout" in capsys.readouterr().err
     assert main(["plot", "squard"]) == 2
-    assert "puffer plot: 'squard' is no run" in capsys.readouterr().err
+    assert "puffer plot: 'squard' is not a run" in capsys.readouterr().err
 
 
 @pytest.mark.all

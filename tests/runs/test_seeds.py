@@ -11,7 +11,7 @@ import pufferlib
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.runs import seeds as seeds_module
 from pufferlib.runs.curves import Curve, band_of
-from pufferlib.runs.folder import Run, begun, find_run
+from pufferlib.runs.folder import Run, find_run, removed_if_empty
 from pufferlib.runs.seeds import find_group, parse_seeds, report_group
 from pufferlib.runs.status import in_training, status_of
 from pufferlib.training.config import load_config
@@ -37,15 +37,15 @@ def test_seeds_that_are_none(text: str) -> None:
 
 
 def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def begun_but_for_the_second(run: Run) -> AbstractContextManager[Run]:
+    def all_but_the_second(run: Run) -> AbstractContextManager[Run]:
         if run.folder.name == "seed-43":
             raise KeyboardInterrupt
-        return begun(run)
+        return removed_if_empty(run)
 
-    monkeypatch.setattr(seeds_module, "begun", begun_but_for_the_second)
+    monkeypatch.setattr(seeds_module, "removed_if_empty", all_but_the_second)
     with pytest.raises(KeyboardInterrupt):
         pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")
-    monkeypatch.setattr(seeds_module, "begun", begun)
+    monkeypatch.setattr(seeds_module, "removed_if_empty", removed_if_empty)
     (folder,) = tmp_path.iterdir()
     first = (folder / "seed-42" / "summary.json").read_bytes(), (folder / "seed-42" / "summary.json").stat().st_mtime_ns
     done = train(resume=folder, seeds=[44], settings={"track.tags": ["more"]})
@@ -64,7 +64,7 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
     for target in ("squared", str(folder)):
         assert find_run("here", target, tmp_path).folder == best
     (summary.parent / "summary.json").unlink()
-    with pytest.raises(APIUsageError, match="expected the result of a run that is finished"):
+    with pytest.raises(APIUsageError, match="expected the result of a finished run"):
         report_group(done.group)
 
 

@@ -63,7 +63,7 @@ def test_a_byte_that_was_lost_is_found(tmp_path: Path, at: int | str) -> None:
     data = bytearray(path.read_bytes())
     data[at if isinstance(at, int) else data.index(b"12345")] ^= 1
     path.write_bytes(data)
-    with pytest.raises(APIUsageError, match="is damaged: some of its bytes are not those that were written; give"):
+    with pytest.raises(APIUsageError, match="is damaged: its checksum is wrong; give"):
         read_tree(path)
 
 
@@ -92,14 +92,14 @@ def _torn(path: Path) -> None:
     [
         (lambda path: None, "cannot be read: No such file"),
         (lambda path: path.mkdir(), "cannot be read: Is a directory"),
-        (lambda path: path.write_bytes(b""), "is no safetensors file: it is empty; give the path of a checkpoint"),
-        (lambda path: path.write_bytes(b"hi\n"), "is no safetensors file: its head cannot be read"),
-        (lambda path: path.write_bytes((8).to_bytes(8, "little") + b"[1, 2]  "), "its head cannot be read"),
-        (lambda path: path.write_bytes(pickle.dumps(Evil(), protocol=2)), "it is a pickle, which may hold code"),
-        (_zip, "it is a zip archive, as torch.save makes them; these may hold code, and are not read"),
-        (_cut_short, r"is damaged: it should have \d+ bytes, and has \d+"),
+        (lambda path: path.write_bytes(b""), "is not a safetensors file: it is empty; give the path of a checkpoint"),
+        (lambda path: path.write_bytes(b"hi\n"), "is not a safetensors file: its header cannot be read"),
+        (lambda path: path.write_bytes((8).to_bytes(8, "little") + b"[1, 2]  "), "its header cannot be read"),
+        (lambda path: path.write_bytes(pickle.dumps(Evil(), protocol=2)), "it is a pickle, which may contain code"),
+        (_zip, "it is a zip archive, as torch.save writes; these may contain code, and are not read"),
+        (_cut_short, r"is damaged: it should have \d+ bytes, but has \d+"),
         (_torn, r"is damaged \(.*\); give"),
-        (lambda path: save_file({"x": ROWS}, path), "is the file of another program"),
+        (lambda path: save_file({"x": ROWS}, path), "was written by another program"),
     ],
 )
 def test_what_is_no_such_file_is_named_and_nothing_executed(

@@ -88,7 +88,7 @@ def change(run, before, after):
 
 
 def test_an_agent_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="'nobody' is no run, no checkpoint and no environment"):
+    with pytest.raises(UsageError, match="'nobody' is not a run, a checkpoint or an environment"):
         pufferlib.selfplay.match(["nobody", "random"], runs=tmp_path)
     with pytest.raises(APIUsageError, match="at least one entrant must be a trained agent"):
         pufferlib.selfplay.match(["scripted", "random"], runs=tmp_path)

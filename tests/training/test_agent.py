@@ -67,7 +67,7 @@ def test_a_run_is_loaded_by_its_folder_and_acts_in_the_environment_itself(tmp_pa
         observation, _, terminated, truncated, _ = env.step(action)
         ended = terminated or truncated
     assert isinstance(pufferlib.load("CartPole-v1", runs=tmp_path, greedy=True, best=False), Agent)
-    with pytest.raises(UsageError, match="is no run, no checkpoint and no environment"):
+    with pytest.raises(UsageError, match="is not a run, a checkpoint or an environment"):
         pufferlib.load("CartPoel", runs=tmp_path)
 
 

@@ -356,5 +356,5 @@ def test_environment_that_is_edited_during_training_is_warned_of(tmp_path):
     def edit(trainer, metrics):
         source.write_text(source.read_text() + "# edited\n")
 
-    with pytest.warns(UserWarning, match=r"edited_env.py:Edited was edited during the training: the agent learned"):
+    with pytest.warns(UserWarning, match=r"edited_env.py:Edited was edited during the training: the agent was trained"):
         pufferlib.train(f"{source}:Edited", settings, runs=tmp_path / "runs", callbacks=[edit])

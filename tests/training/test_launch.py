@@ -89,7 +89,7 @@ def test_registered_settings_are_those_of_the_run(tmp_path: Path, monkeypatch: p
         (lambda: train(), r"pufferlib\.train: expected an environment, its name or what makes it, got None"),
         (lambda: train("squard"), r"pufferlib\.train: unknown environment 'squard'; did you mean 'squared'"),
         (lambda: train("squared", resume="squared"), "leave out env, config and vec"),
-        (lambda: train(resume="nowhere"), "'nowhere' is no run, no checkpoint and no environment"),
+        (lambda: train(resume="nowhere"), "'nowhere' is not a run, a checkpoint or an environment"),
         (lambda: train("squared", {"train.lr": 1}), "unknown key 'lr'; did you mean 'learning_rate'"),
         (
             lambda: train("squared", vec="Serial"),

@@ -464,7 +464,7 @@ def test_other_versions_are_told_where_a_run_goes_on(make_trainer, monkeypatch):
     make_trainer().train()
     trainer = make_trainer()
     monkeypatch.setitem(trainer.versions, "torch", "99")
-    with pytest.warns(UserWarning, match=r"000016: other versions than when it was saved: torch 99 \(was "):
+    with pytest.warns(UserWarning, match=r"000016: versions have changed since it was saved: torch 99 \(was "):
         trainer.restore(trainer.checkpoint_path)
     trainer.close()
 
@@ -751,7 +751,7 @@ def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
 
 
 def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_error(make_trainer, tmp_path):
-    with pytest.raises(PufferError, match=r"train.init: '.*nowhere' is no run, no checkpoint"):
+    with pytest.raises(PufferError, match=r"train.init: '.*nowhere' is not a run, a checkpoint"):
         make_trainer({"train.init": str(tmp_path / "nowhere")}).step()
     make_trainer().train()
     other = load_config("cartpole", {"train.init": str(tmp_path), "env.num_envs": 8, "train.device": "cpu"})

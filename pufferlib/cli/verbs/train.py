@@ -1,4 +1,4 @@
-"""``puffer train``: from the name of an environment to an agent, its score, learning curve and video."""
+"""``puffer train``: train an agent, evaluate it, and write its learning curve and video."""
 
 import dataclasses
 import itertools
@@ -46,7 +46,7 @@ ENV is a name of puffer list, an environment of your own (my_env.py:Class, modul
 
 
 def run(argv: list[str]) -> int:
-    """Train an agent. ``argv`` is an environment, then flags."""
+    """Run ``puffer train``. ``argv`` is an environment, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = _parser()
     _refuse_separate_trackers(argv)

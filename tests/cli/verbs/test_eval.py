@@ -42,7 +42,7 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert "checkpoint does not fit" in capsys.readouterr().err
     (latest / "policy.safetensors").write_bytes(b"no checkpoint")
     assert main(["eval", str(latest)]) == 1
-    assert "policy.safetensors: is no safetensors file: its head cannot be read" in capsys.readouterr().err
+    assert "policy.safetensors: is not a safetensors file: its header cannot be read" in capsys.readouterr().err
 
 
 NO_PICTURES = """
@@ -80,7 +80,7 @@ def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys:
     assert main(["eval", "squared", "--best"]) == 0
     assert f"{best.relative_to(here)}\n" in capsys.readouterr().out
     assert main(["eval", str(best), "--best"]) == 1
-    assert "--best needs a run one of whose checkpoints has a score" in capsys.readouterr().err
+    assert "--best needs a run with a checkpoint that has a score" in capsys.readouterr().err
     assert main(["play", "squared", "--best"]) == 2
     assert "--best selects a checkpoint of a run; name a run" in capsys.readouterr().err
 
@@ -88,7 +88,7 @@ def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys:
 def test_other_versions_are_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["train", "squared", *TINY]) == 0
     monkeypatch.setattr(pufferlib, "__version__", "99")
-    with pytest.warns(UserWarning, match=r"/000008: other versions than when it was saved: pufferlib 99 \(was"):
+    with pytest.warns(UserWarning, match=r"/000008: versions have changed since it was saved: pufferlib 99 \(was"):
         assert main(["eval", "squared", "--eval.episodes", "1"]) == 0
 
 

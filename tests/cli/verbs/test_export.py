@@ -74,7 +74,7 @@ def test_a_program_of_torch_runs_without_this_library(here: Path) -> None:
     [
         (["breakout"], 2, "name a run or an environment and a format, for example: puffer export breakout --to c"),
         (["breakout", "--to", "rust"], 2, "invalid choice: 'rust' .choose from"),
-        (["nowhere", "--to", "c"], 2, "'nowhere' is no run, no checkpoint and no environment"),
+        (["nowhere", "--to", "c"], 2, "'nowhere' is not a run, a checkpoint or an environment"),
         (["breakout", "--to", "c", "--opset", "9"], 1, "opset is for to='onnx', got to='c'; remove the option"),
         (["breakout", "--to", "torch", "--out", "b.pt"], 1, "must end with .pt2, got b.pt; rename it"),
         (["breakout", "--to", "onnx", "--sampled"], 1, "sampled actions are for to='c', got to='onnx'"),

@@ -142,10 +142,10 @@ def test_a_run_that_is_finished_can_be_judged_otherwise(here: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("--train.total-timesteps 100", "may become longer, not shorter; it was begun with 4096 steps, got"),
-        ("--train.gamma 0.5", "got --train.gamma 0.5 (begun with 0.9); leave that out, or begin a new run:"),
-        ("--env.size 3 --train.seed 1", "begin a new run: puffer train squared --env.size 3 --train.seed 1"),
-        ("--env.size 3", "got --env.size 3 (begun without it);"),
+        ("--train.total-timesteps 100", "can become longer, not shorter; it has 4096 steps, got"),
+        ("--train.gamma 0.5", "got --train.gamma 0.5 (was 0.9); leave that out, or start a new run:"),
+        ("--env.size 3 --train.seed 1", "start a new run: puffer train squared --env.size 3 --train.seed 1"),
+        ("--env.size 3", "got --env.size 3 (was unset);"),
     ],
 )
 def test_what_would_make_another_run_of_it_is_refused(
@@ -176,9 +176,9 @@ def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
     [
         (
             lambda path: (path / "state.safetensors").write_bytes(b""),
-            "state.safetensors: is no safetensors file: it is",
+            "state.safetensors: is not a safetensors file: it is",
         ),
-        (lambda path: (path / "policy.safetensors").write_bytes(b"PK 3"), "it is a zip archive, as torch.save makes"),
+        (lambda path: (path / "policy.safetensors").write_bytes(b"PK 3"), "it is a zip archive, as torch.save writes"),
         (lambda path: (path / "state.safetensors").unlink(), "state.safetensors: cannot be read: No such file"),
     ],
 )
