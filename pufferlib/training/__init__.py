@@ -1,6 +1,6 @@
 """Training by PPO: settings, trainer, loggers, callbacks and evaluation. ``pufferlib.train`` uses all of them.
 
-The public names are fetched from their modules on first use, since most of them load torch.
+The public names are imported from their modules on first use, because most modules load torch.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The recursion of advantages in C: a step in torch costs more than the sum of a few agents."""
+"""Recursion of advantages in C. For a few agents, one step in torch costs more than the whole sum."""
 
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -10,8 +10,8 @@ def sum_backwards(x, decay):
     """Add to each step of ``x`` the next one times ``decay``, from the last to the first.
 
     Args:
-        x: float32 ``(steps, ...)``, contiguous, on the CPU; is written.
-        decay: Likewise; its last step is not read.
+        x: Tensor to change, float32 ``(steps, ...)``, contiguous, on the CPU.
+        decay: Factors, in the same format. The last step is not read.
     """
     cdef float *sums = <float *><uintptr_t>x.data_ptr()
     cdef const float *factors = <const float *><uintptr_t>decay.data_ptr()

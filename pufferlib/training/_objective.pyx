@@ -1,4 +1,4 @@
-"""The objective of PPO on a minibatch and its derivatives, in C."""
+"""Loss of PPO on a minibatch and its derivatives, in C."""
 
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 
@@ -29,20 +29,22 @@ cdef inline float *floats(tensor):
 
 
 def objective(log_probs, entropies, values, batch, config, d_log_probs, d_entropies, d_values):
-    """Write the derivatives of the objective; the caller sees to devices, dtypes and shapes.
+    """Compute the loss and write its derivatives.
+
+    All tensors must be float32, contiguous, on the CPU, with one element per step. This is not checked.
 
     Args:
-        log_probs: Of the actions now; like all tensors here float32 on the CPU, contiguous, with one element a step.
-        entropies: Of the policy now.
-        values: As estimated now.
-        batch: A ``Minibatch``.
-        config: ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef`` and ``norm_adv`` are read.
-        d_log_probs: Gets the derivative by ``log_probs``.
-        d_entropies: Gets the derivative by ``entropies``.
-        d_values: Gets the derivative by ``values``.
+        log_probs: Current log-probabilities of the actions.
+        entropies: Current entropies of the policy.
+        values: Current value estimates.
+        batch: Minibatch.
+        config: Settings, of which ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef`` and ``norm_adv`` are read.
+        d_log_probs: Output for the derivative with respect to ``log_probs``.
+        d_entropies: Output for the derivative with respect to ``entropies``.
+        d_values: Output for the derivative with respect to ``values``.
 
     Returns:
-        The figures of ``Losses``, in their order.
+        Values of ``Losses``, in their order.
     """
     cdef PufferSteps steps
     cdef PufferCoefficients coefficients

@@ -203,7 +203,7 @@ class CallbackList(Callback):
                 callback.load_state_dict(state[name])
 
     def raise_failure(self) -> None:
-        """Raise what a callback raised, once, with a note that names it."""
+        """Raise the first exception of a callback, once, with a note that names the callback."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -224,7 +224,7 @@ class CallbackList(Callback):
                 continue
             try:
                 method(trainer, *args)
-            except (Exception, SystemExit) as error:  # sys.exit() must not cost the training either
+            except (Exception, SystemExit) as error:  # sys.exit() must not end the training without a checkpoint
                 where = f"the callback {_name(callback)}, {hook}, after update {trainer.updates}"
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")
@@ -232,27 +232,27 @@ class CallbackList(Callback):
 
 
 class _Function(Callback):
-    """A function as a callback."""
+    """Callback that calls a function."""
 
     def __init__(self, function: CallbackFunction) -> None:
         self.function = function
 
+    @override
     def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
-        """Call the function."""
         self.function(trainer, metrics)
 
 
 def find_callback(where: str, name: str) -> Callable[[], Callback | CallbackFunction]:
-    """Find the callback that ``name`` stands for, and return what makes it: a new one each time where it is a class.
+    """Return a function that makes the callback with this name. If the name is a class, each call makes a new object.
 
     Args:
-        where: Begins the message of an error.
-        name: A class, a function or an object: ``mypkg.callbacks:KeepDoublings``, ``path/to/my_callbacks.py:enough``;
-            a file alone means its only class of ``Callback``.
+        where: Start of error messages.
+        name: Class, function or object, such as ``mypkg.callbacks:KeepDoublings`` or
+            ``path/to/my_callbacks.py:enough``. For a file alone, the only subclass of ``Callback`` in it.
 
     Raises:
         UnknownNameError: There is no such module or attribute.
-        APIUsageError: There is no such file, it cannot be run, or what it names is no callback.
+        APIUsageError: There is no such file, it cannot be run, or the name is not a callback.
     """
     if not is_object_name(name):
         raise APIUsageError(f"{where}: expected module:Class, file.py:Class, or a function instead, got {name!r}")
@@ -274,7 +274,7 @@ def find_callback(where: str, name: str) -> Callable[[], Callback | CallbackFunc
 
 
 def _checked(callback: Any, where: str = "Trainer") -> Any:
-    """The callback, if it is one."""
+    """Return ``callback`` as an object with hooks, or raise APIUsageError."""
     if isinstance(callback, type):
         raise APIUsageError(f"{where}: a callback must be an object, got the class {callback.__name__}; call it first")
     if any(hasattr(callback, hook) for hook in HOOKS):
@@ -288,8 +288,8 @@ def _checked(callback: Any, where: str = "Trainer") -> Any:
 
 
 def _state_of(name: str, callback: Any) -> dict[str, Any]:
-    """State of a callback; empty, with a warning, if it cannot be saved, since a checkpoint matters more."""
-    from pufferlib.runs.tensor_file import can_be_written  # brings torch, which naming a callback must not
+    """Return the state of a callback. If it cannot be saved, warn and return an empty dict."""
+    from pufferlib.runs.tensor_file import can_be_written  # loads torch, which find_callback must not
 
     reason = "it has values that are no numbers, strings, tensors or arrays, nor dicts and lists of them"
     try:
@@ -303,7 +303,7 @@ def _state_of(name: str, callback: Any) -> dict[str, Any]:
 
 
 def _name(callback: Any) -> str:
-    """Name of a callback's function or class."""
+    """Return the name of a callback's function or class."""
     if isinstance(callback, _Function):
         return getattr(callback.function, "__qualname__", None) or repr(callback.function)
     return type(callback).__qualname__

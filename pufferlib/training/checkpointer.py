@@ -32,10 +32,10 @@ __all__ = ["Checkpointer", "load_games", "save_games"]
 
 
 def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
-    """State of each environment, uint8; None where environments, or their backend, cannot be saved.
+    """Return the state of each environment as uint8, or None if it cannot be saved.
 
-    They can in batches of all environments, and in wrappers that normalize: those in C, and others as ``how`` says,
-    which is ``train.save_games``.
+    States can be saved for batches of all environments, also in wrappers that normalize. Environments in C are always
+    saved, and others as ``how`` allows, which is ``train.save_games``.
     """
     if how == "none" or vecenv.agents_per_batch != vecenv.num_agents:
         return None
@@ -50,23 +50,24 @@ def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
                 f"the checkpoint has no games, which train.save_games='pickle' asks for: {error}", stacklevel=3
             )
         return None
-    except Exception as error:  # of the environment's own code: the weights must be saved anyway
+    except Exception as error:  # a bug in the environment; the weights must be saved anyway
         warnings.warn(f"the checkpoint has no games: {type(error).__name__}: {error}", stacklevel=3)
         return None
     return [torch.from_numpy(np.frombuffer(state, np.uint8).copy()) for state in states]
 
 
 def load_games(vecenv: Any, states: Sequence[Tensor], allow_pickle: bool = False) -> None:
-    """Let the environments, which were reset, go on from the states that ``save_games`` returned.
+    """Restore the states that ``save_games`` returned. The environments must have been reset.
 
     Raises:
-        APIUsageError: They are of other environments, settings or versions; or pickles that are not allowed.
+        APIUsageError: The states belong to other environments, settings or versions, or are pickles that are not
+            allowed.
     """
     found = [state.cpu().numpy().tobytes() for state in states]
     if not allow_pickle and any(map(is_pickle, found)):
         raise APIUsageError(
-            "they are pickles, which may execute anything as they are loaded; resume with --train.save-games pickle if "
-            "you know who made them"
+            "they are pickles, which can execute any code when loaded; resume with --train.save-games pickle if you "
+            "trust their source"
         )
     if isinstance(vecenv, PufferEnv):
         vecenv.call("load_state", *found)
@@ -75,7 +76,7 @@ def load_games(vecenv: Any, states: Sequence[Tensor], allow_pickle: bool = False
 
 
 class Checkpointer:
-    """Writes and restores the checkpoints of a training.
+    """Writer and reader of the checkpoints of a training.
 
     Attributes:
         is_requested: Whether a checkpoint was requested and is not written yet.
@@ -111,12 +112,12 @@ class Checkpointer:
 
     @property
     def is_due(self) -> bool:
-        """True if a checkpoint was requested, ``checkpoint_interval`` is over, or the last attempt failed."""
+        """Whether a checkpoint was requested, the last attempt failed, or ``checkpoint_interval`` is reached."""
         return self.is_requested or self._failed or self._is_at_interval
 
     @property
     def has_all(self) -> bool:
-        """True if the latest checkpoint is of the latest update."""
+        """Whether the latest checkpoint is of the latest update."""
         return self._saved_updates == self._state.updates
 
     @property
@@ -165,7 +166,7 @@ class Checkpointer:
 
     def keep(self) -> None:
         """Keep a copy of the latest update if another rank may be lost during the next one."""
-        self._last_update.keep(lambda: self._of_all([self._of_rank()]))
+        self._last_update.keep(lambda: self._merged_contents([self._rank_state()]))
 
     def saved_when_lost(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that saves the latest update if a rank is lost.
@@ -177,7 +178,7 @@ class Checkpointer:
 
     def try_to_save(self) -> Path | None:
         """Write the checkpoint that is due and return its folder. Warn and return None if it cannot be written."""
-        self._source.wait()  # an error of the environments is not one of the disk
+        self._source.wait()  # outside of try, because an OSError of the environments is not a full disk
         try:
             # A requested checkpoint between two intervals does not start new episodes, so it does not change the run.
             return self.save(starts_episodes=self._config.train.exact_resume and self._is_at_interval)
@@ -192,15 +193,18 @@ class Checkpointer:
             return None
 
     def _contents(self, how: str) -> Contents:
-        """Return the contents of a checkpoint, with the episodes of all ranks, which all call this at once."""
+        """Return the contents of a checkpoint, with the episodes of all ranks.
+
+        All ranks must call this at the same time.
+        """
         collector = self._source.collector
-        own = {"source": self._source.state_dict(), **self._of_rank()}
+        own = {"source": self._source.state_dict(), **self._rank_state()}
         games = save_games(collector.vecenv, how)
         if games is not None:
             own |= {"games": games, "collector": collector.state_dict()}
-        return self._of_all(self._ranks.gather(own))
+        return self._merged_contents(self._ranks.gather(own))
 
-    def _of_rank(self) -> dict[str, Any]:
+    def _rank_state(self) -> dict[str, Any]:
         """Return the state that differs between ranks, without their episodes."""
         collector = self._source.collector
         return {
@@ -211,8 +215,11 @@ class Checkpointer:
             **save_wrappers(collector.vecenv),
         }
 
-    def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
-        """Return the checkpoint of ranks with these states. Rank 0 has its state where a single process has it."""
+    def _merged_contents(self, ranks: list[dict[str, Any]]) -> Contents:
+        """Return the checkpoint for these states of ranks.
+
+        The state of rank 0 is stored like the state of a single process.
+        """
         first, *others = ranks
         state = {
             **self._state.state_dict(),
@@ -266,7 +273,7 @@ class Checkpointer:
         about, contents = checkpoint.read_about(path), checkpoint.read_state(path, device)
         ours, theirs = (registry.short_name(name) for name in (self._config.env_name, about.env_name))
         if ours != theirs:
-            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+            raise APIUsageError(f"{path}: belongs to a run of {theirs}, got {ours}; start a new run of {ours}")
         weights = checkpoint.read_policy(path, device)
         warn_of_differences(path, about.versions, self._versions)
         return about, weights, contents
@@ -276,7 +283,9 @@ class Checkpointer:
         try:
             load_games(collector.vecenv, contents["games"], allow_pickle)
         except APIUsageError as error:
-            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=4)
+            warnings.warn(
+                f"{path}: new episodes start, because the saved ones cannot be continued: {error}", stacklevel=4
+            )
             collector.reset(self._state.episode_seed)
             return False
         collector.load_state_dict(contents["collector"])

@@ -357,19 +357,19 @@ class PartialCollector(Collector):
             taken[agents] += 1
             observations = torch.from_numpy(self._batch.observations).to(self._device)
             state = {name: memory[agents] for name, memory in self._state.items()}
-            rows, _, who = _chosen(agents, taken, 0, 0)
+            rows, _, chosen = _chosen(agents, taken, 0, 0)
             for name, memory in state.items():
-                rollout.initial_state[name][who] = memory[rows]
+                rollout.initial_state[name][chosen] = memory[rows]
             params, values = self._policy.forward_eval(observations, state)
             actions, log_probs, finite = self._drawn(params)
             self._check(finite, observations, state)
-            rows, t, who = _chosen(agents, taken, 0, horizon)
-            rollout.values[t, who] = values[rows]
-            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
-            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
-            rollout.actions[t, who] = actions[rows]
-            rollout.log_probs[t, who] = log_probs[rows]
-            reports.masks[t, who], reports.episode_starts[t, who] = (
+            rows, t, chosen = _chosen(agents, taken, 0, horizon)
+            rollout.values[t, chosen] = values[rows]
+            rows, t, chosen = _chosen(agents, taken, 0, horizon - 1)
+            rollout.observations[t, chosen] = observations[rows].to(rollout.observations.device)
+            rollout.actions[t, chosen] = actions[rows]
+            rollout.log_probs[t, chosen] = log_probs[rows]
+            reports.masks[t, chosen], reports.episode_starts[t, chosen] = (
                 self._counted_rows()[rows],
                 self._is_episode_start[rows],
             )
@@ -379,8 +379,8 @@ class PartialCollector(Collector):
                 self._state[name][agents] = memory
             self.vecenv.send(distribution.to_env(actions.numpy(force=True)))
             rewards, agents = self._receive(), self._batch.agent_ids
-            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
-            reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
+            rows, t, chosen = _chosen(agents, taken, 0, horizon - 1)
+            reports.rewards[t, chosen], reports.episode_ends[t, chosen] = rewards[rows], self._ended[agents[rows]]
             self.episodes.add(self._batch.infos)
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)

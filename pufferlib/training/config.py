@@ -51,7 +51,7 @@ __all__ = [
 
 DEFAULT_TIMEOUT_S = 600.0
 TRACKERS = ("csv", "tensorboard", "wandb")
-_MOST = 2**31 - 1  # of anything that is counted in memory
+_MOST = 2**31 - 1  # limit of everything that is counted in memory
 
 
 class Range(NamedTuple):
@@ -76,10 +76,10 @@ class Range(NamedTuple):
 Count = Annotated[int, Range(1, _MOST)]
 OptionalCount = Annotated[int | None, Range(1, _MOST)]
 CountOrAuto = Annotated[int, Range(0, _MOST)]
-Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
+Natural = Annotated[int, Range(0, 2**63 - 1)]  # range that torch and numpy both support
 Steps = Annotated[int, Range(1, 2**63 - 1)]
 NotNegative = Annotated[float, Range(0, math.inf)]
-StepSize = Annotated[float, Range(0, 1000)]  # infinity ends in NaN, and nobody means to come near a thousand
+StepSize = Annotated[float, Range(0, 1000)]  # infinity leads to NaN, and values near 1000 are never useful
 Share = Annotated[float, Range(0, 1)]
 Decay = Annotated[float, Range(0, 0.999999)]
 Seconds = Annotated[float, Range(0.1, 1e6)]

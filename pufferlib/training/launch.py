@@ -85,11 +85,11 @@ def train(
     Args:
         env: Environment: anything that ``pufferlib.make`` takes, or a class or function that makes an environment. A
             class of a script or notebook is registered by its own name, which other processes do not know.
-        settings: Settings over those of the files, by dotted keys:
+        settings: Settings by dotted name, which override the files:
             ``{"train.total_timesteps": 100_000, "env.size": 7}``.
         seeds: Number of seeds, counted from ``train.seed``, or a list of seeds. With ``resume``, further seeds. ``[]``
             adds none.
-        config: TOML file of settings, over those of the environment.
+        config: TOML file of settings, which override the settings of the environment.
         vec: "auto" batches the environments in the fastest way that ``autotune`` found.
         runs: Folder of all runs.
         resume: Run to continue: its folder, a checkpoint, or the name of an environment for its latest run. With

@@ -31,7 +31,7 @@ class TrainedRun:
         run: Folder of the run, with the paths of all its files.
         config: Settings of the run. Automatic settings are replaced by their values.
         policy: Trained network.
-        comparison: Evaluation of the policy beside random play.
+        comparison: Evaluation of the policy, compared with random play.
     """
 
     run: Run
@@ -66,7 +66,7 @@ class Display:
         """Called if the training ends with an exception, which is raised after that."""
 
     def on_training_end(self, trainer: Trainer) -> None:
-        """Called after a training that came to its end."""
+        """Called after a training that ended without an exception."""
 
     def evaluating(self, run: Run, trainer: Trainer) -> contextlib.AbstractContextManager[None]:
         """Return a context for the evaluation."""
@@ -81,9 +81,9 @@ class Hooks:
     """Everything a caller adds to a run.
 
     Attributes:
-        where: Name of the caller, at the beginning of errors: "puffer train".
+        where: Start of error messages, such as "puffer train".
         callbacks: Function that makes the callbacks of one run.
-        loggers: Loggers beside those of the settings.
+        loggers: Loggers in addition to the trackers of the settings.
         display: Observer of the run.
     """
 

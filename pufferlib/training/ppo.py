@@ -20,13 +20,13 @@ __all__ = [
     "RecordedStep",
     "Reduction",
     "accumulate_gradients",
-    "estimate_anew",
     "explained_variance",
     "masked_mean",
     "minibatches",
     "normalize",
     "policy_loss",
     "ppo_loss",
+    "recompute_estimates",
     "update",
     "value_loss",
 ]
@@ -47,7 +47,7 @@ def minibatches(
 
 
 @torch.no_grad()
-def estimate_anew(policy: Policy, rollout: Rollout, config: TrainConfig) -> Estimates:
+def recompute_estimates(policy: Policy, rollout: Rollout, config: TrainConfig) -> Estimates:
     """Compute V-trace with the current policy on a rollout that an older policy collected.
 
     The rollout does not contain the observation after the last step, nor the last observations of truncated episodes.
@@ -321,7 +321,7 @@ def _passes(
     for epoch in range(config.update_epochs):
         is_stale = epoch > 0 or config.overlap == "learning"  # the policy has changed since it acted
         if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
-            estimates = estimate_anew(policy, rollout, config)
+            estimates = recompute_estimates(policy, rollout, config)
         yield from minibatches(rollout, estimates, config, generator)
 
 

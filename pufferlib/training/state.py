@@ -25,8 +25,8 @@ class TrainState:
     Attributes:
         policy: Network that learns.
         optimizer: Optimizer of its parameters.
-        generator: Source of randomness of actions and minibatches, on the device of the policy.
-        torch_random: Source of randomness of the network itself, for example of dropout.
+        generator: Random number generator for actions and minibatches, on the device of the policy.
+        torch_random: State of torch's default generators, which the network itself uses, for example in dropout.
         seed: Seed of this rank.
         agent_steps: Number of steps of all agents so far.
         updates: Number of updates completed.
@@ -52,7 +52,7 @@ class TrainState:
         return env_seed(self.seed, self.updates)
 
     def count_update(self, agent_steps: int, seconds: float) -> None:
-        """Count an update of so many agent-steps and seconds."""
+        """Count an update of ``steps`` agent-steps that took ``seconds``."""
         self.agent_steps += agent_steps
         self.updates += 1
         self.uptime_s += seconds
@@ -68,7 +68,7 @@ class TrainState:
         }
 
     def rank_state_dict(self) -> dict[str, Any]:
-        """Return the random numbers, which each rank has for itself."""
+        """Return the random numbers, which each rank has separately."""
         return {"generator": self.generator.get_state(), "torch_random": self.torch_random.states}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -91,9 +91,9 @@ class TrainState:
 
 
 class TorchRandom:
-    """State of torch's default generators in a run, apart from the state that the rest of the program has.
+    """State of torch's default generators in a run, separate from the state in the rest of the program.
 
-    Networks that draw while another thread acts (``train.overlap = "learning"``) share it in an order that may change.
+    With ``train.overlap = "learning"``, two threads draw from it, and the order of their draws may vary.
 
     Args:
         seed: Seed of the generators.
@@ -109,13 +109,13 @@ class TorchRandom:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Start from ``seed``."""
+        """Set the states from ``seed``."""
         self.states: list[Tensor] = [
             torch.Generator(generator.device).manual_seed(seed % 2**63).get_state() for generator in self._generators
         ]
 
     def load(self, states: Sequence[Tensor]) -> bool:
-        """Continue from ``states`` of another object; returns False if they are of another kind of device."""
+        """Set ``states`` of another object. Return False if they are from another kind of device."""
         sizes = [len(state) for state in states]
         if sizes != [len(state) for state in self.states]:
             return False
@@ -124,7 +124,7 @@ class TorchRandom:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """Context in which torch draws from these states. Afterwards it draws from those of before."""
+        """Return a context in which torch draws from these states. Afterwards the previous states are restored."""
         outer = self._exchange(self.states)
         try:
             yield
@@ -132,7 +132,7 @@ class TorchRandom:
             self.states = self._exchange(outer)
 
     def _exchange(self, states: Sequence[Tensor]) -> list[Tensor]:
-        """Set the states of the generators; returns the states that they had."""
+        """Set the states of the generators and return their previous states."""
         before = [generator.get_state() for generator in self._generators]
         for generator, state in zip(self._generators, states, strict=True):
             generator.set_state(state)
@@ -140,7 +140,7 @@ class TorchRandom:
 
 
 def share(schedule: str, progress: float, least: float = 0.0) -> float:
-    r"""Return the remaining share of a setting's first value.
+    r"""Return the remaining share of a setting's initial value.
 
     .. math::
         s = m + (1 - m) f(p), \quad f_\mathrm{linear}(p) = 1 - p, \quad f_\mathrm{cosine}(p) = (1 + \cos \pi p) / 2
@@ -149,7 +149,7 @@ def share(schedule: str, progress: float, least: float = 0.0) -> float:
 
     Args:
         schedule: "constant", "linear" or "cosine".
-        progress: Share p of the run that is done. More than 1 counts as 1.
+        progress: Completed share p of the run. Values above 1 count as 1.
         least: Share m at the end.
     """
     if schedule == "constant":

@@ -238,7 +238,7 @@ class Trainer:
         in progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit with code 143 or 129. A second
         signal of the same kind stops at once. If SIGHUP is ignored, as by ``nohup``, it stays ignored.
 
-        If several processes train together, all of them stop when one does. If one is lost, the others end, and the
+        If several processes train together, all of them stop when one does. If one is lost, the others stop, and the
         latest update is saved.
 
         Raises:

@@ -11,7 +11,7 @@ from pufferlib.training import ppo
 from pufferlib.training.build import build_vecenv
 from pufferlib.training.collector import HalvesCollector
 from pufferlib.training.config import load_config
-from pufferlib.training.ppo import estimate_anew
+from pufferlib.training.ppo import recompute_estimates
 from pufferlib.training.trainer import Trainer
 from tests.envs import TargetEnv
 
@@ -193,7 +193,7 @@ def test_what_has_no_halves_is_refused_before_anything_starts(settings, text):
 @pytest.mark.parametrize(("overlap", "passes"), [("none", 1), ("learning", 2)])
 def test_vtrace_corrects_a_stale_rollout_from_the_first_pass_on(overlap, passes, tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(ppo, "estimate_anew", lambda *args: calls.append(args) or estimate_anew(*args))
+    monkeypatch.setattr(ppo, "recompute_estimates", lambda *args: calls.append(args) or recompute_estimates(*args))
     clips = {"train.vtrace_rho_clip": 1.0, "train.vtrace_c_clip": 1.0, "train.update_epochs": 2}
     trainer = make(tmp_path, **{**clips, "train.overlap": overlap})
     trainer.step()

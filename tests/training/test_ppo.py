@@ -13,7 +13,7 @@ from pufferlib.training.advantage import Estimates, vtrace
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.fused_loss import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
-from pufferlib.training.ppo import estimate_anew, minibatches
+from pufferlib.training.ppo import minibatches, recompute_estimates
 from pufferlib.training.rollout import Minibatch, Rollout
 
 both_losses = pytest.mark.parametrize("loss", [ppo.ppo_loss, fused_ppo_loss])
@@ -294,7 +294,7 @@ def test_vtrace_estimates_anew_by_the_policy_of_each_pass(policy, rollout):
     rollout.actions[:] = torch.randint(3, (2, 4), generator=generator)
     rollout.log_probs[:] = torch.log(torch.rand(2, 4, generator=generator))
     rollout.rewards[:], rollout.values[:] = torch.randn(2, 4, generator=generator), 0.5
-    advantages, returns = estimate_anew(policy, rollout, config)
+    advantages, returns = recompute_estimates(policy, rollout, config)
     params, values = policy(rollout.observations)
     ratios = (policy.distribution.log_prob(params, rollout.actions) - rollout.log_probs).exp()
     values = torch.cat([values, rollout.values[-1:]])
@@ -317,14 +317,14 @@ def test_segments_are_estimated_anew_with_their_memory(target_env):
     rollout.rewards[:] = torch.rand(6, 4, generator=generator)
     config = TrainConfig(vtrace_rho_clip=1.0, vtrace_c_clip=1.0)
     fresh = vtrace(rollout.rewards, rollout.values, rollout.episode_ends, config.gamma, config.gae_lambda)
-    for mine, expected in zip(estimate_anew(policy, rollout, config), fresh, strict=True):
+    for mine, expected in zip(recompute_estimates(policy, rollout, config), fresh, strict=True):
         assert torch.allclose(mine, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("vtrace_on", "calls"), [(False, 0), (True, 2)])
 def test_only_later_passes_are_estimated_anew(policy, rollout, monkeypatch, vtrace_on, calls):
     seen = []
-    monkeypatch.setattr(ppo, "estimate_anew", lambda *given: (seen.append(1), estimate_anew(*given))[1])
+    monkeypatch.setattr(ppo, "recompute_estimates", lambda *given: (seen.append(1), recompute_estimates(*given))[1])
     config = TrainConfig(update_epochs=3, vtrace_rho_clip=float(vtrace_on))
     generator = torch.Generator().manual_seed(0)
     ppo.update(policy, build_optimizer(config, policy), rollout, torch.ones(2, 4), config, generator)

@@ -245,9 +245,7 @@ def test_games_that_are_pickles_go_on_only_where_they_are_asked_for(tmp_path):
     for _ in range(3):
         trainer.step()
     resumed = counting_trainer(tmp_path, **asked)
-    with pytest.warns(
-        UserWarning, match=r"new episodes begin, .*: they are pickles, which may execute anything as they"
-    ):
+    with pytest.warns(UserWarning, match=r"new episodes start, .*: they are pickles, which can execute any code"):
         assert not resumed.restore(path)
     resumed = counting_trainer(tmp_path)
     assert resumed.restore(path, allow_pickle=True)
@@ -280,7 +278,8 @@ def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, mo
     trainer.save()
     monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
     with pytest.warns(
-        UserWarning, match=r"checkpoints/000001: new episodes begin, since its games cannot go on: .* code must be"
+        UserWarning,
+        match=r"checkpoints/000001: new episodes start, because the saved ones cannot be continued: .* code must be",
     ):
         trainer.restore(trainer.checkpoint_path)
     trainer.step()
@@ -454,7 +453,7 @@ def test_a_checkpoint_of_another_environment_is_refused(make_trainer, tmp_path):
     make_trainer().save()
     other = Trainer(load_config("squared", {**SMALL, "env.num_envs": 8}), tmp_path)
     with pytest.raises(
-        APIUsageError, match=r"000000: is of a run of breakout, got squared; begin a new run of squared"
+        APIUsageError, match=r"000000: belongs to a run of breakout, got squared; start a new run of squared"
     ):
         other.restore(tmp_path / "checkpoints" / "000000")
     other.close()

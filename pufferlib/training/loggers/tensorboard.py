@@ -101,7 +101,9 @@ class TensorBoardLogger:
         if self._continues:
             self._continues = False
             started = self._event.SessionLog(status=self._event.SessionLog.START)
-            self._write(step=self._steps, session_log=started)  # makes TensorBoard drop later steps of before
+            self._write(
+                step=self._steps, session_log=started
+            )  # TensorBoard then discards later steps of the earlier session
         self._write(step=self._steps, summary=self._scalars(metrics))
 
     def finish(self, result: Result) -> None:
@@ -131,9 +133,9 @@ class TensorBoardLogger:
         from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
         end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS, end_time_secs=time.time())
-        told = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(session_end_info=end))
+        plugin_metadata = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(session_end_info=end))
         value = self._summary.Summary.Value(
-            tag=metadata.SESSION_END_INFO_TAG, metadata=told, tensor=metadata.NULL_TENSOR
+            tag=metadata.SESSION_END_INFO_TAG, metadata=plugin_metadata, tensor=metadata.NULL_TENSOR
         )
         return self._summary.Summary(value=[value])
 
