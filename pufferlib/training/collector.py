@@ -439,6 +439,7 @@ class HalvesCollector(Collector):
         first = int(self._batch.agent_ids[0] > 0)
         noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
         for turn, noise in enumerate(noises):
+            # Even turns act for the half whose batch came first, odd turns for the other half.
             t, half = turn // 2, (first + turn) % 2
             rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
             observations, state = (
@@ -460,6 +461,7 @@ class HalvesCollector(Collector):
                 self._state[name][rows] = memory
             self.vecenv.send(distribution.to_env(step.chosen()))
             rewards = self._receive()
+            # The batch received now is the result of the previous turn.
             if turn:
                 earned, others = (turn - 1) // 2, self._halves[1 - half]
                 reports.rewards[earned, others], reports.episode_ends[earned, others] = rewards, self._ended[others]

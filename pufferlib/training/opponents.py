@@ -98,6 +98,7 @@ class Opponents(VectorWrapper):
 
     @override
     def transform(self, transitions: Transitions) -> None:
+        """Count the results of games that are over, draw opponents for new games, and mask the opponents' agents."""
         if self._restarts_all:
             self._assign_opponents(np.arange(self._shape[0]), np.full(self._shape[0], -1))
             self._restarts_all = False
@@ -113,6 +114,7 @@ class Opponents(VectorWrapper):
 
     @override
     def transform_actions(self, actions: Any) -> Any:
+        """Replace the actions of the opponents' agents by the opponents' choices."""
         if self._rows is None:
             self._rows = self._find_rows()
         if not self._rows:

@@ -379,6 +379,7 @@ def update(
         figures += parts
         if config.target_kl > 0 and _approx_kl(parts) > config.target_kl:
             break
+    # A recorded step cannot raise, so its losses are checked once at the end.
     if graphed is not None and graphed.has_failed():
         raise_for_loss(policy, rollout, estimates, config, loss)
     means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))

@@ -167,6 +167,7 @@ class Trainer:
         self._network = in_precision(policy, settings.precision, self.device, is_cached)
         self._loss = build_loss(loss, settings, self.device)
         self._graphed = build_graphed_step(self._network, self.optimizer, self._loss, settings, self.device, ranks.size)
+        # One minibatch of a rollout has the parts of all accumulated minibatches. ppo.accumulate_gradients splits it.
         size = settings.minibatch_size * settings.accumulate_minibatches
         sizes = settings.horizon, size, self.device, settings.cpu_offload
         rollouts = functools.partial(Rollout, self.vecenv, policy, *sizes)
@@ -379,6 +380,7 @@ class Trainer:
         try:
             steps, episodes = self._collect()
             collected = time.perf_counter()
+            # With train.overlap "learning", the next rollout is collected while this one is learned from.
             if self.agent_steps + steps < settings.total_timesteps:
                 self.source.start_next()
             losses = self._learn(settings)

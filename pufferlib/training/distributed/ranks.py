@@ -116,7 +116,8 @@ ALONE = Ranks()
 class JoinedRanks(Ranks):
     """Rank of a process in a ``torch.distributed`` group.
 
-    As a context it waits for the other ranks at its end. After an exception it sends them the reason.
+    As a context it waits for the other ranks at its end. After an exception it sends them the reason. Values of
+    ``gather`` and ``share`` are pickled.
 
     Args:
         place: Rank and address of this process.

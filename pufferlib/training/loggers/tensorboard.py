@@ -34,7 +34,7 @@ def gif_of(video: Path) -> bytes:
     with av.open(str(video)) as container:
         stream = container.streams.video[0]
         fps = float(stream.average_rate or MAX_FPS)
-        every = max(1, round(fps / MAX_FPS))
+        every = max(1, round(fps / MAX_FPS))  # keep one of this many frames
         for i, frame in enumerate(container.decode(stream)):
             if len(images) == MAX_FRAMES:
                 break
