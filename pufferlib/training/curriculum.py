@@ -102,9 +102,9 @@ class RestartedGames(VectorWrapper):
             self._games.is_partial[:] = self._resets = False
             return
         if transitions.reset_rows is not None:
-            self._games.is_partial[self._by_game(transitions.reset_rows).any(axis=1)] = False
+            self._games.is_partial[self._by_env(transitions.reset_rows).any(axis=1)] = False
             return
-        ended = np.asarray(self._by_game(transitions.ended).all(axis=1))
+        ended = np.asarray(self._by_env(transitions.ended).all(axis=1))
         transitions.infos = self._games.counted(transitions.infos, ended)
         # Loading a state overwrites rewards and ends.
         outcome = transitions.rewards.copy(), transitions.terminals.copy(), transitions.truncations.copy()
@@ -133,7 +133,7 @@ class RestartedGames(VectorWrapper):
         """Start the next episodes of a share of the environments in kept states.
 
         Args:
-            ended: Environments whose episodes have just ended, bool ``(games,)``.
+            ended: Environments whose episodes have just ended, bool ``(environments,)``.
 
         Returns:
             Observations of the batch, or None if no environment was restarted.
@@ -152,9 +152,9 @@ class RestartedGames(VectorWrapper):
         """Keep the states of the rollout whose actions had the largest absolute advantages.
 
         Args:
-            advantages: float32 ``(horizon, num_agents)``.
+            advantages: Advantages, float32 ``(horizon, num_agents)``.
         """
-        sizes = self._by_game(advantages.abs().T.cpu().numpy()).mean(1).T  # (horizon, games)
+        sizes = self._by_env(advantages.abs().T.cpu().numpy()).mean(1).T  # (horizon, games)
         found = [one._replace(priority=float(sizes[one.step, one.game])) for one in self._found]
         kept = [one._replace(priority=one.priority * FADING) for one in self._kept]
         self._kept = sorted(kept + found, key=lambda one: -one.priority)[: self._config.restart_states]
@@ -175,7 +175,7 @@ class RestartedGames(VectorWrapper):
     def _episode_arrays(self) -> dict[str, Array]:
         return {"partial": self._games.is_partial}
 
-    def _by_game(self, agents: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _by_env(self, agents: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Reshape ``(num_agents, ...)`` to ``(environments, agents per environment, ...)``."""
         return agents.reshape(self._games.count, -1, *agents.shape[1:])
 
@@ -200,8 +200,8 @@ class StateCurriculum(Callback):
         Raises:
             APIUsageError: Single environments of the batch cannot be restarted.
         """
-        _check_games(vecenv, self._config)
-        games: _Restartable = _CGames(vecenv) if isinstance(vecenv, OceanEnv) else _EmulatedGames(vecenv)
+        _check_restartable(vecenv, self._config)
+        games: _Restartable = _CEnvs(vecenv) if isinstance(vecenv, OceanEnv) else _EmulatedEnvs(vecenv)
         self.games = RestartedGames(vecenv, games, self._config)
         return self.games
 
@@ -227,7 +227,7 @@ class StateCurriculum(Callback):
         self.games.load_kept_states(state)
 
 
-def _check_games(vecenv: Any, config: TrainConfig) -> None:
+def _check_restartable(vecenv: Any, config: TrainConfig) -> None:
     """Raise APIUsageError unless single environments of a batch can be restarted."""
     if config.overlap == "learning" or isinstance(vecenv, VectorWrapper):
         raise APIUsageError(
@@ -253,7 +253,7 @@ def _check_games(vecenv: Any, config: TrainConfig) -> None:
         )
 
 
-class _CGames:
+class _CEnvs:
     """C environments, which drop reports of episodes that started in the middle by themselves."""
 
     def __init__(self, env: OceanEnv) -> None:
@@ -270,7 +270,7 @@ class _CGames:
         return infos
 
 
-class _EmulatedGames:
+class _EmulatedEnvs:
     """Emulated environments of a batch. Each info is about an episode that ends."""
 
     def __init__(self, vecenv: Any) -> None:
