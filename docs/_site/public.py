@@ -33,7 +33,6 @@ MODULES = (
     "pufferlib.envpool",
     "pufferlib.envpool.spec",
     "pufferlib.envpool.pool",
-    "pufferlib.envpool.tasks",
     "pufferlib.models",
     "pufferlib.models.engine",
     "pufferlib.frameworks.cleanrl",

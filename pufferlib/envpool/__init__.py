@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pufferlib.envpool.make import make, make_dm, make_gym, make_gymnasium, make_spec
+from pufferlib.envpool.make import list_all_envs, make, make_dm, make_gym, make_gymnasium, make_spec, register
 from pufferlib.envpool.pool_env import PoolEnv as EnvPool
-from pufferlib.envpool.registry import list_all_envs, register
 from pufferlib.envpool.spec import TaskSpec as EnvSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.env import AutoresetMode
-from pufferlib.envpool.tasks import PoolTask
+from pufferlib.envpool.pool import PoolTask
 from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["COMMON", "RENDER_MODES", "backend_config", "checked_config", "checked_int", "checked_seed", "pool_seeds"]

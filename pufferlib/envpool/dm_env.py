@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.envpool.dm_specs import DISCOUNT, StateType, import_dm_env
 from pufferlib.envpool.pool import Pool, PoolBatch
 from pufferlib.envpool.pool_env import PoolEnv
-from pufferlib.envpool.spec import TaskSpec
+from pufferlib.envpool.spec import DISCOUNT, StateType, TaskSpec, import_dm_env
 
 __all__ = ["DMPoolEnv"]
 

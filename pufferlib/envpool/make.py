@@ -1,14 +1,126 @@
-"""Environments and specs from the id of a task and its settings."""
+"""Tasks by their ids: those of the families, and users' own."""
 
+import functools
+import re
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
 from typing import Any, Literal
 
 from pufferlib.envpool.config import pool_seeds
+from pufferlib.envpool.families import load_tasks
+from pufferlib.envpool.pool import Backend, PoolTask
 from pufferlib.envpool.pool_env import make_pool
-from pufferlib.envpool.registry import find_task
 from pufferlib.envpool.spec import TaskSpec
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 
-__all__ = ["ENV_TYPES", "make", "make_dm", "make_gym", "make_gymnasium", "make_spec"]
+__all__ = [
+    "ENV_TYPES",
+    "find_task",
+    "list_all_envs",
+    "make",
+    "make_dm",
+    "make_gym",
+    "make_gymnasium",
+    "make_spec",
+    "register",
+]
+
+
+_own: dict[str, PoolTask] = {}
+
+
+def list_all_envs() -> list[str]:
+    """Return the ids of all tasks, sorted; that of some needs a package that is not installed."""
+    return sorted({*_known(), *_own})
+
+
+def register(
+    task_id: str,
+    env: Backend | Callable[..., Any] | str | PathLike[str],
+    *,
+    max_episode_steps: int = 0,
+    reward_threshold: float | None = None,
+    keywords: Mapping[str, Any] | None = None,
+    replace: bool = False,
+) -> None:
+    """Give an environment of your own an id for ``make``.
+
+    Args:
+        task_id: Any text that no task has yet.
+        env: A class or function that makes an environment of Gymnasium, PettingZoo (with a fixed number of agents) or
+            dm_env, or a name that ``pufferlib.make`` knows: "mypkg.envs:Forage", "my_env.py:Forage", "corridor.c",
+            an id of Gymnasium's, "mujoco/Ant-v5". Or a ``Backend``.
+        max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
+        reward_threshold: Return from which it counts as solved.
+        keywords: Keywords with other defaults than the environment has. It takes any others too.
+        replace: Whether it may be an id that was registered before, as when a cell of a notebook runs again.
+
+    Raises:
+        APIUsageError: The id is taken, or no text; ``env`` is none of these.
+    """
+    where = "envpool.register"
+    if not isinstance(task_id, str) or not task_id:
+        raise APIUsageError(f"{where}: task_id must be a text, as in 'Forage-v0', got {task_id!r:.80}")
+    if task_id in _known() or (task_id in _own and not replace):
+        hint = "choose another" if task_id in _known() else "choose another, or replace yours by replace=True"
+        raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; {hint}")
+    backend = _backend(where, env)
+    _own[task_id] = PoolTask(
+        task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
+    )
+
+
+def find_task(where: str, task_id: Any) -> PoolTask:
+    """The task that has an id.
+
+    Raises:
+        UnknownNameError: There is none; the nearest are suggested.
+    """
+    if isinstance(task_id, str):
+        task = _own.get(task_id) or _known().get(task_id)
+        if task is not None:
+            return task
+    known = list_all_envs()
+    error = UnknownNameError.of(where, "task", task_id, known, _nearest(str(task_id), known))
+    raise UnknownNameError(f"{error}; envpool.list_all_envs() has all, envpool.register adds yours")
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Ids that may be meant by a name of another library, such as "PongNoFrameskip-v4" or "atari/pong"."""
+    by_plain: dict[str, list[str]] = {}
+    for task_id in known:
+        by_plain.setdefault(_plain(task_id), []).append(task_id)
+    meant = [by_plain[plain] for plain in nearest(_plain(name), by_plain)]
+    return [task_id for ids in meant for task_id in nearest(name, ids, len(ids), cutoff=0.0)][:2]
+
+
+def _plain(name: str) -> str:
+    """A name without its folder, version and marks that other libraries add, in small letters."""
+    name = name.rpartition("/")[2].rpartition(":")[2].lower()
+    return re.sub(r"-v\d+$|_|noframeskip|deterministic", "", name)
+
+
+def _backend(where: str, env: Any) -> Backend:
+    if not isinstance(env, type) and hasattr(env, "describe") and hasattr(env, "make"):
+        return env  # type: ignore[no-any-return]
+    if not isinstance(env, str | PathLike) and not callable(env):
+        raise APIUsageError(
+            f"{where}: env must be a class, a function, a name as 'mypkg.envs:Forage', or a Backend, got {env!r:.80}"
+        )
+    name = fspath(env) if isinstance(env, PathLike) else env
+    if isinstance(name, str) and name.endswith(".c"):
+        from pufferlib.envpool.native import NativeBackend
+
+        return NativeBackend(name)
+    from pufferlib.envpool.workers import WorkerBackend
+
+    return WorkerBackend(name)
+
+
+@functools.cache
+def _known() -> dict[str, PoolTask]:
+    return {task.id: task for task in load_tasks()}
+
 
 ENV_TYPES = ("dm", "gym", "gymnasium")
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
-from pufferlib.envpool.pictures import PixelPool, check_draws, draw
 from pufferlib.envpool.pool import Ids, Pool, PoolBatch, SeedPool, StepPool
 from pufferlib.envpool.spec import TaskSpec
-from pufferlib.envpool.stack import StackPool
+from pufferlib.envpool.wrappers import PixelPool, StackPool, check_draws, draw
 from pufferlib.errors import APIUsageError
 from pufferlib.render.view import View
 

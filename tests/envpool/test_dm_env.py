@@ -5,7 +5,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import pufferlib.envpool as envpool
-from pufferlib.envpool.dm_specs import dm_spec
+from pufferlib.envpool.spec import dm_spec
 from pufferlib.errors import APIUsageError
 from tests.envpool.counting import CUT, END, registered
 

@@ -1,8 +1,14 @@
-"""Families of tasks: each module has ``tasks()``, and imports nothing heavy before one of them is made."""
+"""Built-in tasks. Each module of this package has a function ``tasks()`` that returns some of them."""
 
+import importlib
 import pkgutil
 
-__all__ = ["FAMILIES"]
+from pufferlib.envpool.pool import PoolTask
 
-#: Names of the modules of this package, which are found by their place.
-FAMILIES = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+__all__ = ["load_tasks"]
+
+
+def load_tasks() -> list[PoolTask]:
+    """Import all modules of this package and return their tasks."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return [task for module in modules for task in module.tasks()]

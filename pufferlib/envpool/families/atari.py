@@ -1,27 +1,24 @@
-"""Atari: 104 games of the Arcade Learning Environment, as ``Pong-v5``, with EnvPool's preprocessing and options."""
+"""Tasks of Atari: 104 games of the Arcade Learning Environment, with EnvPool's preprocessing and options."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.envpool.config import checked_int
-from pufferlib.envpool.pool import Pool, PoolSpec
-from pufferlib.envpool.tasks import PoolTask
+from pufferlib.envpool.pool import Pool, PoolSpec, PoolTask
+from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
+from pufferlib.registry import names
 from pufferlib.spaces import Space
-
-if TYPE_CHECKING:
-    from pufferlib.envpool.workers import WorkerBackend
 
 __all__ = ["AtariBackend", "tasks"]
 
-FAMILY = "atari"
-MAX_EPISODE_STEPS = 27_000  # half an hour, by 4 frames a step
+MAX_EPISODE_STEPS = 27_000  # half an hour at 4 frames per step
 RAM_BYTES = 128
 MAX_SIDE = 4096  # px
-MAX_FRAMES = 1024  # of a step or a stack
+MAX_FRAMES = 1024  # per step or stack
 
 KEYWORDS: Mapping[str, Any] = {
     "stack_num": 4,
@@ -41,7 +38,7 @@ KEYWORDS: Mapping[str, Any] = {
     "gray_scale": True,
 }
 
-#: Least and greatest values of those that are ints.
+#: Smallest and largest value of each int keyword argument.
 LIMITS = {
     "stack_num": (1, MAX_FRAMES),
     "frame_skip": (1, MAX_FRAMES),
@@ -62,13 +59,11 @@ DISCOUNT: Mapping[str, Space] = {"discount": Box(0, 1, (), np.float32)}
 
 
 def tasks() -> list[PoolTask]:
-    """Return a task for each game."""
-    from pufferlib.registry import names
-
+    """Return the tasks of the family ``atari``."""
     return [
         PoolTask(
             f"{''.join(word.capitalize() for word in game.split('_'))}-v5",
-            FAMILY,
+            "atari",
             AtariBackend(game),
             max_episode_steps=MAX_EPISODE_STEPS,
             keywords=KEYWORDS,
@@ -79,42 +74,40 @@ def tasks() -> list[PoolTask]:
 
 
 class AtariBackend:
-    """Makes pools of one game, in worker processes: the emulator holds Python's lock, so that threads would wait.
+    """Backend for one Atari game. It uses worker processes, because the emulator holds Python's global lock.
 
     Args:
-        game: Its name in the binding "atari".
+        game: Name of the game in the binding "atari".
     """
 
     def __init__(self, game: str) -> None:
         self._game = game
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
-        """Describe the environments that ``make`` would make; see ``Backend``.
+        """Describe the environments that ``make`` would create.
 
         Raises:
-            APIUsageError: A keyword is of a wrong type, out of its range, or not one that the game has.
+            APIUsageError: A keyword argument has a wrong type, is out of range, or does not exist for the game.
             BindingMissing: ale-py is not installed.
         """
         return self._workers(config).describe(config)
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
-        """Make the pool; see ``Backend``.
+        """Create the pool.
 
         Raises:
-            WorkerError: An environment fails.
+            WorkerError: An environment failed.
         """
         return self._workers(config).make(config, spec)
 
-    def _workers(self, config: Mapping[str, Any]) -> "WorkerBackend":
-        from pufferlib.envpool.workers import WorkerBackend
-
+    def _workers(self, config: Mapping[str, Any]) -> WorkerBackend:
         options = _options(f"envpool ({self._game})", config)
         infos = {**INFOS, **(DISCOUNT if config["zero_discount_on_life_loss"] else {})}
         return WorkerBackend(f"atari/{self._game}", lambda _: options, infos)
 
 
 def _options(where: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the binding from the keywords of a task."""
+    """Return the options of the binding for the keyword arguments of a task."""
     given = {name: config[name] for name in KEYWORDS}
     for name, (low, high) in LIMITS.items():
         given[name] = checked_int(where, name, given[name], low, high)

@@ -1,55 +1,74 @@
-"""Ocean: every environment in C of this repository as ``Breakout-v0``, ``TripleTriad-v0``, ..., and those in Python."""
+"""Tasks of Ocean: the C environments of this repository, classic control among them, and two Python environments."""
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from pufferlib.envpool.tasks import PoolTask
+from pufferlib.envpool.native import NativeBackend
+from pufferlib.envpool.pool import PoolTask
+from pufferlib.envpool.workers import WorkerBackend
+from pufferlib.ocean.types import EnvType, env_types
 
-if TYPE_CHECKING:
-    from pufferlib.ocean.types import EnvType
+__all__ = ["tasks"]
 
-__all__ = ["game_task", "tasks"]
+LIMIT = "max_steps"  # parameter that truncates episodes in C. Here the pool truncates them.
 
-FAMILY = "ocean"
-LIMIT = "max_steps"  # the parameter of games that cut off their episodes; here the pool does
 
-_PYTHON = {"PyMultiagent-v0": "pymultiagent", "Spaces-v0": "spaces"}
+class ClassicTask(NamedTuple):
+    """Task with an id of Gymnasium, and the C environment that runs it.
+
+    Attributes:
+        task_id: Id of the task.
+        name: Name of the environment in Ocean.
+        max_episode_steps: Number of steps after which an episode is truncated.
+        reward_threshold: Return at which the task counts as solved, or None.
+    """
+
+    task_id: str
+    name: str
+    max_episode_steps: int
+    reward_threshold: float | None
+
+
+CLASSIC_CONTROL = (
+    ClassicTask("Acrobot-v1", "acrobot", 500, -100.0),
+    ClassicTask("CartPole-v0", "cartpole", 200, 195.0),
+    ClassicTask("CartPole-v1", "cartpole", 500, 475.0),
+    ClassicTask("MountainCar-v0", "mountain_car", 200, -110.0),
+    ClassicTask("MountainCarContinuous-v0", "mountain_car_continuous", 999, 90.0),
+    ClassicTask("Pendulum-v0", "pendulum", 200, None),
+    ClassicTask("Pendulum-v1", "pendulum", 200, None),
+    ClassicTask("phys2d/CartPole-v0", "cartpole", 200, 195.0),
+    ClassicTask("phys2d/CartPole-v1", "cartpole", 500, 475.0),
+    ClassicTask("phys2d/Pendulum-v0", "pendulum", 200, None),
+)
+
+PYTHON = {"PyMultiagent-v0": "pymultiagent", "Spaces-v0": "spaces"}
 
 
 def tasks() -> list[PoolTask]:
-    """Return a task for each environment, but for those that are in the family classic_control."""
-    from pufferlib.envpool.families.classic_control import GAMES
-    from pufferlib.envpool.workers import WorkerBackend
-    from pufferlib.ocean.types import env_types
-
-    elsewhere = {game.name for game in GAMES}
-    kinds = [kind for name, kind in env_types().items() if name not in elsewhere]
-    in_c = [game_task(f"{kind.class_name}-v0", FAMILY, kind) for kind in kinds]
-    return in_c + [
-        PoolTask(task_id, FAMILY, WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
-        for task_id, name in _PYTHON.items()
+    """Return the tasks of the families ``classic_control`` and ``ocean``."""
+    env_type_of = env_types()
+    classic = [
+        _native_task(task.task_id, "classic_control", env_type_of[task.name], *task[2:]) for task in CLASSIC_CONTROL
     ]
+    others = env_type_of.keys() - {task.name for task in CLASSIC_CONTROL}
+    native = [_native_task(f"{env_type_of[name].class_name}-v0", "ocean", env_type_of[name]) for name in sorted(others)]
+    python = [
+        PoolTask(task_id, "ocean", WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
+        for task_id, name in PYTHON.items()
+    ]
+    return classic + native + python
 
 
-def game_task(
-    task_id: str, family: str, kind: "EnvType", max_episode_steps: int = 0, reward_threshold: float | None = None
+def _native_task(
+    task_id: str, family: str, env_type: EnvType, max_episode_steps: int = 0, reward_threshold: float | None = None
 ) -> PoolTask:
-    """Return the task of an environment in C.
-
-    Args:
-        task_id: As ``make`` takes it.
-        family: That it belongs to.
-        kind: The environment.
-        max_episode_steps: Steps after which an episode is cut off; 0: the environment's own, if it has a limit.
-        reward_threshold: Return from which it counts as solved; None where nobody has named one.
-    """
-    from pufferlib.envpool.native import NativeBackend
-
-    own = {parameter.name: parameter for parameter in kind.parameters}
+    """Return the task of a C environment. A step limit of 0 means the environment's default limit, if it has one."""
+    own = {parameter.name: parameter for parameter in env_type.parameters}
     limit = own.pop(LIMIT, None)
     return PoolTask(
         task_id,
         family,
-        NativeBackend(kind.name, **({LIMIT: int(limit.high)} if limit else {})),
+        NativeBackend(env_type.name, **({LIMIT: int(limit.high)} if limit else {})),
         max_episode_steps=max_episode_steps or int(limit.default if limit else 0),
         reward_threshold=reward_threshold,
         keywords={name: parameter.default for name, parameter in own.items()},

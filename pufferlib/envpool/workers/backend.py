@@ -10,9 +10,8 @@ from gymnasium.spaces import Box
 
 from pufferlib.envpool.config import COMMON
 from pufferlib.envpool.pool import Pool, PoolSpec
-from pufferlib.envpool.workers.creators import make_env
-from pufferlib.envpool.workers.draw import draw_env
-from pufferlib.envpool.workers.leaves import channels_first
+from pufferlib.envpool.workers.arrays import channels_first
+from pufferlib.envpool.workers.envs import draw_env, make_env
 from pufferlib.envpool.workers.options import PLAYER_FLAGS, Draw, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.pool import WorkerPool, describe_env
 from pufferlib.machine.cpus import usable_cpus

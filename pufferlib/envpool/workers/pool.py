@@ -11,9 +11,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
 from pufferlib.envpool.workers._gather import BatchGather, scatter
-from pufferlib.envpool.workers.actions import ActionReader
-from pufferlib.envpool.workers.infos import FinalInfo, final_arrays, other_arrays
-from pufferlib.envpool.workers.leaves import unflatten
+from pufferlib.envpool.workers.arrays import ActionReader, FinalInfo, final_arrays, other_arrays, unflatten
 from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.processes import PoolWorkers
 from pufferlib.errors import APIUsageError

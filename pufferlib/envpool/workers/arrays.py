@@ -1,15 +1,163 @@
-"""Infos of environments: those that have an array, and any others as arrays with masks."""
+"""Actions of some environments of a pool, checked."""
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box, Dict, Tuple
 
+from pufferlib.actions import action_array, action_bounds
 from pufferlib.buffers import Array
+from pufferlib.emulation.dtypes import children_of, is_variable
 from pufferlib.envpool.workers.options import INFO, PLAYERS
 from pufferlib.errors import APIUsageError
+from pufferlib.native._actions import ActionRows
+from pufferlib.spaces import Space, action_spec
 
-__all__ = ["FinalInfo", "InfoWriter", "final_arrays", "merged", "other_arrays"]
+__all__ = [
+    "ActionReader",
+    "FinalInfo",
+    "InfoWriter",
+    "array_space",
+    "channels_first",
+    "final_arrays",
+    "merged",
+    "other_arrays",
+    "unflatten",
+]
+
+
+class ActionReader:
+    """Makes actions an array of the dtype of their space.
+
+    Reals beyond the bounds of a Box go to the environment as they are, as EnvPool does it: environments clip them.
+
+    Args:
+        where: Begins the messages of errors.
+        space: Of one agent.
+        batch_rows: Agents of a batch, whose actions are read in one pass.
+    """
+
+    def __init__(self, where: str, space: Space, batch_rows: int) -> None:
+        self._where, self._space = f"{where}.send", space
+        self._shape, dtype = action_spec(space)
+        self._dtype = np.dtype(dtype)
+        self._is_real = self._dtype.kind == "f"
+        self._low, self._high = action_bounds(space)
+        self._batch_rows, self._read_batch = batch_rows, _BatchReader(self._read, batch_rows, *self._limits())
+
+    def _limits(self) -> tuple[Array, Array]:
+        """Least and greatest numbers of one agent's action that are read without a further look."""
+        limits = np.finfo(self._dtype) if self._is_real else np.iinfo(self._dtype)
+        bounds = (limits.min, limits.max) if self._is_real else np.clip((self._low, self._high), limits.min, limits.max)
+        low, high = (np.broadcast_to(bound, self._shape).astype(self._dtype) for bound in bounds)
+        return low, high
+
+    def read(self, actions: Any, rows: int) -> Array:
+        """Return ``actions`` as a C-contiguous array ``(rows, *action_shape)``: the given one, or one of the reader.
+
+        Raises:
+            APIUsageError: Another shape; no numbers, NaN or infinity; fractions or numbers out of range where the space
+                has whole numbers.
+        """
+        return self._read_batch(actions) if rows == self._batch_rows else self._read(actions, rows)
+
+    def _read(self, actions: Any, rows: int) -> Array:
+        array = action_array(self._where, actions)
+        if array.shape != (rows, *self._shape):
+            raise APIUsageError(
+                f"{self._where}: actions must have shape {(rows, *self._shape)}, one row for each environment and "
+                f"player, got {array.shape}"
+            )
+        if array.dtype.kind not in "biuf":
+            raise APIUsageError(f"{self._where}: actions must be numbers, got dtype {array.dtype}; convert them")
+        fits = np.isfinite(array) if self._is_real else (array >= self._low) & (array <= self._high)
+        if not self._is_real and array.dtype.kind == "f":
+            fits &= array == np.floor(array)
+        if not fits.all():
+            row = int(np.argwhere(~fits)[0][0])
+            numbers = "finite numbers" if self._is_real else "whole numbers"
+            raise APIUsageError(
+                f"{self._where}: actions must be {numbers} of the action space {self._space}, got "
+                f"{array[row].tolist()} in row {row}; look at the policy"
+            )
+        return np.ascontiguousarray(array, self._dtype)
+
+
+class _BatchReader(ActionRows):
+    """Reads the actions of a batch in one pass, and by ``read(actions, rows)`` those that are no plain numbers.
+
+    Args:
+        read: Reads anything.
+        rows: Agents.
+        low: Least numbers of one of them.
+        high: Greatest numbers of one of them.
+    """
+
+    def __init__(self, read: Callable[[Any, int], Array], rows: int, low: Array, high: Array) -> None:
+        self._read, self._rows = read, rows
+        super().__init__(*(np.array(np.broadcast_to(bound, (rows, *bound.shape)), order="C") for bound in (low, high)))
+
+    def _convert(self, actions: Any) -> Array:
+        return self._read(actions, self._rows)
+
+
+def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
+    """``space`` with a Dict of plain arrays for each part that has no array: Text, Sequence, Graph, OneOf.
+
+    Args:
+        space: Of one observation.
+        dtype: Of it as a row, with a field for each part.
+    """
+    children = children_of(space)
+    if children is not None:
+        parts: dict[Any, Space] = {key: array_space(child, dtype[field]) for key, field, child in children}
+        return Tuple(list(parts.values())) if isinstance(space, Tuple) else Dict(OrderedDict(parts))
+    return _arrays_of(dtype) if is_variable(space) else space
+
+
+def _arrays_of(dtype: np.dtype[Any]) -> Space:
+    if dtype.names is not None:
+        return Dict(OrderedDict((name, _arrays_of(dtype[name])) for name in dtype.names))
+    base: Any = dtype.base.type
+    is_real = dtype.base.kind == "f"
+    low, high = (-np.inf, np.inf) if is_real else (np.iinfo(base).min, np.iinfo(base).max)
+    return Box(low, high, dtype.shape, base)
+
+
+def channels_first(space: Space) -> Box:
+    """Space of pictures ``(channels, height, width)`` of that of pictures ``(height, width, channels)``."""
+    assert isinstance(space, Box)
+    low, high = space.low.transpose(2, 0, 1), space.high.transpose(2, 0, 1)
+    return Box(low, high, low.shape, np.dtype(space.dtype).type)
+
+
+def unflatten(rows: Array, space: Space, dtype: np.dtype[Any]) -> Any:
+    """Arrays of ``rows``, in dicts and tuples as in ``space``.
+
+    Args:
+        rows: ``(count, *flat_shape)``, C-contiguous.
+        space: As ``array_space`` returns it.
+        dtype: Of one row.
+
+    Returns:
+        An array ``(count, *shape)`` for each part, a view.
+    """
+    if dtype.names is None:
+        return rows.reshape(len(rows), *(space.shape or ()))
+    return _parts(rows.reshape(len(rows), -1).view(dtype)[:, 0], space)
+
+
+def _parts(rows: Array, space: Space) -> Any:
+    names = rows.dtype.names or ()
+    if isinstance(space, Tuple):
+        return tuple(_parts(rows[name], child) for name, child in zip(names, space.spaces, strict=True))
+    if isinstance(space, Dict):
+        # The fields stand in the order of the space, under the texts of its keys.
+        return {key: _parts(rows[name], child) for (key, child), name in zip(space.spaces.items(), names, strict=True)}
+    return rows
+
 
 Info = Mapping[str, Any]
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
+import numpy as np
+import numpy.typing as npt
 from gymnasium.wrappers import TimeLimit
 
 from pufferlib import registry
@@ -16,7 +18,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import keywords_of
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
-__all__ = ["make_env", "time_limit"]
+__all__ = ["draw_env", "drawn", "make_env", "time_limit", "users_env"]
+
 
 Env = Any
 
@@ -92,3 +95,42 @@ def time_limit(env: Env) -> int | None:
     spec = getattr(env.env, "spec", None) if env.emulated else None
     limit = getattr(spec, "max_episode_steps", None)
     return None if limit is None or limit < 0 else int(limit)
+
+
+Picture = npt.NDArray[np.uint8]
+
+
+def users_env(env: Any) -> Any:
+    """The environment behind the emulation, or a native one itself."""
+    return env.env if env.emulated else env
+
+
+def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
+    """Draw an environment by its own ``render``, with the one camera and in the one size that it has.
+
+    Raises:
+        APIUsageError: It has none.
+    """
+    try:
+        return users_env(env).render()
+    except NotImplementedError as error:
+        raise APIUsageError(
+            f"envpool: {users_env(env)} must have a method render() to be drawn, got none; leave out render_mode and "
+            "from_pixels, or write one"
+        ) from error
+
+
+def drawn(env: Any, picture: Any) -> Picture:
+    """Check that a picture is one.
+
+    Raises:
+        APIUsageError: It is not uint8 ``(height, width, 3)``.
+    """
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
+        raise APIUsageError(
+            f"envpool.render: {users_env(env)} must return a picture, uint8 (height, width, 3), got "
+            f"{picture if array.dtype == object else f'{array.dtype} {array.shape}'}; let it draw with render_mode "
+            '"rgb_array"'
+        )
+    return np.ascontiguousarray(array)
