@@ -28,7 +28,7 @@ __version__ = "1.2.5"  # of EnvPool, whose interface this is
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class of environments when it is asked for, since dm_env need not be installed."""
+    """Import an environment class when it is first used, because dm_env may not be installed."""
     if name == "DMEnvPool":
         from pufferlib.envpool.dm_env import DMPoolEnv
 

@@ -1,4 +1,4 @@
-"""Actions in a dict, as EnvPool takes them beside arrays."""
+"""Actions given as a dict, which EnvPool accepts as well as arrays."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,21 +15,22 @@ KEYS = ("action", "env_id", "players", "players.env_id")
 
 
 def read_dict(where: str, action: Mapping[str, Any], env_id: Any, num_players: int) -> tuple[Any, Any]:
-    """Actions and ids of ``{"action": ..., "env_id": ..., "players.env_id": ...}``; ids None where it names none.
+    """Return the actions and ids of ``{"action": ..., "env_id": ..., "players.env_id": ...}``. Ids may be None.
 
     Args:
-        where: The call that was given it, for messages.
-        action: "players.env_id", or ``{"players": {"env_id": ...}}``, has the environment of each row. The rows may
-            stand in any order; those of one environment are its players in theirs.
-        env_id: What the call was given besides.
-        num_players: Rows of an environment.
+        where: Name of the calling method, for error messages.
+        action: Dict of actions. "players.env_id", or ``{"players": {"env_id": ...}}``, contains the environment of each
+            row. Rows may have any order. The rows of one environment are its players in order.
+        env_id: Ids given to the calling method.
+        num_players: Number of rows per environment.
 
     Returns:
-        Actions whose rows stand together by environment, in the order of the ids. What they are is not checked.
+        Actions with the rows of each environment next to each other, in the order of the ids. Their values are not
+        checked.
 
     Raises:
-        UnknownNameError: Another key.
-        APIUsageError: No action; ids in two places; players of other environments, or of another number.
+        UnknownNameError: There is another key.
+        APIUsageError: The action is missing, ids are given twice, or the players do not match the environments.
     """
     for key in action:
         if key not in KEYS:
@@ -65,7 +66,7 @@ def _ints(where: str, name: str, values: Any) -> Array:
 
 
 def _by_env(where: str, rows: Array, ids: Any, num_players: int) -> tuple[Array, Array]:
-    """Order in which rows stand together by environment, and these, by ``ids`` or else as they appear."""
+    """Return the row order that groups rows by environment, and the ids: ``ids``, or ids in order of appearance."""
     found, first, place, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
     if (counts != num_players).any():
         wrong = found[counts != num_players][:8].tolist()

@@ -1,4 +1,4 @@
-"""Keywords of ``make``: what every task takes, its defaults and checks."""
+"""Keyword arguments of ``make`` that every task accepts, with their defaults and checks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,18 +41,19 @@ _PIXELS = 84  # height and width of observations that are pictures, unless other
 
 
 def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the keywords of a task, ``env_seed`` among them: one seed for each environment, or an empty list.
+    """Return all keyword arguments of a task, checked and with defaults.
 
-    ``max_num_players`` stays as it was given, because only the environment knows.
+    ``env_seed`` is a list with one seed per environment, or empty. ``max_num_players`` is not compared with the number
+    of players here, because only the environment knows it.
 
     Args:
-        where: Begins the message of an error.
-        task: Its own keywords are checked by its backend.
-        keywords: As they were given to ``make``.
+        where: Prefix of error messages.
+        task: Task. Its backend checks the task's own keyword arguments.
+        keywords: Keyword arguments given to ``make``.
 
     Raises:
-        UnknownNameError: There is no such keyword, or no such mode.
-        APIUsageError: A value is of a wrong type, or out of its range.
+        UnknownNameError: There is no such keyword argument or mode.
+        APIUsageError: A value has a wrong type or is out of range.
     """
     keywords = _with_one_seed(where, keywords)
     for name in keywords if not task.any_keyword else ():
@@ -74,7 +75,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
 
 
 def _with_one_seed(where: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords with ``env_seed``, as ``env.config`` has it, given as ``seed``."""
+    """Return the keyword arguments with ``env_seed``, if given, moved to ``seed``."""
     given = dict(keywords)
     seeds = given.pop("env_seed", ())
     if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
@@ -87,22 +88,22 @@ def _with_one_seed(where: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def backend_config(config: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
-    """Config as a ``Backend`` takes it; it need not know of windows, nor that pictures become observations."""
+    """Return the config for a ``Backend``, which renders only "rgb_array" and does not know ``from_pixels``."""
     draws = config["render_mode"] is not None or config["from_pixels"]
     return {**config, "env_seed": list(seeds), "render_mode": "rgb_array" if draws else None}
 
 
 def pool_seeds(config: Mapping[str, Any]) -> list[int]:
-    """Seed of each environment, from 0 to 2**32 - 1: its own, or the one of all plus its index."""
+    """Return the seed of each environment, from 0 to 2**32 - 1: its own seed, or the common seed plus its index."""
     own = config["env_seed"] or range(config["seed"], config["seed"] + config["num_envs"])
     return [seed % 2**32 for seed in own]
 
 
 def checked_int(where: str, name: str, value: Any, low: int, high: int = INT32_MAX) -> int:
-    """``value`` as an int from ``low`` to ``high``.
+    """Return ``value`` as an int from ``low`` to ``high``.
 
     Raises:
-        APIUsageError: It is none.
+        APIUsageError: It is not an int in this range.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise APIUsageError(f"{where}: {name} must be an int from {low} to {high}, got {value!r:.80}")
@@ -129,10 +130,10 @@ def _sizes(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_seed(where: str, seed: Any, num_envs: int) -> tuple[int, list[int]]:
-    """The seed of all and an empty list, or 0 and the seed of each.
+    """Return the common seed and an empty list, or 0 and a list with one seed per environment.
 
     Raises:
-        APIUsageError: It is neither an int nor a sequence of one for each environment, or does not fit int32.
+        APIUsageError: The seed is neither an int nor a sequence of ``num_envs`` ints, or does not fit into int32.
     """
     if not isinstance(seed, list | tuple | range | np.ndarray):
         return checked_int(where, "seed", seed, INT32_MIN, INT32_MAX - num_envs + 1), []

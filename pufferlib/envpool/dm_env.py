@@ -1,4 +1,4 @@
-"""A pool behind the interface of dm_env."""
+"""dm_env interface of pools."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ _Environment: Any = _dm_env.Environment
 
 
 class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no types
-    """Environments of a pool as one of dm_env, whose time steps have a row for each.
+    """dm_env environment of a pool, with one row per environment in each time step.
 
-    ``step_type`` is int32 with one element for each environment, ``reward`` and ``discount`` are float32 with one for
-    each player. ``observation`` is a namedtuple: ``env_id``, ``players`` (a namedtuple that begins with the ``env_id``
-    of each row), ``obs`` (or the keys of a dict of observations, or ``pixels``) and the task's infos.
-    The discount of an episode's last step is 0, also where the step limit ended it; that of others is 1, or what the
-    environment says in an info of that name.
+    ``step_type`` is int32 with one element per environment. ``reward`` and ``discount`` are float32 with one element
+    per player. ``observation`` is a namedtuple: ``env_id``, ``players`` (a namedtuple that starts with the ``env_id``
+    of each row), ``obs`` (or the keys of a dict observation, or ``pixels``), and the task's infos. The discount of the
+    last step of an episode is 0, even if the step limit ended it. Other steps have discount 1, or the value of the
+    environment's info ``discount``.
     """
 
     def __init__(self, spec: TaskSpec, pool: Pool) -> None:
@@ -30,23 +30,23 @@ class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no t
         self._observation_spec, self._action_spec = spec.observation_spec(), spec.action_spec()
 
     def reset(self, env_id: Any = None, *, seed: Any = None) -> Any:
-        """Begin new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
+        """Start new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
 
         Args:
-            env_id: Environments; None for all.
-            seed: As ``make`` takes it: from here on everything is as if it had been made with this seed. None lets
-                the generators go on.
+            env_id: Ids of the environments. None means all.
+            seed: Seed or seeds, as in ``make``. The environments behave as if created with it. None keeps the state of
+                the random generators.
 
         Raises:
-            APIUsageError: Wrong ids or seed; too few environments for a batch.
+            APIUsageError: The ids or the seed are wrong, or too few environments are in flight for a batch.
         """
         return self._time_step(self._reset(env_id, seed))
 
     def step(self, action: Any, env_id: Any = None) -> Any:
-        """``send`` and ``recv``.
+        """Call ``send`` and ``recv``.
 
         Raises:
-            APIUsageError: As ``send`` does.
+            APIUsageError: The actions or ids are wrong, as in ``send``.
         """
         self.send(action, env_id)
         return self.recv()
@@ -55,20 +55,20 @@ class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no t
         """Wait for a batch.
 
         Raises:
-            APIUsageError: Fewer environments are in flight than a batch has, so that it would wait for ever.
+            APIUsageError: Fewer environments are in flight than a batch contains.
         """
         return self._time_step(self._recv())
 
     def observation_spec(self) -> Any:
-        """A namedtuple of the specs of ``TimeStep.observation``, of one environment or player."""
+        """Return a namedtuple of the specs of ``TimeStep.observation``, for one environment or player."""
         return self._observation_spec
 
     def action_spec(self) -> Any:
-        """The spec of one action."""
+        """Return the spec of one action."""
         return self._action_spec
 
     def close(self) -> None:
-        """End the environments, and close the window; twice is fine."""
+        """Close the environments and the window. A second call does nothing."""
         self._close()
 
     def _time_step(self, batch: PoolBatch) -> Any:

@@ -1,4 +1,4 @@
-"""A pool behind the interface of Gymnasium, for ``env_type`` "gym" and "gymnasium"."""
+"""Gymnasium interface of pools, for ``env_type`` "gym" and "gymnasium"."""
 
 import threading
 from collections.abc import Mapping
@@ -30,18 +30,19 @@ _MODES = {
 class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
     PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any], gymnasium.Env[Any, Any]
 ):
-    """Environments of a pool as a vector environment of Gymnasium, whose wrappers take it where it is synchronous.
+    """Gymnasium vector environment of a pool. Gymnasium's vector wrappers accept it if the pool is synchronous.
 
-    As EnvPool's, it is a ``gymnasium.Env`` too, for wrappers that are written for that, it has the spaces of one
-    environment as ``observation_space`` and ``action_space``, and its infos are arrays: ``env_id``, ``players`` (a dict
-    with the ``env_id`` of each row), ``elapsed_step`` and the task's own. With autoreset "same_step" ``final_obs`` has
-    the last observations of episodes that ended, in the rows of the mask ``_final_obs``, and ``final_info`` the infos
-    of their last steps, as a dict of arrays with masks. All other infos of these rows are those of the reset.
+    As in EnvPool, it is also a ``gymnasium.Env``, for wrappers of single environments. ``observation_space`` and
+    ``action_space`` are the spaces of one environment. Infos are arrays: ``env_id``, ``players`` (a dict with the
+    ``env_id`` of each row), ``elapsed_step`` and the task's own infos. With autoreset "same_step", ``final_obs``
+    contains the last observations of episodes that ended, in the rows of the mask ``_final_obs``. ``final_info``
+    contains the infos of their last steps, as a dict of arrays with masks. All other infos of these rows belong to the
+    reset.
 
     Attributes:
-        num_envs: Environments.
-        observation_space: Of one environment, or player.
-        action_space: Likewise.
+        num_envs: Number of environments.
+        observation_space: Observation space of one environment, or of one player if there are several.
+        action_space: Action space of one environment, or of one player if there are several.
     """
 
     is_vector_env = True
@@ -58,20 +59,22 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         }
 
     def reset(self, env_id: Any = None, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Begin new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
+        """Start new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
 
         Args:
-            env_id: Environments; None for all.
-            seed: As ``make`` takes it: from here on everything is as if it had been made with this seed. None lets
-                the generators go on.
-            options: ``{"reset_mask": mask}``, bool ``(num_envs,)``, in place of ``env_id``: a synchronous pool then
-                returns rows of all environments, as Gymnasium does, of which the others have their last observations.
+            env_id: Ids of the environments. None means all.
+            seed: Seed or seeds, as in ``make``. The environments behave as if created with it. None keeps the state of
+                the random generators.
+            options: ``{"reset_mask": mask}`` with a bool mask ``(num_envs,)``, instead of ``env_id``. A synchronous
+                pool then returns rows of all environments, as Gymnasium does. Rows of environments that were not reset
+                contain their last observations.
 
         Returns:
-            observations ``(rows, *shape)`` and infos.
+            Observations ``(rows, *shape)`` and infos.
 
         Raises:
-            APIUsageError: Wrong ids, seed or options; too few environments for a batch.
+            APIUsageError: The ids, the seed or the options are wrong, or too few environments are in flight for a
+                batch.
         """
         if options:
             env_id = self._masked(env_id, options)
@@ -81,14 +84,14 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         return batch.observations, self._info(batch)
 
     def step(self, action: Any, env_id: Any = None) -> Stepped:  # type: ignore[override]
-        """``send`` and ``recv``.
+        """Call ``send`` and ``recv``.
 
         Returns:
-            observations ``(rows, *shape)``, rewards float32 ``(rows,)``, terminated and truncated bool, one for each
-            environment of the batch, and infos.
+            Observations ``(rows, *shape)``, rewards float32 ``(rows,)``, terminated and truncated (bool, one per
+            environment of the batch), and infos.
 
         Raises:
-            APIUsageError: As ``send`` does.
+            APIUsageError: The actions or ids are wrong, as in ``send``.
         """
         if self._step_pool is not None:
             return self._noted(self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id))
@@ -99,11 +102,14 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         """Wait for a batch.
 
         Args:
-            reset: Return observations and infos only, as ``reset`` does.
+            reset: Whether to return only observations and infos, like ``reset``.
             return_info: Must be True, as in EnvPool.
 
+        Returns:
+            The five values of ``step``, or the two values of ``reset``.
+
         Raises:
-            APIUsageError: Fewer environments are in flight than a batch has, so that it would wait for ever.
+            APIUsageError: Fewer environments are in flight than a batch contains.
         """
         if not return_info:
             raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
@@ -115,7 +121,7 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         return (batch.observations, self._info(batch)) if reset else self._stepped(batch)
 
     def close_extras(self, **_: Any) -> None:
-        """End the environments, and close the window."""
+        """Close the environments and the window."""
         self._close()
 
     def _use(self, pool: Pool) -> None:
@@ -142,7 +148,7 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         return info
 
     def _info_among_all(self, batch: PoolBatch) -> Info:
-        """Infos of some environments in rows for all, with masks, as Gymnasium has them."""
+        """Return infos with rows for all environments, and masks of those in the batch, as Gymnasium does."""
         players, ids = self.spec.pool_spec.num_players, self.all_env_ids
         mask = np.isin(ids, batch.env_id)
         infos = {}
@@ -173,7 +179,7 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
 
 
 def _add_arrays(info: Info, arrays: Mapping[str, Array]) -> None:
-    """Add arrays to an info, those of players to the dict ``players`` in it."""
+    """Add arrays to ``info``. Arrays of players are added to the dict ``info["players"]``."""
     for name, values in arrays.items():
         if name.startswith(PLAYERS):
             info.setdefault("players", {})[name.removeprefix(PLAYERS)] = values

@@ -1,4 +1,4 @@
-"""Tasks by their ids: those of the families, and users' own."""
+"""Functions that create environments and specs, and the registry of tasks."""
 
 import functools
 import re
@@ -30,7 +30,7 @@ _own: dict[str, PoolTask] = {}
 
 
 def list_all_envs() -> list[str]:
-    """Return the ids of all tasks, sorted; that of some needs a package that is not installed."""
+    """Return the ids of all tasks, sorted. Some tasks need a package that may not be installed."""
     return sorted({*_known(), *_own})
 
 
@@ -43,20 +43,21 @@ def register(
     keywords: Mapping[str, Any] | None = None,
     replace: bool = False,
 ) -> None:
-    """Give an environment of your own an id for ``make``.
+    """Register an environment under an id for ``make``.
 
     Args:
-        task_id: Any text that no task has yet.
-        env: A class or function that makes an environment of Gymnasium, PettingZoo (with a fixed number of agents) or
-            dm_env, or a name that ``pufferlib.make`` knows: "mypkg.envs:Forage", "my_env.py:Forage", "corridor.c",
-            an id of Gymnasium's, "mujoco/Ant-v5". Or a ``Backend``.
-        max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
-        reward_threshold: Return from which it counts as solved.
-        keywords: Keywords with other defaults than the environment has. It takes any others too.
-        replace: Whether it may be an id that was registered before, as when a cell of a notebook runs again.
+        task_id: Id that no task has yet.
+        env: Class or function that makes a Gymnasium, PettingZoo (with a fixed number of agents) or dm_env environment,
+            or a name that ``pufferlib.make`` accepts: "mypkg.envs:Forage", "my_env.py:Forage", "corridor.c", a
+            Gymnasium id, "mujoco/Ant-v5". Or a ``Backend``.
+        max_episode_steps: Number of steps after which an episode is truncated, or 0 for no limit.
+        reward_threshold: Return at which the task counts as solved, or None.
+        keywords: Default keyword arguments that differ from the environment's own. Other keyword arguments stay
+            possible.
+        replace: Whether to replace an id that was registered before, for example when a notebook cell runs again.
 
     Raises:
-        APIUsageError: The id is taken, or no text; ``env`` is none of these.
+        APIUsageError: The id is taken or is not a string, or ``env`` is none of the above.
     """
     where = "envpool.register"
     if not isinstance(task_id, str) or not task_id:
@@ -71,10 +72,10 @@ def register(
 
 
 def find_task(where: str, task_id: Any) -> PoolTask:
-    """The task that has an id.
+    """Return the task with this id.
 
     Raises:
-        UnknownNameError: There is none; the nearest are suggested.
+        UnknownNameError: There is no such task. The message suggests the nearest ids.
     """
     if isinstance(task_id, str):
         task = _own.get(task_id) or _known().get(task_id)
@@ -86,7 +87,7 @@ def find_task(where: str, task_id: Any) -> PoolTask:
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
-    """Ids that may be meant by a name of another library, such as "PongNoFrameskip-v4" or "atari/pong"."""
+    """Return ids for a name of another library, such as "PongNoFrameskip-v4" or "atari/pong"."""
     by_plain: dict[str, list[str]] = {}
     for task_id in known:
         by_plain.setdefault(_plain(task_id), []).append(task_id)
@@ -95,7 +96,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A name without its folder, version and marks that other libraries add, in small letters."""
+    """Return a name in lower case without its namespace, its version and the suffixes of other libraries."""
     name = name.rpartition("/")[2].rpartition(":")[2].lower()
     return re.sub(r"-v\d+$|_|noframeskip|deterministic", "", name)
 
@@ -126,18 +127,18 @@ ENV_TYPES = ("dm", "gym", "gymnasium")
 
 
 def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: Any) -> Any:
-    """Make environments of a task, many behind the interface of one.
+    """Create several environments of a task behind one interface.
 
     Args:
-        task_id: Of ``list_all_envs()``.
-        env_type: "gymnasium", or "gym", which is the same, for a ``gymnasium.vector.VectorEnv``; "dm" for a
+        task_id: Id from ``list_all_envs()``.
+        env_type: "gymnasium" or its alias "gym" for a ``gymnasium.vector.VectorEnv``, or "dm" for a
             ``dm_env.Environment``.
-        **kwargs: Settings; docs/envpool.md explains each, and every task has its own beside the common ones.
+        **kwargs: Settings. docs/envpool.md explains the common ones. Tasks have more of their own.
 
     Raises:
-        UnknownNameError: There is no such task, keyword or env_type; the nearest are suggested.
-        APIUsageError: A value is of a wrong type, or out of its range.
-        BindingMissing: The package behind the task is not installed.
+        UnknownNameError: There is no such task, keyword argument or env_type. The message suggests the nearest names.
+        APIUsageError: A value has a wrong type or is out of range.
+        BindingMissing: The package of the task is not installed.
     """
     where = "envpool.make"
     if env_type not in ENV_TYPES:
@@ -157,31 +158,35 @@ def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: An
 
 
 def make_gym(task_id: str, **kwargs: Any) -> Any:
-    """``make(task_id, env_type="gym", ...)``."""
+    """Call ``make(task_id, env_type="gym", ...)``."""
     return make(task_id, "gym", **kwargs)
 
 
 def make_gymnasium(task_id: str, **kwargs: Any) -> Any:
-    """``make(task_id, env_type="gymnasium", ...)``."""
+    """Call ``make(task_id, env_type="gymnasium", ...)``."""
     return make(task_id, "gymnasium", **kwargs)
 
 
 def make_dm(task_id: str, **kwargs: Any) -> Any:
-    """``make(task_id, env_type="dm", ...)``."""
+    """Call ``make(task_id, env_type="dm", ...)``."""
     return make(task_id, "dm", **kwargs)
 
 
 def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
-    """Describe a task with these settings, as ``make`` takes them, without making its environments.
+    """Return the spec of a task with these settings, without creating its environments.
+
+    Args:
+        task_id: Id from ``list_all_envs()``.
+        **kwargs: Settings, as in ``make``.
 
     Returns:
-        ``observation_space`` and ``action_space``, of Gymnasium; ``observation_spec()`` and ``action_spec()``, of
-        dm_env; ``state_array_spec`` and ``action_array_spec``; ``config``, a namedtuple of all settings.
+        Spec with ``observation_space`` and ``action_space`` (Gymnasium), ``observation_spec()`` and ``action_spec()``
+        (dm_env), ``state_array_spec``, ``action_array_spec``, and ``config``, a namedtuple of all settings.
 
     Raises:
-        UnknownNameError: There is no such task or keyword; the nearest are suggested.
-        APIUsageError: A value is of a wrong type, or out of its range.
-        BindingMissing: The package behind the task is not installed.
+        UnknownNameError: There is no such task or keyword argument. The message suggests the nearest names.
+        APIUsageError: A value has a wrong type or is out of range.
+        BindingMissing: The package of the task is not installed.
     """
     return TaskSpec("envpool.make_spec", find_task("envpool.make_spec", task_id), kwargs)
 

@@ -1,4 +1,4 @@
-"""Pools of games of a C environment: those of Ocean, and C files of somebody's own."""
+"""Backend for C environments: those of Ocean, and users' own C files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,23 +20,23 @@ OWN_LIMIT = "max_steps"  # the parameter of environments that end their episodes
 
 
 class NativeBackend:
-    """Makes pools of one C environment.
+    """Backend for one C environment.
 
     Args:
-        name: One of ``pufferlib.ocean.names()``, or the path of a C file, which is compiled when a pool is described
-            or made, if it has changed.
-        **params: Keywords of the environment. Those of a task that are called like one of them come first.
+        name: Name from ``pufferlib.ocean.names()``, or path of a C file. The file is compiled when a pool is described
+            or created, if it has changed.
+        **params: Keyword arguments of the environment. Keyword arguments of a task take precedence over them.
     """
 
     def __init__(self, name: str, **params: Any) -> None:
         self.name, self.params = name, params
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
-        """Describe the environments that ``make`` would make.
+        """Return the spec of the environments that ``make`` would create.
 
         Raises:
-            UnknownNameError: No such environment, or no such keyword of it.
-            APIUsageError: A keyword has a value of the wrong type, or out of range; the compiler refuses the C file.
+            UnknownNameError: There is no such environment or keyword argument.
+            APIUsageError: A keyword argument has a wrong type or is out of range, or the C file does not compile.
         """
         env_type = type_of(self.name)
         spec = OceanBatch(env_type.index, 1, self._values(env_type, config), 1).spec
@@ -53,11 +53,12 @@ class NativeBackend:
         )
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> NativePool:
-        """Make the pool.
+        """Create the pool.
 
         Raises:
-            APIUsageError: As ``describe`` does.
-            PufferError: No helper thread could be started.
+            UnknownNameError: There is no such environment or keyword argument.
+            APIUsageError: A keyword argument has a wrong type or is out of range, or the C file does not compile.
+            PufferError: A helper thread could not be started.
         """
         env_type = type_of(self.name)
         wanted = config.get("num_threads", 0)
@@ -76,7 +77,7 @@ class NativeBackend:
         )
 
     def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float]:
-        """Parameters as C takes them. A limit of the environment itself makes way for that of the pool."""
+        """Return the parameters as numbers for C. The step limit of the pool replaces the environment's own limit."""
         known = {parameter.name: parameter for parameter in env_type.parameters}
         params = {**self.params, **{name: config[name] for name in known if name in config}}
         limit = config.get("max_episode_steps", 0)

@@ -1,4 +1,4 @@
-"""Interface of a pool: environments that are sent actions one by one, and come back in batches."""
+"""Interface of pools, and of the tasks and backends that create them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,18 @@ PLAYERS = "players."  # begins the names of infos that have a row for each playe
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """Spaces and other facts that the environments of a pool have in common.
+    """Spaces and other properties that the environments of a pool have in common.
 
     Attributes:
-        observation_space: Of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of such.
-        action_space: Of one agent.
-        num_players: Agents of an environment, the same in each of them; 1 where there is only one.
-        info_spaces: What ``PoolBatch.infos`` holds, by name: a Box or Discrete of one environment, or of one agent
-            where the name begins with "players.".
-        frame_shape: Height and width of the pictures of ``render``, px; None where there are none.
-        render_fps: Frames of a second of play.
-        reward_threshold: Return from which the environment counts as solved; None where nobody has named one.
+        observation_space: Observation space of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or
+            Tuple of these.
+        action_space: Action space of one agent.
+        num_players: Number of agents per environment, the same in every environment.
+        info_spaces: Spaces of the infos in ``PoolBatch.infos``, by name: a Box or Discrete per environment, or per
+            agent if the name starts with "players.".
+        frame_shape: Height and width of the frames of ``render`` in pixels, or None if it cannot render.
+        render_fps: Number of frames per second of play.
+        reward_threshold: Return at which the environment counts as solved, or None.
     """
 
     observation_space: Space
@@ -42,21 +43,22 @@ class PoolSpec:
 
 
 class PoolBatch(NamedTuple):
-    """Environments that have finished a step or reset; B of them, with ``B * num_players`` rows, one for each agent.
+    """Results of B environments that finished a step or reset. There are ``rows = B * num_players`` rows, one per agent.
 
     Attributes:
-        env_id: int32 ``(B,)``.
-        player_env_id: int32 ``(rows,)``: the environment of each row.
-        observations: ``(rows, *shape)``; a dict or tuple of such arrays where the space is one.
-        rewards: float32 ``(rows,)``.
-        terminated: bool ``(B,)``.
-        truncated: bool ``(B,)``: cut off, by the step limit or by the environment. Both may be True.
-        elapsed_step: int32 ``(B,)``: steps of the episode so far; 0 after a reset.
-        infos: Arrays by the names of ``PoolSpec.info_spaces``, B or ``rows`` long.
-        final_observations: With autoreset "same_step" as ``observations``: those that ended episodes closed with, in
-            other rows anything; else None.
-        final_infos: With autoreset "same_step" as ``infos``: those of the last steps of episodes that ended, with masks
-            and ``elapsed_step``; else None.
+        env_id: Ids of the environments, int32 ``(B,)``.
+        player_env_id: Environment of each row, int32 ``(rows,)``.
+        observations: Array ``(rows, *shape)``, or a dict or tuple of such arrays, like the observation space.
+        rewards: Rewards, float32 ``(rows,)``.
+        terminated: Whether the episode terminated, bool ``(B,)``.
+        truncated: Whether the episode was truncated by the step limit or by the environment, bool ``(B,)``. Both flags
+            can be True.
+        elapsed_step: Number of steps in the episode so far, int32 ``(B,)``. It is 0 after a reset.
+        infos: Arrays by the names in ``PoolSpec.info_spaces``, B or ``rows`` long.
+        final_observations: With autoreset "same_step": last observations of the episodes that ended, in the format of
+            ``observations``. Other rows are undefined. None in other modes.
+        final_infos: With autoreset "same_step": infos of the last steps of the episodes that ended, with masks and
+            ``elapsed_step``. None in other modes.
     """
 
     env_id: Ids
@@ -72,18 +74,21 @@ class PoolBatch(NamedTuple):
 
 
 class Pool(Protocol):
-    """Environments, each of which has been sent something and not come back yet (is in flight), or waits.
+    """Environments that take actions one by one and come back in batches.
 
-    With ``batch_size == num_envs`` it is synchronous: a batch is what was sent since the last one, in the order in
-    which it was sent. Otherwise a batch is the first ``batch_size`` that finish. An environment that was never reset,
-    or whose episode is over with autoreset "next_step", is reset by the next action, which is not used: reward 0,
-    ``elapsed_step`` 0. With "same_step" it is reset at once, with "disabled" only by ``reset``.
+    An environment is in flight from ``send`` or ``reset`` until ``recv`` returns it.
 
-    Each environment has a generator of its own, so that its data do not depend on the number of threads.
+    If ``batch_size == num_envs``, the pool is synchronous: a batch contains everything that was sent since the last
+    one, in the order of sending. Otherwise a batch contains the first ``batch_size`` environments that finish. With
+    autoreset "next_step", the first action and the action after the end of an episode reset the environment. That
+    action is not used, the reward is 0, and ``elapsed_step`` is 0. With "same_step", an environment is reset in the
+    step that ends the episode. With "disabled", only ``reset`` resets it.
+
+    Each environment has its own random generator, so results do not depend on the number of threads.
 
     Raises:
-        APIUsageError: From any method: ids that are out of range, twice there or in flight; actions of a wrong
-            shape, dtype or value; a ``recv`` that nothing could end; a pool that is closed.
+        APIUsageError: Any method raises it for ids that are out of range, given twice or in flight, for actions of a
+            wrong shape, dtype or value, for a ``recv`` that would wait forever, and after ``close``.
     """
 
     spec: PoolSpec
@@ -92,82 +97,84 @@ class Pool(Protocol):
 
     @property
     def num_in_flight(self) -> int:
-        """Environments that were sent something and have not come back."""
+        """Number of environments in flight."""
 
     def reset(self, env_ids: Any = None) -> None:
-        """Send the command to begin a new episode to these environments, or all."""
+        """Start a new episode in these environments, or in all."""
 
     def send(self, actions: Any, env_ids: Any = None) -> None:
-        """Send these environments, or all, their actions: ``(len(env_ids) * num_players, *action_shape)``.
+        """Send actions ``(len(env_ids) * num_players, *action_shape)`` to these environments, or to all.
 
-        Both may be arrays or lists of any kind, of which the pool takes those that mean something. They may be changed
-        as soon as this has returned.
+        Both arguments may be arrays or sequences. The caller may change them as soon as this method returns.
         """
 
     def recv(self) -> PoolBatch:
-        """Wait for a batch. Its arrays are new, or with ``copy=False`` those of the pool, which the next changes."""
+        """Wait for a batch. With ``copy=False`` its arrays belong to the pool and change with the next batch."""
 
     def observations(self) -> Any:
-        """Last observations of all environments, as a batch of all has them, in new arrays; none is in flight."""
+        """Return the last observations of all environments as new arrays. No environment may be in flight."""
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
-        """Draw these environments, ``(len(env_ids), height, width, 3)``; waits for those that are in flight."""
+        """Render these environments, uint8 ``(len(env_ids), height, width, 3)``. Waits for those in flight."""
 
     def close(self) -> None:
-        """End the environments, and what runs them. Closing twice is fine."""
+        """Close the environments and stop their threads or processes. A second call does nothing."""
 
 
 @runtime_checkable
 class SeedPool(Pool, Protocol):
-    """A pool whose environments can be given other seeds, which costs less than another pool."""
+    """Pool that can reseed its environments, which is cheaper than a new pool."""
 
     def reset_with(self, seeds: Sequence[int]) -> None:
-        """``reset`` all, each with a seed from 0 to 2**32 - 1: from here on they are as if made with it."""
+        """Reset all environments, each with a seed from 0 to 2**32 - 1. They behave as if created with it."""
 
 
 @runtime_checkable
 class StepPool(Pool, Protocol):
-    """A pool that knows Gymnasium's five values, at less cost than a PoolBatch."""
+    """Pool that returns Gymnasium's five values directly, which is cheaper than a ``PoolBatch``."""
 
     def step(self, action: Any, env_id: Any = None) -> Any:
-        """``send`` and ``recv``, where a dict may be the action too: observations, rewards, flags and infos."""
+        """Call ``send`` and ``recv``. Return observations, rewards, two flags and infos. The action may be a dict."""
 
     def recv_step(self) -> Any:
-        """``recv``, with the same five values."""
+        """Call ``recv`` and return the five values of ``step``."""
 
 
 class Backend(Protocol):
-    """Makes pools of one kind of environment. It takes the common keywords of ``make``, and those of its task."""
+    """Factory of pools for one kind of environment.
+
+    It receives the common keyword arguments of ``make`` and those of its task.
+    """
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
-        """Describe the environments that ``make`` would make; none of them stays."""
+        """Return the spec of the environments that ``make`` would create. Environments created for this are closed."""
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
-        """Make the pool.
+        """Create the pool.
 
         Args:
-            config: All keywords, checked: ``num_envs``, ``batch_size`` (never 0), ``num_threads`` (0: choose),
-                ``env_seed`` (a list with one int for each environment), ``max_episode_steps`` (0: no limit),
-                ``thread_affinity_offset``, ``autoreset``, ``copy``, ``render_mode`` ("rgb_array" where pictures will
-                be asked for, else None), ``render_width``, ``render_height`` (None: the environment's own), and
-                the task's own.
-            spec: What ``describe`` returned for this config.
+            config: All keyword arguments, checked: ``num_envs``, ``batch_size`` (never 0), ``num_threads`` (0 for
+                automatic), ``env_seed`` (a list with one int per environment), ``max_episode_steps`` (0 for no limit),
+                ``thread_affinity_offset``, ``autoreset``, ``copy``, ``render_mode`` ("rgb_array" if frames are needed,
+                else None), ``render_width``, ``render_height`` (None for the environment's own size), and the task's
+                own.
+            spec: Return value of ``describe`` for this config.
         """
 
 
 @dataclass(frozen=True)
 class PoolTask:
-    """One id.
+    """Task with an id.
 
     Attributes:
-        id: Such as "CartPole-v1".
-        family: Such as "classic_control"; the heading it has in the table of families.
-        backend: What makes its pools.
-        max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
-        reward_threshold: Return from which it counts as solved; None where nobody has named one.
-        keywords: Its own keywords of ``make``, with their defaults.
-        any_keyword: It takes keywords beside these, which its backend checks.
-        extra: The binding whose packages it needs; None where nothing more is needed.
+        id: Id, such as "CartPole-v1".
+        family: Name of the family, such as "classic_control", as in the table of families in the documentation.
+        backend: Backend that creates the pools.
+        max_episode_steps: Number of steps after which an episode is truncated, or 0 for no limit.
+        reward_threshold: Return at which the task counts as solved, or None.
+        keywords: Default values of the task's own keyword arguments.
+        any_keyword: Whether the task accepts other keyword arguments, which its backend checks.
+        extra: Binding whose packages the task needs, or None.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Common parts of both interfaces: settings, sending, pictures, the end."""
+"""Base class of both interfaces: settings, sending, rendering and closing."""
 
 import threading
 import time
@@ -24,11 +24,11 @@ INSTEAD = "take render_mode='rgb_array' for pictures"  # of a window
 
 
 def make_pool(spec: TaskSpec, seeds: Sequence[int]) -> Pool:
-    """Make the pool of a task: that of its backend, with pictures and stacks around it where its settings ask for them.
+    """Create the pool of a task, with the wrappers for images and stacked observations if its settings ask for them.
 
     Args:
-        spec: The task and its settings.
-        seeds: One for each environment.
+        spec: Task and its settings.
+        seeds: Seed of each environment.
     """
     config = backend_config(spec.as_dict(), seeds)
     pool = spec.task.backend.make(config, spec.backend_spec)
@@ -38,16 +38,16 @@ def make_pool(spec: TaskSpec, seeds: Sequence[int]) -> Pool:
 
 
 class PoolEnv:
-    """Environments of a pool behind the calls that all interfaces share.
+    """Environments of a pool with the methods that all interfaces share.
 
     Attributes:
-        spec: The task with its settings.
-        pool: What runs the environments; ``reset`` with a seed may put another in its place.
+        spec: Task and its settings.
+        pool: Pool that runs the environments. ``reset`` with a seed may replace it.
         render_mode: None, "rgb_array" or "human".
 
     Args:
-        spec: The task with its settings.
-        pool: As ``make_pool`` makes it; it belongs to the environment.
+        spec: Task and its settings.
+        pool: Pool from ``make_pool``. The environment closes it.
     """
 
     def __init__(self, spec: TaskSpec, pool: Pool) -> None:
@@ -74,7 +74,7 @@ class PoolEnv:
 
     @property
     def config(self) -> dict[str, Any]:
-        """All keywords with which it was made, in a new dict."""
+        """All keyword arguments of ``make``, as a new dict."""
         return dict(self._settings)
 
     @property
@@ -84,31 +84,31 @@ class PoolEnv:
 
     @property
     def is_async(self) -> bool:
-        """True if a batch is a part of the environments, the first that finish."""
+        """Whether a batch contains only part of the environments, those that finish first."""
         return self.pool.batch_size != self.pool.num_envs
 
     def async_reset(self, env_id: Any = None) -> None:
-        """Begin new episodes in all environments, or those of ``env_id``; ``recv`` returns their first observations.
+        """Start new episodes in all environments, or in those of ``env_id``. ``recv`` returns their first observations.
 
         Raises:
-            APIUsageError: Some of them are in flight: what they were sent last was not received yet.
+            APIUsageError: Some of them are in flight. Call ``recv`` first.
         """
         self._is_new = False
         self._sender = threading.get_ident()
         self.pool.reset(env_id)
 
     def send(self, action: Any, env_id: Any = None) -> None:
-        """Send actions to environments, which ``recv`` returns when they are done.
+        """Send actions to environments. ``recv`` returns them when their steps are done.
 
         Args:
-            action: ``(len(env_id), *action_shape)``, with a row for each player where there are several; an array, a
-                list, or a dict with "action", "env_id" and, if the rows are in an order of their own,
-                "players.env_id".
-            env_id: Environments, each once. None: all of them, or as many as there are in a batch: those of the batch
-                that came last (before the first: the first ones).
+            action: Array or list ``(len(env_id), *action_shape)``, with one row per player if there are several. Or a
+                dict with "action", "env_id" and, if the rows are in another order, "players.env_id".
+            env_id: Ids of the environments, each once. None means all environments, or, if there are as many actions as
+                a batch has environments, those of the last batch (the first ones before the first batch).
 
         Raises:
-            APIUsageError: Ids out of range, twice there or in flight; actions of a wrong shape, dtype or value.
+            APIUsageError: Ids are out of range, given twice or in flight, or actions have a wrong shape, dtype or
+                value.
         """
         if not isinstance(action, np.ndarray) and isinstance(action, Mapping):
             action, env_id = read_dict(self._where, action, env_id, self.spec.pool_spec.num_players)
@@ -119,21 +119,21 @@ class PoolEnv:
         self.pool.send(action, env_id)
 
     def render(self, env_ids: Any = None, camera_id: int | None = None) -> npt.NDArray[np.uint8] | None:
-        """Draw environments, and wait for those that are in flight.
+        """Render environments. Waits for those in flight.
 
         Args:
-            env_ids: An int or a sequence of ints; None for ``render_env_id``.
-            camera_id: None for ``render_camera_id``.
+            env_ids: Int or sequence of ints. None means ``render_env_id``.
+            camera_id: Camera. None means ``render_camera_id``.
 
         Returns:
-            uint8 ``(len(env_ids), height, width, 3)``; with render_mode "human" None, since a window shows it.
+            Frames, uint8 ``(len(env_ids), height, width, 3)``. None with render_mode "human", which shows a window.
 
         Raises:
-            APIUsageError: It was made without a ``render_mode``, or draws no pictures; there is no such environment;
-                more than one for a window.
-            BindingMissing: A window needs pygame.
-            PufferError: A window needs a display.
-            SystemExit: The person has closed the window.
+            APIUsageError: The environment was made without a ``render_mode`` or cannot render, there is no such
+                environment, or several were given for a window.
+            BindingMissing: The window needs pygame.
+            PufferError: The window needs a display.
+            SystemExit: The user closed the window.
         """
         where = f"{self._where}.render"
         if self.render_mode is None:
@@ -152,7 +152,7 @@ class PoolEnv:
         return None
 
     def _use(self, pool: Pool) -> None:
-        """Go on with this pool."""
+        """Set the pool and reset what depends on it."""
         self.pool = pool
         self._step_pool = pool if isinstance(pool, StepPool) else None
         self._is_new = self._step_pool is None  # nothing was drawn from its generators yet, as far as this knows
@@ -165,13 +165,13 @@ class PoolEnv:
         self.pool.close()
 
     def _ids_of(self, actions: Any) -> Ids | None:
-        """Environments of actions that came without ids; None for all."""
+        """Return the environments of actions that were given without ids, or None for all."""
         pool, players = self.pool, self.spec.pool_spec.num_players
         is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
         return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
     def _await_sender(self) -> None:
-        """Wait until another thread, which sent last and is still there, has sent enough for a batch."""
+        """Wait until the thread that sent last, if it is another one and still alive, has sent enough for a batch."""
         sender, needed = self._sender, self.pool.batch_size if self.is_async else 1
         deadline = time.monotonic() + SENDER_S
         while sender != threading.get_ident() and self.pool.num_in_flight < needed and time.monotonic() < deadline:
@@ -188,7 +188,7 @@ class PoolEnv:
         return batch
 
     def _reset(self, env_id: Any, seed: Any) -> PoolBatch:
-        """Begin new episodes and wait for a batch."""
+        """Start new episodes and wait for a batch."""
         pool = self.pool
         count = len(env_id) if isinstance(env_id, list | tuple) else np.size(env_id)
         if env_id is not None and self.is_async and pool.num_in_flight + count < pool.batch_size:
@@ -202,7 +202,7 @@ class PoolEnv:
         return self._recv()
 
     def _seed_again(self, seed: Any, env_id: Any) -> bool:
-        """Go on as an environment that was made with this ``seed``; return True if it has been reset thereby."""
+        """Reseed all environments as if created with ``seed``. Return whether this also reset them."""
         where = f"{self._where}.reset"
         if env_id is not None:
             raise APIUsageError(f"{where}: a seed is of all environments, got env_id {env_id!r:.40}; leave one out")

@@ -1,4 +1,4 @@
-"""Arguments of a pool that it does not take at once: converted where that is safe, refused with an error where not."""
+"""Checks of pool arguments that the fast path rejects. Safe values are converted, others get an error."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +20,16 @@ IDLE, SENT, READY = range(3)  # stages of an environment, as C has them
 
 
 def converted_actions(where: str, actions: Any, shape: tuple[int, ...], is_box: bool) -> Array:
-    """``actions``, of any kind, as a C-contiguous array of int64 or float64.
+    """Return ``actions`` as a C-contiguous array of int64 or float64.
 
     Args:
-        where: The call whose actions these are, for messages.
-        actions: Of any kind.
-        shape: ``(rows, *action_shape)``.
-        is_box: Reals are asked for, otherwise whole numbers, which may be written as reals.
+        where: Name of the calling method, for error messages.
+        actions: Actions of any type.
+        shape: Expected shape, ``(rows, *action_shape)``.
+        is_box: Whether actions are real numbers. Otherwise they are integers, which may have a float dtype.
 
     Raises:
-        APIUsageError: Another shape; no numbers.
+        APIUsageError: The shape is different, or the actions are not numbers.
     """
     array = action_array(where, actions)
     if array.shape != shape:
@@ -50,7 +50,7 @@ def converted_actions(where: str, actions: Any, shape: tuple[int, ...], is_box: 
 
 
 def refused_action(where: str, actions: Any, sizes: Sequence[int], is_box: bool) -> APIUsageError:
-    """The error for the first of ``actions`` that is not finite, or none of the ``sizes`` numbers from 0 on."""
+    """Return the error for the first action that is not finite, or not an integer below its size in ``sizes``."""
     array = np.asarray(actions)
     if is_box:
         with np.errstate(over="ignore"):  # a number beyond float32 is what is looked for
@@ -70,10 +70,10 @@ def refused_action(where: str, actions: Any, sizes: Sequence[int], is_box: bool)
 
 
 def converted_ids(where: str, env_ids: Any) -> Array:
-    """``env_ids``, of any kind, as a C-contiguous int64 array ``(k,)``, k at least 1.
+    """Return ``env_ids`` as a C-contiguous int64 array of shape ``(k,)``, with k at least 1.
 
     Raises:
-        APIUsageError: Another shape, none at all, or no integers.
+        APIUsageError: The shape is different, the array is empty, or it does not contain integers.
     """
     try:
         array = np.asarray(env_ids)
@@ -91,7 +91,7 @@ def converted_ids(where: str, env_ids: Any) -> Array:
 
 
 def refused_id(where: str, env_id: int, num_envs: int, stage: int, twice: bool) -> APIUsageError:
-    """The error for an id that cannot be sent anything: out of range, there twice, or in flight."""
+    """Return the error for an id that is out of range, repeated, in flight, or of an environment that needs a reset."""
     if not 0 <= env_id < num_envs:
         return APIUsageError(
             f"{where}: env_id must be from 0 to {num_envs - 1}, got {env_id}; info['env_id'] has those that came back"

@@ -1,4 +1,4 @@
-"""Specs of single arrays, from spaces."""
+"""Specs of tasks: their spaces, and the specs of their arrays in the formats of EnvPool and dm_env."""
 
 import keyword
 from collections import namedtuple
@@ -21,14 +21,14 @@ __all__ = ["DISCOUNT", "ArraySpec", "StateType", "TaskSpec", "array_spec", "dm_s
 
 @dataclass(frozen=True, eq=False)
 class ArraySpec:
-    """One array of a batch, without the dimension of the batch.
+    """Spec of one array of a batch, without the batch dimension.
 
     Attributes:
-        dtype: Of its elements.
-        shape: Of a row; it begins with -1 where there is a row for each player.
-        minimum: Least value: a number, or an array with one for each element.
-        maximum: Greatest value, likewise.
-        is_discrete: Its values are whole numbers from ``minimum`` to ``maximum``, each with a meaning of its own.
+        dtype: Dtype of the array.
+        shape: Shape of one row. It starts with -1 if there is a row for each player.
+        minimum: Smallest value, a number or an array with one number per element.
+        maximum: Largest value, a number or an array with one number per element.
+        is_discrete: Whether the values are categories, numbered from ``minimum`` to ``maximum``.
     """
 
     dtype: type
@@ -39,10 +39,10 @@ class ArraySpec:
 
 
 def array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
-    """Spec of the array that holds a sample of ``space``.
+    """Return the spec of the array that holds a sample of ``space``.
 
     Raises:
-        APIUsageError: It is no Box, Discrete, MultiDiscrete or MultiBinary.
+        APIUsageError: The space is not a Box, Discrete, MultiDiscrete or MultiBinary.
     """
     shape = list(space.shape or ())
     dtype: Any = np.dtype(space.dtype).type
@@ -62,7 +62,7 @@ def array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
 
 
 def _bound(bounds: Any) -> Any:
-    """``bounds`` of each element, or a number where they are all the same, as EnvPool has them."""
+    """Return one number if all elements have the same bound, as EnvPool does. Otherwise return ``bounds``."""
     return bounds.flat[0].item() if bounds.size and (bounds == bounds.flat[0]).all() else bounds
 
 
@@ -73,14 +73,14 @@ _MOST_VALUES = 2**20  # of one whole number from 0 on, to be a DiscreteArray, as
 
 
 class StateType:
-    """The namedtuple that observations of dm_env are: ids, then the observation and the infos.
+    """Namedtuple type of dm_env observations: ids, then the observation and the infos.
 
-    An observation that is a dict has a field for each key, any other is the field ``obs``, or ``pixels`` if it is a
-    picture. Infos of players are in ``players``. An info whose name cannot be a field, or is one already, is left out.
+    A dict observation has a field for each key. Any other observation is the field ``obs``, or ``pixels`` for images.
+    Infos of players are in ``players``. An info is left out if its name is not a valid field name or is already taken.
 
     Args:
-        pool_spec: Of the pool.
-        from_pixels: Observations are pictures.
+        pool_spec: Spec of the pool.
+        from_pixels: Whether observations are images.
     """
 
     def __init__(self, pool_spec: PoolSpec, from_pixels: bool) -> None:
@@ -96,7 +96,7 @@ class StateType:
         self._state: Any = namedtuple("State", [*_IDS, *fields, *self._infos])  # type: ignore[misc]
 
     def __call__(self, env_id: Any, player_env_id: Any, observation: Any, infos: Mapping[str, Any]) -> Any:
-        """Put values, or their specs, into their fields."""
+        """Return a namedtuple of values, or of their specs."""
         players = self._players(player_env_id, *(infos[PLAYERS + name] for name in self._of_players))
         observed = [observation[key] for key in self._keys] or [observation]
         return self._state(env_id, players, *observed, *(infos[name] for name in self._infos))
@@ -107,7 +107,7 @@ def _is_field(name: Any) -> bool:
 
 
 def import_dm_env() -> Any:
-    """Import dm_env, for those who use its interface.
+    """Import and return dm_env.
 
     Raises:
         BindingMissing: It is not installed.
@@ -124,7 +124,7 @@ def import_dm_env() -> Any:
 
 
 def dm_spec(space: Space, name: str, discrete_dtype: Any = None) -> Any:
-    """Spec of dm_env for ``space``; a dict or tuple of specs where it is one of spaces."""
+    """Return the dm_env spec of ``space``. A Dict or Tuple space gives a dict or tuple of specs."""
     if isinstance(space, Dict):
         return {key: dm_spec(child, key, discrete_dtype) for key, child in space.spaces.items()}
     if isinstance(space, Tuple):
@@ -137,26 +137,26 @@ def dm_spec(space: Space, name: str, discrete_dtype: Any = None) -> Any:
 
 
 class TaskSpec:
-    """A task with all settings: what ``make_spec`` returns, and the ``spec`` of an environment.
+    """Task with all its settings. ``make_spec`` returns it, and environments have it as ``spec``.
 
     Attributes:
-        id: Of the task.
-        task: The task without its settings.
-        reward_threshold: Return from which it counts as solved; None where nobody has named one.
-        observation_space: Of one environment, or of one player where there are several.
-        action_space: Likewise.
-        pool_spec: What the environments of its pools have in common.
-        frame_spec: The same before observations are stacked.
-        backend_spec: The same before observations are replaced by pictures.
+        id: Id of the task.
+        task: Task without settings.
+        reward_threshold: Return at which the task counts as solved, or None.
+        observation_space: Observation space of one environment, or of one player if there are several.
+        action_space: Action space of one environment, or of one player if there are several.
+        pool_spec: Spec of the pool, after all wrappers.
+        frame_spec: Spec of the pool before observations are stacked.
+        backend_spec: Spec of the pool before observations are replaced by images.
 
     Args:
-        where: Begins the messages of errors.
-        task: The task.
-        keywords: As they were given to ``make``.
+        where: Prefix of error messages.
+        task: Task.
+        keywords: Keyword arguments given to ``make``.
 
     Raises:
-        UnknownNameError: There is no such keyword.
-        APIUsageError: A value is of a wrong type, or out of its range.
+        UnknownNameError: There is no such keyword argument.
+        APIUsageError: A value has a wrong type or is out of range.
     """
 
     def __init__(self, where: str, task: PoolTask, keywords: Mapping[str, Any]) -> None:
@@ -180,16 +180,16 @@ class TaskSpec:
 
     @property
     def config(self) -> Any:
-        """A namedtuple of all keywords."""
+        """All keyword arguments as a namedtuple."""
         return _named("Config", self._config)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all keywords, in a dict of its own."""
+        """Return all keyword arguments as a new dict."""
         return dict(self._config)
 
     @property
     def state_array_spec(self) -> dict[str, ArraySpec]:
-        """Return the arrays of a batch by name, those of the pool itself before observations and infos."""
+        """Specs of the arrays of a batch, by name."""
         spec = self.pool_spec
         several = spec.num_players > 1
         specs = {
@@ -214,12 +214,12 @@ class TaskSpec:
 
     @property
     def action_array_spec(self) -> dict[str, ArraySpec]:
-        """Arrays that a dict of actions has, by name."""
+        """Specs of the arrays in a dict of actions, by name."""
         action = _of_players(array_spec(self.action_space, np.int32))
         return {"env_id": _INT32, "players.env_id": _of_players(_INT32), "action": action}
 
     def observation_spec(self) -> Any:
-        """Specs of dm_env for the fields of ``TimeStep.observation``, in a namedtuple like that.
+        """Return a namedtuple with the dm_env specs of the fields of ``TimeStep.observation``.
 
         Raises:
             BindingMissing: dm_env is not installed.
@@ -231,7 +231,7 @@ class TaskSpec:
         return StateType(self.pool_spec, from_pixels)(env_id, env_id, observation, infos)
 
     def action_spec(self) -> Any:
-        """Spec of dm_env for the action of one environment, or player.
+        """Return the dm_env spec of the action of one environment, or of one player if there are several.
 
         Raises:
             BindingMissing: dm_env is not installed.
@@ -240,7 +240,7 @@ class TaskSpec:
 
     @property
     def summary(self) -> str:
-        """The id and all keywords, as ``repr`` shows them."""
+        """Id and all keyword arguments as text, for ``repr``."""
         return ", ".join([repr(self.id), *(f"{name}={value!r}" for name, value in self._config.items())])
 
     def __repr__(self) -> str:
@@ -257,12 +257,12 @@ def _num_players(where: str, given: int | None, num_players: int) -> int:
 
 
 def _named(name: str, values: Mapping[str, Any]) -> Any:
-    """A namedtuple of ``values``."""
+    """Return a namedtuple of ``values``."""
     return namedtuple(name, values)(**values)
 
 
 def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
-    """Spaces of single arrays inside of ``space``, with the names that EnvPool has for them: "obs", "obs:key"."""
+    """Yield the single-array spaces inside ``space`` with EnvPool's names for them, such as "obs" or "obs:key"."""
     if isinstance(space, Dict | Tuple):
         items = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
         separator = "." if ":" in name else ":"

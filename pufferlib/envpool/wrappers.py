@@ -1,4 +1,4 @@
-"""A pool around another one."""
+"""Wrappers of pools: image observations and stacked observations."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
+from typing_extensions import override
 
 from pufferlib.envpool.pool import Ids, Pool, PoolBatch, PoolSpec
 from pufferlib.errors import APIUsageError
@@ -17,13 +18,13 @@ __all__ = ["PixelPool", "PoolWrapper", "StackPool", "check_draws", "draw", "pixe
 
 
 class PoolWrapper:
-    """A pool that hands everything to another; those below it change what ``recv`` returns.
+    """Base class of wrappers. Each method calls the same method of the inner pool.
 
     Attributes:
-        spec: Of its batches.
-        num_envs: Environments.
-        batch_size: Environments of a batch.
-        pool: The other one, which belongs to this one.
+        spec: Spec of the wrapped pool.
+        num_envs: Number of environments.
+        batch_size: Number of environments per batch.
+        pool: Inner pool. The wrapper closes it.
     """
 
     def __init__(self, pool: Pool, spec: PoolSpec) -> None:
@@ -32,15 +33,15 @@ class PoolWrapper:
 
     @property
     def num_in_flight(self) -> int:
-        """Environments that were sent something and have not come back."""
+        """Number of environments in flight."""
         return self.pool.num_in_flight
 
     def reset(self, env_ids: Any = None) -> None:
-        """Send the command to begin a new episode."""
+        """Start a new episode in these environments, or in all."""
         self.pool.reset(env_ids)
 
     def send(self, actions: Any, env_ids: Any = None) -> None:
-        """Send actions."""
+        """Send actions to these environments, or to all."""
         self.pool.send(actions, env_ids)
 
     def recv(self) -> PoolBatch:
@@ -48,15 +49,15 @@ class PoolWrapper:
         return self.pool.recv()
 
     def observations(self) -> Any:
-        """Observations of all environments."""
+        """Return the last observations of all environments."""
         return self.pool.observations()
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
-        """Draw environments."""
+        """Render these environments."""
         return self.pool.render(env_ids, camera_id)
 
     def close(self) -> None:
-        """Close the pool inside."""
+        """Close the inner pool."""
         self.pool.close()
 
 
@@ -64,10 +65,10 @@ Pictures = npt.NDArray[np.uint8]
 
 
 def check_draws(where: str, spec: PoolSpec) -> None:
-    """Raise unless the environments draw pictures.
+    """Raise an error unless the environments can render.
 
     Raises:
-        APIUsageError: They do not.
+        APIUsageError: They cannot.
     """
     if spec.frame_shape is None:
         raise APIUsageError(
@@ -76,14 +77,14 @@ def check_draws(where: str, spec: PoolSpec) -> None:
 
 
 def draw(pool: Pool, env_ids: Ids, camera_id: int, height: int | None, width: int | None) -> Pictures:
-    """Pictures of environments, uint8 ``(len(env_ids), height, width, 3)``; None: as high or wide as they are drawn.
+    """Render environments and scale the frames, uint8 ``(len(env_ids), height, width, 3)``.
 
     Args:
-        pool: Waits for those that are in flight.
-        env_ids: Any of them, also one several times.
-        camera_id: -1 for the usual one.
-        height: In px.
-        width: In px.
+        pool: Pool. Environments in flight are waited for.
+        env_ids: Ids of the environments. An id may be repeated.
+        camera_id: Camera, or -1 for the default camera.
+        height: Height in pixels, or None for the height of the rendered frames.
+        width: Width in pixels, or None for the width of the rendered frames.
     """
     chosen, places = np.unique(env_ids, return_inverse=True)
     pictures = pool.render(chosen.astype(np.int32), camera_id)
@@ -96,11 +97,10 @@ def draw(pool: Pool, env_ids: Ids, camera_id: int, height: int | None, width: in
 
 
 def pixel_spec(where: str, spec: PoolSpec, config: Mapping[str, Any]) -> PoolSpec:
-    """``spec`` with observations that are pictures: uint8 ``(3, height, width)``.
+    """Return ``spec`` with image observations: uint8 ``(3, height, width)``.
 
     Raises:
-        APIUsageError: The environments draw none; or episodes begin in the step in which the last one ended, of which
-            no picture would be left.
+        APIUsageError: The environments cannot render, or autoreset is "same_step", which leaves no last frame.
     """
     check_draws(where, spec)
     if config["autoreset"] == "same_step":
@@ -113,12 +113,12 @@ def pixel_spec(where: str, spec: PoolSpec, config: Mapping[str, Any]) -> PoolSpe
 
 
 class PixelPool(PoolWrapper):
-    """A pool whose observations are pictures of another's environments; players of one all see the same.
+    """Pool with image observations. All players of an environment get the same image.
 
     Args:
-        pool: With ``render``; it belongs to this one.
-        spec: As ``pixel_spec`` returns it.
-        camera_id: Which to draw from; -1 for the usual one.
+        pool: Inner pool, which must be able to render. The wrapper closes it.
+        spec: Return value of ``pixel_spec``.
+        camera_id: Camera, or -1 for the default camera.
     """
 
     def __init__(self, pool: Pool, spec: PoolSpec, camera_id: int) -> None:
@@ -126,13 +126,13 @@ class PixelPool(PoolWrapper):
         self._camera_id = camera_id
         _, self._height, self._width = spec.observation_space.shape or (3, 0, 0)
 
+    @override
     def recv(self) -> PoolBatch:
-        """Wait for a batch, and draw its environments."""
         batch = self.pool.recv()
         return batch._replace(observations=self._drawn(batch.env_id))
 
+    @override
     def observations(self) -> Pictures:
-        """Pictures of all environments."""
         return self._drawn(np.arange(self.num_envs, dtype=np.int32))
 
     def _drawn(self, env_ids: Ids) -> Pictures:
@@ -146,16 +146,16 @@ Frames = npt.NDArray[np.uint8]
 
 
 def stack_spec(where: str, spec: PoolSpec, frames: int, *, on_channels: bool) -> PoolSpec:
-    """``spec`` with ``frames`` observations in one, the oldest first.
+    """Return ``spec`` with ``frames`` observations stacked into one, oldest first.
 
     Args:
-        where: Begins the message of an error.
-        spec: With a Box of observations.
-        frames: How many.
-        on_channels: They are joined along their first axis; otherwise they get one in front of it.
+        where: Prefix of error messages.
+        spec: Spec with a Box observation space.
+        frames: Number of observations to stack.
+        on_channels: Whether to concatenate along the first axis. Otherwise a new first axis is added.
 
     Raises:
-        APIUsageError: Observations are no Box.
+        APIUsageError: The observation space is not a Box.
     """
     return replace(spec, observation_space=_stacked(where, spec.observation_space, frames, on_channels))
 
@@ -173,12 +173,12 @@ def _stacked(where: str, space: Space, frames: int, on_channels: bool) -> Box:
 
 
 class StackPool(PoolWrapper):
-    """A pool whose observations are the last ``frames`` of another's; an episode begins with its first one repeated.
+    """Pool that stacks the last ``frames`` observations. The first observation of an episode is repeated.
 
     Args:
-        pool: Of observations that are one array; it belongs to this one.
-        spec: As ``stack_spec`` returns it.
-        frames: How many.
+        pool: Inner pool with a Box observation space. The wrapper closes it.
+        spec: Return value of ``stack_spec``.
+        frames: Number of observations to stack.
     """
 
     def __init__(self, pool: Pool, spec: PoolSpec, frames: int) -> None:
@@ -186,8 +186,8 @@ class StackPool(PoolWrapper):
         space = pool.spec.observation_space
         self._history = np.zeros((pool.num_envs, spec.num_players, frames, *(space.shape or ())), space.dtype)
 
+    @override
     def recv(self) -> PoolBatch:
-        """Wait for a batch, and put its observations on those before."""
         batch = self.pool.recv()
         last, ids = batch.final_observations, batch.env_id
         begins = batch.elapsed_step == 0
@@ -200,15 +200,15 @@ class StackPool(PoolWrapper):
         self._history[ids] = stacked
         return batch._replace(observations=self._shaped(stacked), final_observations=last)
 
+    @override
     def observations(self) -> Frames:
-        """The last observations of all environments."""
         return self._shaped(self._history.copy())  # type: ignore[no-any-return]
 
     def _by_env(self, observations: Any) -> Any:
         return observations.reshape(-1, *self._history.shape[1:2], *self._history.shape[3:])
 
     def _pushed(self, ids: Ids, observations: Any) -> Any:
-        """Stacks of the environments ``ids`` without their oldest and with ``observations``, in a new array."""
+        """Return new stacks of the environments ``ids``, without the oldest observation and with a new one."""
         newest = self._by_env(observations)[:, :, None]
         return np.concatenate([self._history[ids, :, 1:], newest], axis=2)
 

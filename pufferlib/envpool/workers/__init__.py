@@ -1,4 +1,4 @@
-"""Pools of environments written in Python, each in one of several worker processes."""
+"""Pools of Python environments in worker processes."""
 
 from pufferlib.envpool.workers.backend import WorkerBackend
 from pufferlib.envpool.workers.pool import WorkerPool

@@ -1,4 +1,4 @@
-"""Actions of some environments of a pool, checked."""
+"""Conversion of actions, observations and infos between environments and the arrays of a batch."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +29,14 @@ __all__ = [
 
 
 class ActionReader:
-    """Makes actions an array of the dtype of their space.
+    """Conversion of actions to arrays with the dtype of their space.
 
-    Reals beyond the bounds of a Box go to the environment as they are, as EnvPool does it: environments clip them.
+    As in EnvPool, real numbers outside the bounds of a Box are passed to the environment, which clips them.
 
     Args:
-        where: Begins the messages of errors.
-        space: Of one agent.
-        batch_rows: Agents of a batch, whose actions are read in one pass.
+        where: Prefix of error messages.
+        space: Action space of one agent.
+        batch_rows: Number of agents per batch. Actions of a whole batch take a fast path.
     """
 
     def __init__(self, where: str, space: Space, batch_rows: int) -> None:
@@ -48,18 +48,18 @@ class ActionReader:
         self._batch_rows, self._read_batch = batch_rows, _BatchReader(self._read, batch_rows, *self._limits())
 
     def _limits(self) -> tuple[Array, Array]:
-        """Least and greatest numbers of one agent's action that are read without a further look."""
+        """Return the smallest and largest numbers of one agent's action that the fast path accepts."""
         limits = np.finfo(self._dtype) if self._is_real else np.iinfo(self._dtype)
         bounds = (limits.min, limits.max) if self._is_real else np.clip((self._low, self._high), limits.min, limits.max)
         low, high = (np.broadcast_to(bound, self._shape).astype(self._dtype) for bound in bounds)
         return low, high
 
     def read(self, actions: Any, rows: int) -> Array:
-        """Return ``actions`` as a C-contiguous array ``(rows, *action_shape)``: the given one, or one of the reader.
+        """Return ``actions`` as a C-contiguous array ``(rows, *action_shape)``. The array may be reused.
 
         Raises:
-            APIUsageError: Another shape; no numbers, NaN or infinity; fractions or numbers out of range where the space
-                has whole numbers.
+            APIUsageError: The shape is different, or the actions are not numbers, not finite, or, in a space of integers,
+                not integers in range.
         """
         return self._read_batch(actions) if rows == self._batch_rows else self._read(actions, rows)
 
@@ -86,13 +86,13 @@ class ActionReader:
 
 
 class _BatchReader(ActionRows):
-    """Reads the actions of a batch in one pass, and by ``read(actions, rows)`` those that are no plain numbers.
+    """Fast path for the actions of a batch. Other types of actions are passed to ``read(actions, rows)``.
 
     Args:
-        read: Reads anything.
-        rows: Agents.
-        low: Least numbers of one of them.
-        high: Greatest numbers of one of them.
+        read: Function that reads actions of any type.
+        rows: Number of agents.
+        low: Smallest numbers of one agent's action.
+        high: Largest numbers of one agent's action.
     """
 
     def __init__(self, read: Callable[[Any, int], Array], rows: int, low: Array, high: Array) -> None:
@@ -104,11 +104,11 @@ class _BatchReader(ActionRows):
 
 
 def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
-    """``space`` with a Dict of plain arrays for each part that has no array: Text, Sequence, Graph, OneOf.
+    """Return ``space`` with each part that is not an array (Text, Sequence, Graph, OneOf) as a Dict of arrays.
 
     Args:
-        space: Of one observation.
-        dtype: Of it as a row, with a field for each part.
+        space: Space of one observation.
+        dtype: Dtype of one observation row, with a field for each part.
     """
     children = children_of(space)
     if children is not None:
@@ -127,22 +127,22 @@ def _arrays_of(dtype: np.dtype[Any]) -> Space:
 
 
 def channels_first(space: Space) -> Box:
-    """Space of pictures ``(channels, height, width)`` of that of pictures ``(height, width, channels)``."""
+    """Return the Box of images ``(channels, height, width)`` for a Box of images ``(height, width, channels)``."""
     assert isinstance(space, Box)
     low, high = space.low.transpose(2, 0, 1), space.high.transpose(2, 0, 1)
     return Box(low, high, low.shape, np.dtype(space.dtype).type)
 
 
 def unflatten(rows: Array, space: Space, dtype: np.dtype[Any]) -> Any:
-    """Arrays of ``rows``, in dicts and tuples as in ``space``.
+    """Return views of ``rows``, in dicts and tuples like ``space``.
 
     Args:
-        rows: ``(count, *flat_shape)``, C-contiguous.
-        space: As ``array_space`` returns it.
-        dtype: Of one row.
+        rows: Array ``(count, *flat_shape)``, C-contiguous.
+        space: Return value of ``array_space``.
+        dtype: Dtype of one row.
 
     Returns:
-        An array ``(count, *shape)`` for each part, a view.
+        Array ``(count, *shape)`` for each part.
     """
     if dtype.names is None:
         return rows.reshape(len(rows), *(space.shape or ()))
@@ -168,9 +168,9 @@ class FinalInfo(NamedTuple):
     """Infos of the step that ended an episode.
 
     Attributes:
-        elapsed_step: Steps of the episode.
-        declared: Infos that have an array, as arrays with a row for the environment, or one for each agent.
-        other: All others.
+        elapsed_step: Number of steps in the episode.
+        declared: Infos with an array, as arrays with one row for the environment or one for each agent.
+        other: All other infos.
     """
 
     elapsed_step: int
@@ -179,22 +179,23 @@ class FinalInfo(NamedTuple):
 
 
 def merged(infos: Sequence[Info]) -> Info:
-    """All of ``infos`` as one; the last of the same name counts."""
+    """Return all ``infos`` as one. If a name is repeated, the last value is used."""
     if len(infos) == 1:
         return infos[0]
     return {name: value for info in infos for name, value in info.items()}
 
 
 class InfoWriter:
-    """Writes the infos that have an array into it.
+    """Writer of infos that have an array.
 
     Args:
-        arrays: By name, ``INFO`` before each: a row for each environment of a worker, or for each agent.
-        sources: Names that environments have for some of them, where they do not know the name of the array.
-        agents: For each environment their names, as infos of single agents have them; () where there is one.
+        arrays: Arrays by name, with the prefix ``INFO``. They have a row for each environment of a worker, or for each
+            agent.
+        sources: Names that environments use for some infos, where they differ from the names of the arrays.
+        agents: Names of the agents of each environment, as keys of their infos. Empty if there is a single agent.
 
     Attributes:
-        has_arrays: Whether there is any to write.
+        has_arrays: Whether there are any arrays.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class InfoWriter:
         self.has_arrays = bool(arrays)
 
     def write(self, position: int, info: Info) -> Info:
-        """Write ``info`` of one environment, 0 for what it lacks. Returns what has no array.
+        """Write the infos of one environment into the arrays, 0 for missing ones. Return the infos without an array.
 
         Raises:
             APIUsageError: A value does not fit its array.
@@ -223,7 +224,7 @@ class InfoWriter:
         return self._other(info)
 
     def read(self, position: int, info: Info) -> tuple[dict[str, Array], Info]:
-        """Return the part of ``info`` that has arrays, as new arrays, and what has none.
+        """Return the infos that have arrays, as new arrays, and the infos without an array.
 
         Raises:
             APIUsageError: A value does not fit its array.
@@ -266,16 +267,16 @@ def _write(name: str, array: Array, row: int, value: Any) -> None:
 
 
 def other_arrays(count: int, infos: Mapping[int, Info]) -> dict[str, Array]:
-    """Infos of some environments of a batch, as Gymnasium's vector environments have them.
+    """Return infos without a declared array in the format of Gymnasium's vector environments.
 
     Args:
-        count: Environments in the batch.
-        infos: By the place in it.
+        count: Number of environments in the batch.
+        infos: Infos by position in the batch.
 
     Returns:
-        By name an array with a row for each environment: of numbers where all are numbers or arrays of one shape, else
-        of objects; and bool, under the name after "_", which of them gave one. Where a name is one of the pool's own
-        infos, "env." is before it.
+        Arrays by name, with a row for each environment. They are numeric if all values are numbers or arrays of one
+        shape, otherwise of dtype object. The name after "_" is the bool mask of the environments that reported the
+        info. If a name equals one of the pool's own infos, it gets the prefix "env.".
     """
     values: dict[str, dict[int, Any]] = {}
     for place, info in infos.items():
@@ -308,7 +309,7 @@ def _stacked(count: int, places: list[int], values: list[Any]) -> Array:
 
 
 def final_arrays(count: int, infos: Mapping[int, FinalInfo]) -> dict[str, Array]:
-    """Last infos of the episodes that ended in a batch, as ``other_arrays`` has infos.
+    """Return the last infos of the episodes that ended in a batch, in the format of ``other_arrays``.
 
     ``elapsed_step`` is the length of the episodes. Rows of other environments are 0.
     """

@@ -1,4 +1,4 @@
-"""Pools of any environment that is written in Python, made by a class, a function or a name."""
+"""Backend for Python environments, given by a class, a function or a name."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -24,21 +24,24 @@ TIMEOUT_S = 120.0
 
 
 class WorkerBackend:
-    """Makes pools of any environment that is written in Python, in worker processes.
+    """Backend for Python environments in worker processes.
 
     Args:
-        maker: A class or function that makes an environment of Gymnasium, PettingZoo (with a fixed number of agents) or
-            dm_env, or a ``PufferEnv``; or a name that ``pufferlib.make`` knows: "mujoco/Ant-v5", "mypkg.envs:Forage".
-        settings: Makes the keywords of ``maker`` from the config of a pool; None: all that no task has in common.
-        infos: Space of one info, by its name: a Box or Discrete of one environment, or of one agent where the name
-            begins with "players.". These have an array in every batch, 0 where the environment gave none.
-        info_sources: Names that the environments have for some of these, where they do not know the name here.
-        draw: Draws an environment, ``(env, camera_id, width, height)``; None: its ``render`` does.
-        declared_only: Whether infos without an array are dropped, which spares sending them.
-        channels_first_by: Keyword that, where it is True, shows pictures ``(height, width, channels)`` as ``(channels,
-            height, width)``; None: no such keyword.
-        is_limited: Whether Gymnasium's limit on steps is lifted even where ``max_episode_steps`` is 0.
-        timeout_s: Longest that making, resetting or stepping one environment may take; None: for ever.
+        maker: Class or function that makes a Gymnasium, PettingZoo (with a fixed number of agents) or dm_env
+            environment or a ``PufferEnv``, or a name that ``pufferlib.make`` accepts: "mujoco/Ant-v5",
+            "mypkg.envs:Forage".
+        settings: Function that returns the keyword arguments of ``maker`` for a pool config. None means all keyword
+            arguments that are not common to all tasks.
+        infos: Space of each declared info, by name: a Box or Discrete per environment, or per agent if the name starts
+            with "players.". Declared infos have an array in every batch, 0 if the environment did not report one.
+        info_sources: Names that environments use for some declared infos, where they differ.
+        draw: Function ``(env, camera_id, width, height)`` that returns a frame. None means the environment's
+            ``render``.
+        declared_only: Whether other infos are dropped, which saves sending them.
+        channels_first_by: Keyword argument that, if True, transposes images from ``(height, width, channels)`` to
+            ``(channels, height, width)``. None means that there is none.
+        is_limited: Whether Gymnasium's step limit is removed even if ``max_episode_steps`` is 0.
+        timeout_s: Timeout for creating, resetting or stepping one environment, in seconds. None means no timeout.
     """
 
     def __init__(
@@ -59,28 +62,28 @@ class WorkerBackend:
         self._is_limited, self._timeout_s = is_limited, timeout_s
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
-        """Describe the environments that ``make`` would make, from one that is made in a process of its own.
+        """Return the spec of the environments that ``make`` would create, from one that is created in its own process.
 
         Raises:
-            WorkerError: It fails.
+            WorkerError: The environment failed.
             BindingMissing: Its package is not installed.
-            APIUsageError: It is none that can be in a pool.
+            APIUsageError: The environment cannot be used in a pool.
         """
         one = {**config, "num_envs": 1, "batch_size": 1, "env_seed": list(config["env_seed"])[:1]}
         spec = self._pool_spec(describe_env(self._vector_spec(one), self._options(one, True)))
         return replace(spec, observation_space=channels_first(spec.observation_space)) if self._turns(config) else spec
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
-        """Make the pool; see ``Backend``.
+        """Create the pool.
 
         Raises:
-            WorkerError: An environment fails.
+            WorkerError: An environment failed.
         """
         settings, options = self._vector_spec(config), self._options(config, False)
         return WorkerPool(settings, options, spec, bool(config["copy"]), self._turns(config))
 
     def _turns(self, config: Mapping[str, Any]) -> bool:
-        """Tell if pictures are shown with their channels first."""
+        """Return whether images are transposed to channels first."""
         return self._channels_first_by is not None and bool(config[self._channels_first_by])
 
     def _vector_spec(self, config: Mapping[str, Any]) -> VectorSpec:
@@ -133,7 +136,7 @@ class WorkerBackend:
 
 
 def own_keywords(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of ``config`` that are not those of every task."""
+    """Return the keyword arguments in ``config`` that are not common to all tasks."""
     return {name: value for name, value in config.items() if name not in COMMON and name != "env_seed"}
 
 

@@ -1,4 +1,4 @@
-"""Creators of what the workers of a pool run, from classes, functions and names of any kind of environment."""
+"""Functions of worker processes that create, describe and render one environment of any kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,19 +32,19 @@ def make_env(
     buf: BufferSource = None,
     seed: int = 0,
 ) -> Env:
-    """Make an environment of any kind on given rows, without limits of its own.
+    """Create an environment of any kind that writes into given buffers.
 
     Args:
-        maker: A class or function that makes one of Gymnasium, PettingZoo or dm_env, or a ``PufferEnv``; or a name
-            that ``pufferlib.make`` knows, whose statistics of episodes are left out.
-        keywords: Of it.
-        draws: Whether it will be asked for pictures.
-        is_limited: Whether the caller cuts off its episodes, so that it need not do so itself.
-        buf: Its rows.
-        seed: Given to it if it takes one.
+        maker: Class or function that makes a Gymnasium, PettingZoo or dm_env environment or a ``PufferEnv``, or a name
+            that ``pufferlib.make`` accepts. The episode statistics of named environments are removed.
+        keywords: Keyword arguments of ``maker``.
+        draws: Whether the environment must be able to render.
+        is_limited: Whether the caller truncates episodes. Gymnasium's ``TimeLimit`` wrappers are then removed.
+        buf: Buffers of the environment.
+        seed: Seed, passed if ``maker`` accepts one.
 
     Raises:
-        APIUsageError: It makes something else.
+        APIUsageError: ``maker`` returns something else.
     """
     function = registry.env_creator(maker) if isinstance(maker, str) else maker
     known, takes_any = keywords_of(function)
@@ -81,7 +81,7 @@ def _emulated(env: Env, buf: BufferSource) -> Env:
 
 
 def _lift_time_limit(env: Env) -> None:
-    """Take every ``TimeLimit`` of Gymnasium's out of the wrappers of ``env``."""
+    """Remove every Gymnasium ``TimeLimit`` from the wrappers of ``env``."""
     layer = env
     while (inner := vars(layer).get("env")) is not None:
         if isinstance(inner, TimeLimit):
@@ -91,7 +91,7 @@ def _lift_time_limit(env: Env) -> None:
 
 
 def time_limit(env: Env) -> int | None:
-    """Steps after which Gymnasium cuts off the episodes of an emulated environment; None for no such limit."""
+    """Return the number of steps after which Gymnasium truncates the episodes of an emulated environment, or None."""
     spec = getattr(env.env, "spec", None) if env.emulated else None
     limit = getattr(spec, "max_episode_steps", None)
     return None if limit is None or limit < 0 else int(limit)
@@ -101,15 +101,15 @@ Picture = npt.NDArray[np.uint8]
 
 
 def users_env(env: Any) -> Any:
-    """The environment behind the emulation, or a native one itself."""
+    """Return the environment inside the emulation, or the environment itself if it is native."""
     return env.env if env.emulated else env
 
 
 def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
-    """Draw an environment by its own ``render``, with the one camera and in the one size that it has.
+    """Call the environment's own ``render``, which has one camera and one size.
 
     Raises:
-        APIUsageError: It has none.
+        APIUsageError: It has no ``render``.
     """
     try:
         return users_env(env).render()
@@ -121,7 +121,7 @@ def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) ->
 
 
 def drawn(env: Any, picture: Any) -> Picture:
-    """Check that a picture is one.
+    """Return a frame as a contiguous array.
 
     Raises:
         APIUsageError: It is not uint8 ``(height, width, 3)``.

@@ -1,4 +1,4 @@
-"""Settings of the workers of a pool, and what they share with it beside the rows of the environments."""
+"""Options of the workers of a pool, and the description of its environments."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,19 +26,19 @@ PLAYER_FLAGS = {"players.terminated": "terminals", "players.truncated": "truncat
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """Settings of the workers of one pool.
+    """Options of the workers of one pool.
 
     Attributes:
-        autoreset: What follows an episode.
-        limit: Steps after which an episode is cut off; 0 for no limit.
-        info_spaces: Infos that have an array, by name.
-        info_sources: Names that the environments have for some of these, where they do not know the name here.
+        autoreset: Autoreset mode.
+        limit: Number of steps after which an episode is truncated, or 0 for no limit.
+        info_spaces: Spaces of infos that have an array, by name.
+        info_sources: Names that environments use for some of these infos, where they differ.
         declared_only: Whether infos without an array are dropped.
-        draw: Draws an environment.
-        size: Width and height to draw, px; None: the environment's own.
-        affinity: Core of the first worker, of those that the process may use; -1: any.
-        probes: Whether one environment is only to be described.
-        draws: Whether pictures will be asked for.
+        draw: Function that renders an environment.
+        size: Width and height of frames in pixels, None for the environment's own size.
+        affinity: Index of the first worker's core among the cores that the process may use, or -1 for any.
+        probes: Whether one environment is created only to describe it.
+        draws: Whether environments must be able to render.
     """
 
     autoreset: AutoresetMode
@@ -53,7 +53,7 @@ class WorkerOptions:
     draws: bool
 
     def arrays(self, row_spec: RowSpec, num_envs: int, num_workers: int) -> ArraySpecs:
-        """Shape and dtype of what the pool and its workers share beside the rows."""
+        """Return shape and dtype of the arrays that pool and workers share, except for the environment rows."""
         largest = -(-num_envs // num_workers)
         flag = ((num_envs,), np.dtype(bool))
         specs: ArraySpecs = {
@@ -74,14 +74,15 @@ class WorkerOptions:
 
 @dataclass(frozen=True)
 class PoolDescription(EnvDescription):
-    """An environment, with its own spaces before they were made flat.
+    """Description of an environment, with its spaces before they were flattened.
 
     Attributes:
-        observations: Of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of such.
-        row_dtype: Of one agent's flat observation, with the fields of ``observations``.
-        limit: Steps after which it cuts off its episodes itself; None for no such limit.
-        reward_threshold: Return from which it counts as solved; None where it says none.
-        frame: Height and width of its pictures, px, and how many make a second; None where it draws none.
+        observations: Observation space of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple
+            of these.
+        row_dtype: Dtype of one agent's flat observation, with the fields of ``observations``.
+        limit: Number of steps after which the environment truncates its episodes itself, or None.
+        reward_threshold: Return at which the environment counts as solved, or None.
+        frame: Height and width of frames in pixels, and frames per second. None if the environment cannot render.
     """
 
     observations: Space
@@ -92,5 +93,5 @@ class PoolDescription(EnvDescription):
 
 
 def env_places(num_envs: int, num_workers: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
-    """First environment of each worker, and the number of all."""
+    """Return the index of each worker's first environment, followed by the number of environments."""
     return (np.arange(num_workers + 1) * num_envs // num_workers).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Pool of environments in worker processes, each of which is stepped when its command comes."""
+"""Pool of environments in worker processes, which step each environment when its command arrives."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,26 +27,26 @@ WHERE = "envpool"
 
 
 class WorkerPool:
-    """Environments in worker processes, each with a queue of commands; see ``pufferlib.envpool.pool.Pool``.
+    """Environments in worker processes, each with a queue of commands. It implements ``pufferlib.envpool.pool.Pool``.
 
-    Infos that have no array in ``spec.info_spaces`` are in a batch too, if an environment gave any: under their name,
-    and which environments gave one under the same name after "_".
+    A batch also contains infos without an array in ``spec.info_spaces``, if an environment reported any. The array has
+    the name of the info. The mask of the environments that reported it has the same name after "_".
 
     Args:
-        vector_spec: The environments, and how many processes share them.
-        options: Of the workers.
-        spec: What the environments have in common.
-        copies: Whether the arrays of a batch are new ones.
-        channels_first: Whether pictures are shown as ``(channels, height, width)``, which is not how they are made.
+        vector_spec: Environments and number of processes.
+        options: Worker options.
+        spec: Spec of the pool.
+        copies: Whether the arrays of a batch are new.
+        channels_first: Whether image observations are transposed to ``(channels, height, width)``.
 
     Attributes:
-        spec: What the environments have in common.
-        num_envs: Environments.
-        batch_size: Environments in a batch; all: those that were sent something.
+        spec: Spec of the pool.
+        num_envs: Number of environments.
+        batch_size: Number of environments per batch. If it equals ``num_envs``, a batch contains all that were sent.
 
     Raises:
-        WorkerError: An environment failed while it was made.
-        APIUsageError: It is none that can be in a pool.
+        WorkerError: An environment failed while it was created.
+        APIUsageError: The environment cannot be used in a pool.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WorkerPool:
         self._gather = BatchGather(list(self._sources.values()), self.num_envs, copies)
 
     def _shared_rows(self, options: WorkerOptions) -> dict[str, Array]:
-        """Shared arrays that a batch is made of, with a row for each environment or agent."""
+        """Return the shared arrays that batches are gathered from, with a row for each environment or agent."""
         buffers, more = self._workers.buffers, self._workers.more
         arrays = {name: buffers[name] for name in ("observations", "rewards")}
         arrays |= {name: more[name] for name in ("terminated", "truncated", "elapsed_step")}
@@ -89,23 +89,23 @@ class WorkerPool:
 
     @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers; empty when they have ended."""
+        """Process ids of the workers. Empty after they have stopped."""
         return self._workers.pids
 
     @property
     def num_in_flight(self) -> int:
-        """Environments that were sent something and have not come back."""
+        """Number of environments in flight."""
         return self._queues.num_in_flight
 
     def reset(self, env_ids: Ids | None = None, seeds: Sequence[int | None] | None = None) -> None:
-        """Send the command to begin a new episode.
+        """Start a new episode in these environments.
 
         Args:
-            env_ids: Environments; None for all.
-            seeds: One for each of them; None lets its generator go on.
+            env_ids: Ids of the environments, or None for all.
+            seeds: Seed of each of them. None keeps the state of the random generator.
 
         Raises:
-            APIUsageError: See ``Pool``.
+            APIUsageError: The ids or the number of seeds are wrong.
         """
         with self._only("reset", self._sending):
             ids = self._checked("reset", env_ids)
@@ -120,18 +120,18 @@ class WorkerPool:
                 self._must_reset[ids] = False
 
     def reset_with(self, seeds: Sequence[int]) -> None:
-        """Send all the command to begin a new episode, each with a seed."""
+        """Start a new episode in all environments, each with a seed."""
         self.reset(None, seeds)
 
     def send(self, actions: Array, env_ids: Ids | None = None) -> None:
-        """Send environments their actions.
+        """Send actions to these environments.
 
         Args:
-            actions: ``(len(env_ids) * num_players, *action_shape)``.
-            env_ids: Environments; None for all.
+            actions: Array ``(len(env_ids) * num_players, *action_shape)``.
+            env_ids: Ids of the environments, or None for all.
 
         Raises:
-            APIUsageError: See ``Pool``.
+            APIUsageError: The actions or the ids are wrong, or an environment must be reset first.
         """
         self._enter("send", self._sending)
         try:
@@ -148,7 +148,7 @@ class WorkerPool:
             self._sending.release()
 
     def _checked(self, what: str, env_ids: Ids | None) -> Ids:
-        """The environments ``env_ids``, which can be sent a command now."""
+        """Return ``env_ids`` as an array, after checking that each environment can take a command now."""
         ids = self._all if env_ids is None else self._ids(what, env_ids)
         bad = self._queues.find_bad(ids)
         if bad is not None:
@@ -179,8 +179,8 @@ class WorkerPool:
         """Wait for a batch.
 
         Raises:
-            WorkerError: An environment failed, or its process ended.
-            APIUsageError: Less is in flight than a batch needs, or see ``Pool``.
+            WorkerError: An environment failed, or its process exited.
+            APIUsageError: Fewer environments are in flight than a batch needs.
         """
         self._enter("recv", self._receiving)
         try:
@@ -206,7 +206,7 @@ class WorkerPool:
             self._wait(more)
 
     def _wait(self, more: int) -> None:
-        """Wait until ``more`` commands are finished, or it is time to look after the workers; take in what came."""
+        """Wait until ``more`` commands are finished or the workers must be checked, then collect results."""
         if not self._queues.wait(more):
             with uninterrupted(), self._ending():
                 for failure in self._workers.find_failures():
@@ -220,7 +220,7 @@ class WorkerPool:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End all workers if one has failed, and raise what it failed of."""
+        """Stop all workers if one has failed, and raise its error."""
         try:
             yield
         except WorkerFailed as failure:
@@ -256,22 +256,22 @@ class WorkerPool:
         return unflatten(rows, self.spec.observation_space, self.description.row_dtype)
 
     def observations(self) -> Any:
-        """Last observations of all environments, of which none is in flight."""
+        """Return the last observations of all environments. None may be in flight."""
         with self._only("reset", self._sending, self._receiving):
             return self._observations(self._sources["observations"].copy())
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
-        """Draw environments where they are; waits for those that are in flight.
+        """Render environments in their workers. Waits for those in flight.
 
         Args:
-            env_ids: Which, each once.
-            camera_id: Of the environment's cameras; -1 for the usual one.
+            env_ids: Ids of the environments, each once.
+            camera_id: Camera, or -1 for the default camera.
 
         Returns:
-            ``(len(env_ids), height, width, 3)``.
+            Frames, uint8 ``(len(env_ids), height, width, 3)``.
 
         Raises:
-            APIUsageError: There is no such environment, or it draws nothing.
+            APIUsageError: There is no such environment, or it cannot render.
         """
         with self._only("render", self._sending, self._receiving):
             ids = self._ids("render", env_ids)
@@ -285,7 +285,7 @@ class WorkerPool:
             return np.stack([pictures[env] for env in ids.tolist()])
 
     def _pictures(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
-        """Pictures by environment."""
+        """Return the frame of each environment, by id."""
         firsts = self._workers.first_envs
         asked: dict[int, list[int]] = {}
         for env in dict.fromkeys(ids.tolist()):
@@ -306,10 +306,10 @@ class WorkerPool:
         return pictures
 
     def close(self) -> None:
-        """End the environments and their processes. Closing twice is fine.
+        """Close the environments and stop their processes. A second call does nothing.
 
         Raises:
-            WorkerError: The first failure of those that failed to close.
+            WorkerError: An environment failed to close. If several failed, the first error is raised.
         """
         if self._state == "open":
             self._state = "closed"
@@ -323,13 +323,13 @@ class WorkerPool:
             self._workers.close(waits=False)
 
     def _abandon(self) -> None:
-        """Leave the workers alone: this process is a copy of the one that they belong to."""
+        """Leave the workers alone after a fork, because they belong to the parent process."""
         self._workers.abandon()
         self._state = "a copy"
 
     @contextmanager
     def _only(self, what: str, *locks: threading.Lock) -> Iterator[None]:
-        """Hold several locks; see ``_enter``."""
+        """Hold several locks during a call."""
         with ExitStack() as taken:
             for lock in locks:
                 self._enter(what, lock)
@@ -337,10 +337,10 @@ class WorkerPool:
             yield
 
     def _enter(self, what: str, lock: threading.Lock) -> None:
-        """Let one thread at a time send to an open pool, and one receive, which may be another.
+        """Acquire a lock of an open pool. One thread at a time may send, and one may receive.
 
         Raises:
-            APIUsageError: Another is at it, or it is not open.
+            APIUsageError: Another thread holds the lock, or the pool is not open.
         """
         if not lock.acquire(blocking=False):
             raise APIUsageError(
@@ -353,11 +353,11 @@ class WorkerPool:
 
 
 def describe_env(vector_spec: VectorSpec, options: WorkerOptions) -> PoolDescription:
-    """Description of the environments of ``vector_spec``, which are made for that, and end at once.
+    """Create one environment of ``vector_spec``, close it and return its description.
 
     Raises:
-        WorkerError: One failed.
-        APIUsageError: It is none that can be in a pool.
+        WorkerError: The environment failed.
+        APIUsageError: The environment cannot be used in a pool.
     """
     workers = _started(vector_spec, options)
     workers.close()

@@ -1,4 +1,4 @@
-"""Worker process of a pool: steps, resets and draws its environments one at a time, as their commands come."""
+"""Worker processes of a pool, and the object that controls them from the parent process."""
 
 import dataclasses
 import os
@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from pufferlib.buffers import ArraySpecs, Buffers, slice_rows
 from pufferlib.env import AutoresetMode
@@ -29,7 +30,10 @@ __all__ = ["PoolWorker", "PoolWorkers"]
 
 
 class PoolWorker(Worker):
-    """Environments that are sent commands one by one; ``setup.options`` are ``WorkerOptions``."""
+    """Program of a worker process. It steps, resets and renders single environments as commands arrive.
+
+    ``setup.options`` are ``WorkerOptions``.
+    """
 
     def _more_arrays(self, row_spec: RowSpec) -> ArraySpecs:
         return self._options.arrays(row_spec, self._setup.num_envs, self._setup.num_workers)
@@ -53,7 +57,7 @@ class PoolWorker(Worker):
         )
 
     def _frame(self, runner: EnvRunner) -> Frame | None:
-        """Height, width and rate of the pictures of the first environment, which must have been reset to draw."""
+        """Return height, width and frame rate of the first environment. It is reset first, so that it can render."""
         env = runner.envs[0]
         runner.reset([None], None, [0])
         picture = self._options.draw(env, -1, *self._options.size)
@@ -64,7 +68,7 @@ class PoolWorker(Worker):
         return height, width, float(rate)
 
     def serve(self, parent: Parent) -> bool:
-        """Obey commands until the parent ends them; False if an environment failed and that was reported."""
+        """Execute commands until the parent process stops the worker. Return False if an environment failed."""
         self._choose_core()
         end, episodes, writer = self._prepare()
         do, drops = {RESET: episodes.reset}, self._options.declared_only
@@ -131,7 +135,7 @@ class PoolWorker(Worker):
         )
 
     def _draw(self) -> bytes:
-        """Pictures of the environments that the parent asks for, or what one raised."""
+        """Render the environments that the parent process asks for, and return frames or exceptions as a message."""
         assert self._runner is not None
         positions, camera_id = pickle.loads(self._conn.recv_bytes())
         results: list[Any] = []
@@ -145,7 +149,7 @@ class PoolWorker(Worker):
 
 
 def _final(episodes: Episodes, writer: InfoWriter, position: int, drops: bool) -> FinalInfo:
-    """Take the infos of the step that ended an episode."""
+    """Remove and return the infos of the step that ended an episode."""
     assert episodes.ended is not None
     (infos, steps), episodes.ended = episodes.ended, None
     declared, other = writer.read(position, merged(infos))
@@ -153,11 +157,11 @@ def _final(episodes: Episodes, writer: InfoWriter, position: int, drops: bool) -
 
 
 class PoolWorkers(WorkerProcesses):
-    """Processes that take commands to single environments.
+    """Worker processes that take commands for single environments.
 
     Args:
-        spec: The environments, and how many processes share them.
-        options: Of the workers.
+        spec: Environments and number of processes.
+        options: Worker options.
 
     Attributes:
         channel: Queues of commands.
@@ -177,7 +181,7 @@ class PoolWorkers(WorkerProcesses):
 
     @property
     def more(self) -> Buffers:
-        """Shared arrays that are no rows of environments."""
+        """Shared arrays other than the rows of the environments."""
         return self._memory.more
 
     def _options(self) -> WorkerOptions:
@@ -201,13 +205,13 @@ class PoolWorkers(WorkerProcesses):
         )
 
     def note_seeds(self, envs: Ids) -> None:
-        """Remember the seeds with which environments are about to be reset, for what is told of a failure."""
+        """Record the seeds that environments are about to be reset with, for reports of failures."""
         self._begins_with_seed[envs] = self.seeds[envs] >= 0
         for env in envs[self._begins_with_seed[envs]].tolist():
             self.last_seeds[env] = int(self.seeds[env])
 
+    @override
     def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
-        """Circumstances in which ``worker`` failed; see ``Workers``."""
         context = super().context(worker, phase, position, has_acted)
         if phase == "reset":  # in which a worker forgets the seed
             starts = bool(self._begins_with_seed[[env.index for env in context.envs]].all())
@@ -215,28 +219,28 @@ class PoolWorkers(WorkerProcesses):
         return context
 
     def recorded(self, failure: WorkerFailed) -> PufferError:
-        """The error to raise for a failure, with bundles of the environments that may have failed."""
+        """Return the error of a failure, after writing replay bundles of the environments that may have failed."""
         leave_bundles(failure.error, self.last_context, self._replayed_autoreset())
         return failure.error
 
     def _replayed_autoreset(self) -> AutoresetMode | None:
-        """AutoresetMode mode of an environment of the pool that plays alone; a native one has its own. None: unknown."""
+        """Return the autoreset mode in which an environment is replayed on its own, or None if it is unknown."""
         if not hasattr(self, "description"):
             return None
         return self._worker_options.autoreset if self.description.emulated else self.description.autoreset
 
     def read_infos(self, worker: int) -> tuple[dict[str, Any], FinalInfo | None]:
-        """Read the next message of ``worker``: infos that have no array, and the last ones of an episode that ended.
+        """Read the next message of ``worker``: infos without an array, and the last infos of an episode that ended.
 
         Raises:
-            WorkerFailed: It reports a failure.
+            WorkerFailed: The worker reports a failure.
         """
         content, _ = self._read_with_deadline(worker)
         infos, final = content
         return infos, final
 
     def start_drawing(self, worker: int, positions: list[int], camera_id: int) -> None:
-        """Ask an idle worker for pictures of its environments; ``read_reply`` and ``take_infos`` bring them."""
+        """Ask an idle worker to render environments. ``read_reply`` and ``take_infos`` return the frames."""
         self._called = "render"
         self._send(worker, pickled((positions, camera_id)))
         self.channel.command_one(worker, CALL)
