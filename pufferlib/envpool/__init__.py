@@ -24,7 +24,7 @@ __all__ = [
     "register",
 ]
 
-__version__ = "1.2.5"  # of EnvPool, whose interface this is
+__version__ = "1.2.5"  # version of EnvPool whose interface this is
 
 
 def __getattr__(name: str) -> Any:

@@ -58,7 +58,7 @@ def read_dict(where: str, action: Mapping[str, Any], env_id: Any, num_players: i
 def _ints(where: str, name: str, values: Any) -> Array:
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # ragged rows
         array = np.array(None)
     if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
         raise APIUsageError(f"{where}: {name} must be a row of integers, got {values!r:.80}")

@@ -15,7 +15,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 MAX_PIXELS = 4096
 RENDER_MODES = ("rgb_array", "human")
 
-#: Keywords that every task takes, with their defaults; None: what the task says.
+#: Keyword arguments that every task accepts, with their defaults. None means the default of the task.
 COMMON: Mapping[str, Any] = {
     "num_envs": 1,
     "batch_size": None,
@@ -37,7 +37,7 @@ COMMON: Mapping[str, Any] = {
     "copy": True,
 }
 
-_PIXELS = 84  # height and width of observations that are pictures, unless others are asked for
+DEFAULT_PX = 84  # default height and width of image observations
 
 
 def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
         UnknownNameError: There is no such keyword argument or mode.
         APIUsageError: A value has a wrong type or is out of range.
     """
-    keywords = _with_one_seed(where, keywords)
+    keywords = _with_seed(where, keywords)
     for name in keywords if not task.any_keyword else ():
         if name not in COMMON and name not in task.keywords:
             raise UnknownNameError.of(where, "keyword", name, {*COMMON, *task.keywords})
@@ -74,7 +74,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
     return config | {name: value for name, value in given.items() if name not in COMMON}
 
 
-def _with_one_seed(where: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _with_seed(where: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments with ``env_seed``, if given, moved to ``seed``."""
     given = dict(keywords)
     seeds = given.pop("env_seed", ())
@@ -157,9 +157,9 @@ def _flag(where: str, name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _threshold(where: str, given: Any, of_task: float | None) -> float | None:
+def _threshold(where: str, given: Any, default: float | None) -> float | None:
     if given is None:
-        return of_task
+        return default
     if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
         raise APIUsageError(f"{where}: reward_threshold must be a number or None, got {given!r:.80}")
     return float(given)
@@ -171,7 +171,7 @@ def _render_settings(where: str, given: Mapping[str, Any], num_envs: int) -> dic
     sizes: dict[str, int | None] = {}
     for name in ("render_width", "render_height"):
         size = given[name]
-        sizes[name] = _PIXELS if size is None and from_pixels else size
+        sizes[name] = DEFAULT_PX if size is None and from_pixels else size
         if sizes[name] is not None:
             sizes[name] = checked_int(where, name, sizes[name], 1, MAX_PIXELS)
     return {

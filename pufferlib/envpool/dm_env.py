@@ -14,7 +14,7 @@ _dm_env = import_dm_env()
 _Environment: Any = _dm_env.Environment
 
 
-class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no types
+class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env is not typed
     """dm_env environment of a pool, with one row per environment in each time step.
 
     ``step_type`` is int32 with one element per environment. ``reward`` and ``discount`` are float32 with one element

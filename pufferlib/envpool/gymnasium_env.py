@@ -18,7 +18,7 @@ from pufferlib.errors import APIUsageError
 __all__ = ["PoolVectorEnv"]
 
 Info = dict[str, Any]
-Stepped = tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]
+StepResult = tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -27,7 +27,7 @@ _MODES = {
 }
 
 
-class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
+class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's methods take more arguments
     PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any], gymnasium.Env[Any, Any]
 ):
     """Gymnasium vector environment of a pool. Gymnasium's vector wrappers accept it if the pool is synchronous.
@@ -77,13 +77,13 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
                 batch.
         """
         if options:
-            env_id = self._masked(env_id, options)
+            env_id = self._ids_in_mask(env_id, options)
         batch = self._reset(env_id, seed)
         if options and not self.is_async:
-            return self.pool.observations(), self._info_among_all(batch)
+            return self.pool.observations(), self._info_for_all(batch)
         return batch.observations, self._info(batch)
 
-    def step(self, action: Any, env_id: Any = None) -> Stepped:  # type: ignore[override]
+    def step(self, action: Any, env_id: Any = None) -> StepResult:  # type: ignore[override]
         """Call ``send`` and ``recv``.
 
         Returns:
@@ -94,9 +94,9 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
             APIUsageError: The actions or ids are wrong, as in ``send``.
         """
         if self._step_pool is not None:
-            return self._noted(self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id))
+            return self._with_last_ids(self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id))
         self.send(action, env_id)
-        return self._stepped(self._recv())
+        return self._step_result(self._recv())
 
     def recv(self, reset: bool = False, return_info: bool = True) -> Any:
         """Wait for a batch.
@@ -115,25 +115,25 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
             raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
         if self._step_pool is not None and not reset:
             if self._sender != threading.get_ident():
-                self._await_sender()
-            return self._noted(self._step_pool.recv_step())
+                self._wait_for_sender()
+            return self._with_last_ids(self._step_pool.recv_step())
         batch = self._recv()
-        return (batch.observations, self._info(batch)) if reset else self._stepped(batch)
+        return (batch.observations, self._info(batch)) if reset else self._step_result(batch)
 
     def close_extras(self, **_: Any) -> None:
         """Close the environments and the window."""
         self._close()
 
-    def _use(self, pool: Pool) -> None:
-        super()._use(pool)
+    def _set_pool(self, pool: Pool) -> None:
+        super()._set_pool(pool)
         if self._step_pool is not None and not self.is_async:
-            self.step = self._step_pool.step  # type: ignore[method-assign]  # a call less
+            self.step = self._step_pool.step  # type: ignore[method-assign]  # saves a call
 
-    def _noted(self, stepped: Stepped) -> Stepped:
-        self._last_ids = stepped[4]["env_id"]
-        return stepped
+    def _with_last_ids(self, result: StepResult) -> StepResult:
+        self._last_ids = result[4]["env_id"]
+        return result
 
-    def _stepped(self, batch: PoolBatch) -> Stepped:
+    def _step_result(self, batch: PoolBatch) -> StepResult:
         return batch.observations, batch.rewards, batch.terminated, batch.truncated, self._info(batch)
 
     def _info(self, batch: PoolBatch) -> Info:
@@ -147,15 +147,15 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
             info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
         return info
 
-    def _info_among_all(self, batch: PoolBatch) -> Info:
+    def _info_for_all(self, batch: PoolBatch) -> Info:
         """Return infos with rows for all environments, and masks of those in the batch, as Gymnasium does."""
         players, ids = self.spec.pool_spec.num_players, self.all_env_ids
         mask = np.isin(ids, batch.env_id)
         infos = {}
         for name, values in {"elapsed_step": batch.elapsed_step, **batch.infos}.items():
-            is_in = np.repeat(mask, players) if name.startswith(PLAYERS) else mask
-            infos[name] = np.full((len(is_in), *values.shape[1:]), None if values.dtype == object else 0, values.dtype)
-            infos[name][is_in] = values
+            rows = np.repeat(mask, players) if name.startswith(PLAYERS) else mask
+            infos[name] = np.full((len(rows), *values.shape[1:]), None if values.dtype == object else 0, values.dtype)
+            infos[name][rows] = values
             if not name.startswith(("_", PLAYERS)):
                 infos[f"_{name}"] = mask
         elapsed = infos.pop("elapsed_step")
@@ -163,7 +163,7 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
             batch._replace(env_id=ids, player_env_id=np.repeat(ids, players), elapsed_step=elapsed, infos=infos)
         )
 
-    def _masked(self, env_id: Any, options: Info) -> Any:
+    def _ids_in_mask(self, env_id: Any, options: Info) -> Any:
         mask = options.get("reset_mask")
         if options.keys() != {"reset_mask"} or env_id is not None:
             raise APIUsageError(

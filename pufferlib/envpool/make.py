@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 
-_own: dict[str, PoolTask] = {}
+_registered: dict[str, PoolTask] = {}  # tasks of the user
 
 
 def list_all_envs() -> list[str]:
     """Return the ids of all tasks, sorted. Some tasks need a package that may not be installed."""
-    return sorted({*_known(), *_own})
+    return sorted({*_builtin_tasks(), *_registered})
 
 
 def register(
@@ -62,11 +62,11 @@ def register(
     where = "envpool.register"
     if not isinstance(task_id, str) or not task_id:
         raise APIUsageError(f"{where}: task_id must be a text, as in 'Forage-v0', got {task_id!r:.80}")
-    if task_id in _known() or (task_id in _own and not replace):
-        hint = "choose another" if task_id in _known() else "choose another, or replace yours by replace=True"
+    if task_id in _builtin_tasks() or (task_id in _registered and not replace):
+        hint = "choose another" if task_id in _builtin_tasks() else "choose another, or replace yours by replace=True"
         raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; {hint}")
     backend = _backend(where, env)
-    _own[task_id] = PoolTask(
+    _registered[task_id] = PoolTask(
         task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
     )
 
@@ -78,7 +78,7 @@ def find_task(where: str, task_id: Any) -> PoolTask:
         UnknownNameError: There is no such task. The message suggests the nearest ids.
     """
     if isinstance(task_id, str):
-        task = _own.get(task_id) or _known().get(task_id)
+        task = _registered.get(task_id) or _builtin_tasks().get(task_id)
         if task is not None:
             return task
     known = list_all_envs()
@@ -88,14 +88,14 @@ def find_task(where: str, task_id: Any) -> PoolTask:
 
 def _nearest(name: str, known: list[str]) -> list[str]:
     """Return ids for a name of another library, such as "PongNoFrameskip-v4" or "atari/pong"."""
-    by_plain: dict[str, list[str]] = {}
+    by_normalized: dict[str, list[str]] = {}
     for task_id in known:
-        by_plain.setdefault(_plain(task_id), []).append(task_id)
-    meant = [by_plain[plain] for plain in nearest(_plain(name), by_plain)]
-    return [task_id for ids in meant for task_id in nearest(name, ids, len(ids), cutoff=0.0)][:2]
+        by_normalized.setdefault(_normalized(task_id), []).append(task_id)
+    matching = [by_normalized[near] for near in nearest(_normalized(name), by_normalized)]
+    return [task_id for ids in matching for task_id in nearest(name, ids, len(ids), cutoff=0.0)][:2]
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     """Return a name in lower case without its namespace, its version and the suffixes of other libraries."""
     name = name.rpartition("/")[2].rpartition(":")[2].lower()
     return re.sub(r"-v\d+$|_|noframeskip|deterministic", "", name)
@@ -119,7 +119,7 @@ def _backend(where: str, env: Any) -> Backend:
 
 
 @functools.cache
-def _known() -> dict[str, PoolTask]:
+def _builtin_tasks() -> dict[str, PoolTask]:
     return {task.id: task for task in load_tasks()}
 
 

@@ -16,7 +16,7 @@ from pufferlib.ocean.types import EnvType, spaces_of
 __all__ = ["NativeBackend", "NativePool"]
 
 PLAYER_INFOS = ("players.terminated", "players.truncated", "players.mask")
-OWN_LIMIT = "max_steps"  # the parameter of environments that end their episodes after some steps themselves
+OWN_LIMIT = "max_steps"  # parameter of environments with a step limit of their own
 
 
 class NativeBackend:

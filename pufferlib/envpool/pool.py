@@ -14,7 +14,7 @@ __all__ = ["PLAYERS", "Backend", "Ids", "Pool", "PoolBatch", "PoolSpec", "PoolTa
 
 
 Ids = npt.NDArray[np.int32]
-PLAYERS = "players."  # begins the names of infos that have a row for each player
+PLAYERS = "players."  # prefix of infos that have a row for each player
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PoolSpec:
 
 
 class PoolBatch(NamedTuple):
-    """Results of B environments that finished a step or reset. There are ``rows = B * num_players`` rows, one per agent.
+    """Results of B environments that finished a step or reset. There are ``rows = B * num_players`` rows.
 
     Attributes:
         env_id: Ids of the environments, int32 ``(B,)``.

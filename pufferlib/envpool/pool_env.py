@@ -12,15 +12,15 @@ from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
 from pufferlib.envpool.pool import Ids, Pool, PoolBatch, SeedPool, StepPool
 from pufferlib.envpool.spec import TaskSpec
-from pufferlib.envpool.wrappers import PixelPool, StackPool, check_draws, draw
+from pufferlib.envpool.wrappers import PixelPool, StackPool, check_can_render, render_scaled
 from pufferlib.errors import APIUsageError
 from pufferlib.render.view import View
 
 __all__ = ["PoolEnv", "make_pool"]
 
-SENDER_S = 60.0  # longest that a thread waits for another one to send
-LOOK_S = 50e-6
-INSTEAD = "take render_mode='rgb_array' for pictures"  # of a window
+SENDER_TIMEOUT_S = 60.0  # time that a thread waits for another thread to send
+POLL_S = 50e-6
+WINDOW_ALTERNATIVE = "take render_mode='rgb_array' for pictures"  # suggested if a window cannot be opened
 
 
 def make_pool(spec: TaskSpec, seeds: Sequence[int]) -> Pool:
@@ -58,7 +58,7 @@ class PoolEnv:
         self._view: View | None = None
         self._sender = threading.get_ident()
         self._seeds, self._is_closed = pool_seeds(self._settings), False
-        self._use(pool)
+        self._set_pool(pool)
 
     def __len__(self) -> int:
         return self.pool.num_envs
@@ -93,7 +93,7 @@ class PoolEnv:
         Raises:
             APIUsageError: Some of them are in flight. Call ``recv`` first.
         """
-        self._is_new = False
+        self._is_unused = False
         self._sender = threading.get_ident()
         self.pool.reset(env_id)
 
@@ -114,7 +114,7 @@ class PoolEnv:
             action, env_id = read_dict(self._where, action, env_id, self.spec.pool_spec.num_players)
         if env_id is None:
             env_id = self._ids_of(action)
-        self._is_new = False
+        self._is_unused = False
         self._sender = threading.get_ident()
         self.pool.send(action, env_id)
 
@@ -140,23 +140,23 @@ class PoolEnv:
             raise APIUsageError(
                 f'{where}: render_mode must be "rgb_array" or "human", got None; give it to envpool.make'
             )
-        check_draws(where, self.pool.spec)
-        ids = self._ids_to_draw(where, env_ids)
+        check_can_render(where, self.pool.spec)
+        ids = self._render_ids(where, env_ids)
         settings = self._settings
         camera = settings["render_camera_id"] if camera_id is None else checked_int(where, "camera_id", camera_id, -1)
-        pictures = draw(self.pool, ids, camera, settings["render_height"], settings["render_width"])
+        frames = render_scaled(self.pool, ids, camera, settings["render_height"], settings["render_width"])
         if self.render_mode == "rgb_array":
-            return pictures
-        self._view = self._view or View(self.spec.id, "human", self.pool.spec.render_fps, INSTEAD)
-        self._view.show(pictures[0])
+            return frames
+        self._view = self._view or View(self.spec.id, "human", self.pool.spec.render_fps, WINDOW_ALTERNATIVE)
+        self._view.show(frames[0])
         return None
 
-    def _use(self, pool: Pool) -> None:
+    def _set_pool(self, pool: Pool) -> None:
         """Set the pool and reset what depends on it."""
         self.pool = pool
         self._step_pool = pool if isinstance(pool, StepPool) else None
-        self._is_new = self._step_pool is None  # nothing was drawn from its generators yet, as far as this knows
-        self._last_ids: Ids = np.arange(pool.batch_size, dtype=np.int32)  # of the batch that came last
+        self._is_unused = self._step_pool is None  # a StepPool can be used without a call of this class
+        self._last_ids: Ids = np.arange(pool.batch_size, dtype=np.int32)  # environments of the last batch
 
     def _close(self) -> None:
         self._is_closed = True
@@ -170,21 +170,21 @@ class PoolEnv:
         is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
         return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
-    def _await_sender(self) -> None:
+    def _wait_for_sender(self) -> None:
         """Wait until the thread that sent last, if it is another one and still alive, has sent enough for a batch."""
         sender, needed = self._sender, self.pool.batch_size if self.is_async else 1
-        deadline = time.monotonic() + SENDER_S
+        deadline = time.monotonic() + SENDER_TIMEOUT_S
         while sender != threading.get_ident() and self.pool.num_in_flight < needed and time.monotonic() < deadline:
             if all(thread.ident != sender for thread in threading.enumerate()):
                 return
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def _recv(self) -> PoolBatch:
         if self._sender != threading.get_ident():
-            self._await_sender()
+            self._wait_for_sender()
         batch = self.pool.recv()
         if self.is_async:
-            self._last_ids = batch.env_id.copy()  # the pool may write the next into this array
+            self._last_ids = batch.env_id.copy()  # the pool may reuse this array
         return batch
 
     def _reset(self, env_id: Any, seed: Any) -> PoolBatch:
@@ -196,12 +196,12 @@ class PoolEnv:
                 f"{self._where}.reset: a batch must have {pool.batch_size} environments, got {count} as env_id and "
                 f"{pool.num_in_flight} in flight; call async_reset(env_id), and recv when enough are in flight"
             )
-        if seed is None or not self._seed_again(seed, env_id):
+        if seed is None or not self._reseed(seed, env_id):
             self.pool.reset(env_id)
-        self._is_new = False
+        self._is_unused = False
         return self._recv()
 
-    def _seed_again(self, seed: Any, env_id: Any) -> bool:
+    def _reseed(self, seed: Any, env_id: Any) -> bool:
         """Reseed all environments as if created with ``seed``. Return whether this also reset them."""
         where = f"{self._where}.reset"
         if env_id is not None:
@@ -210,7 +210,7 @@ class PoolEnv:
             raise APIUsageError(f"{where}: the environment must be open, got a closed one; make another")
         one, several = checked_seed(where, seed, self.pool.num_envs)
         seeds = pool_seeds({"num_envs": self.pool.num_envs, "seed": one, "env_seed": several})
-        if seeds == self._seeds and self._is_new:
+        if seeds == self._seeds and self._is_unused:
             return False
         self._seeds = seeds
         if isinstance(self.pool, SeedPool) and not self.pool.num_in_flight:
@@ -218,15 +218,15 @@ class PoolEnv:
             return True
         pool = make_pool(self.spec, seeds)
         self.pool.close()
-        self._use(pool)
+        self._set_pool(pool)
         return False
 
-    def _ids_to_draw(self, where: str, env_ids: Any) -> Ids:
+    def _render_ids(self, where: str, env_ids: Any) -> Ids:
         if env_ids is None:
             return np.array([self._settings["render_env_id"]], np.int32)
         try:
             ids = np.atleast_1d(np.asarray(env_ids))
-        except ValueError:  # rows of several lengths
+        except ValueError:  # ragged rows
             ids = np.array([None])
         if ids.ndim > 1 or ids.dtype.kind not in "iu" or not ids.size or ids.min() < 0 or ids.max() >= len(self):
             raise APIUsageError(

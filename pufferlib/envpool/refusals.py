@@ -16,7 +16,7 @@ __all__ = [
     "refused_id",
 ]
 
-IDLE, SENT, READY = range(3)  # stages of an environment, as C has them
+IDLE, SENT, READY = range(3)  # states of an environment, as in C
 
 
 def converted_actions(where: str, actions: Any, shape: tuple[int, ...], is_box: bool) -> Array:
@@ -53,14 +53,14 @@ def refused_action(where: str, actions: Any, sizes: Sequence[int], is_box: bool)
     """Return the error for the first action that is not finite, or not an integer below its size in ``sizes``."""
     array = np.asarray(actions)
     if is_box:
-        with np.errstate(over="ignore"):  # a number beyond float32 is what is looked for
+        with np.errstate(over="ignore"):  # numbers too large for float32 become infinite
             fits = np.isfinite(array.astype(np.float32))
         allowed = "finite numbers of float32"
     else:
         fits = (array >= 0) & (array < np.array(sizes)) & (np.floor(array) == array)
         allowed = " and ".join(f"0 to {size - 1}" for size in dict.fromkeys(sizes))
         allowed = f"whole numbers from {allowed}"
-    if fits.all():  # it has been changed meanwhile, by another thread
+    if fits.all():  # another thread has changed it
         return APIUsageError(f"{where}: actions must be {allowed}, and stay so during the call; copy them before")
     place = tuple(np.argwhere(~fits)[0])
     return APIUsageError(

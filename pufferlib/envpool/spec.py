@@ -66,10 +66,10 @@ def _bound(bounds: Any) -> Any:
     return bounds.flat[0].item() if bounds.size and (bounds == bounds.flat[0]).all() else bounds
 
 
-DISCOUNT = "discount"  # an info that becomes part of the time step
+DISCOUNT = "discount"  # info that becomes the discount of the time step
 
 _IDS = ("env_id", "players")
-_MOST_VALUES = 2**20  # of one whole number from 0 on, to be a DiscreteArray, as in EnvPool
+MAX_DISCRETE_VALUES = 2**20  # as in EnvPool. An int with more values becomes a BoundedArray.
 
 
 class StateType:
@@ -89,15 +89,15 @@ class StateType:
         self._keys = keys if all(_is_field(key) and key not in _IDS for key in keys) else ()
         fields = self._keys or ("pixels" if from_pixels else "obs",)
         names = list(pool_spec.info_spaces)
-        of_players = [name.removeprefix(PLAYERS) for name in names if name.startswith(PLAYERS)]
-        self._of_players = [name for name in of_players if _is_field(name) and name != "env_id"]
+        player_infos = [name.removeprefix(PLAYERS) for name in names if name.startswith(PLAYERS)]
+        self._player_infos = [name for name in player_infos if _is_field(name) and name != "env_id"]
         self._infos = [name for name in names if _is_field(name) and name not in (*_IDS, *fields, DISCOUNT)]
-        self._players: Any = namedtuple("players", ["env_id", *self._of_players])  # type: ignore[misc]
+        self._players: Any = namedtuple("players", ["env_id", *self._player_infos])  # type: ignore[misc]
         self._state: Any = namedtuple("State", [*_IDS, *fields, *self._infos])  # type: ignore[misc]
 
     def __call__(self, env_id: Any, player_env_id: Any, observation: Any, infos: Mapping[str, Any]) -> Any:
         """Return a namedtuple of values, or of their specs."""
-        players = self._players(player_env_id, *(infos[PLAYERS + name] for name in self._of_players))
+        players = self._players(player_env_id, *(infos[PLAYERS + name] for name in self._player_infos))
         observed = [observation[key] for key in self._keys] or [observation]
         return self._state(env_id, players, *observed, *(infos[name] for name in self._infos))
 
@@ -131,7 +131,7 @@ def dm_spec(space: Space, name: str, discrete_dtype: Any = None) -> Any:
         return tuple(dm_spec(child, f"{name}.{i}", discrete_dtype) for i, child in enumerate(space.spaces))
     spec, specs = array_spec(space, discrete_dtype), import_dm_env().specs
     is_one = not spec.shape and np.issubdtype(spec.dtype, np.integer)
-    if is_one and spec.minimum == 0 and spec.maximum < _MOST_VALUES:
+    if is_one and spec.minimum == 0 and spec.maximum < MAX_DISCRETE_VALUES:
         return specs.DiscreteArray(spec.maximum + 1, spec.dtype, name)
     return specs.BoundedArray(spec.shape, spec.dtype, spec.minimum, spec.maximum, name)
 
@@ -194,7 +194,7 @@ class TaskSpec:
         several = spec.num_players > 1
         specs = {
             "info:env_id": _INT32,
-            "info:players.env_id": _of_players(_INT32),
+            "info:players.env_id": _per_player(_INT32),
             "elapsed_step": _INT32,
             "done": _BOOL,
             "reward": ArraySpec(np.float32, [-1], *_float_limits(np.float32)),
@@ -203,20 +203,20 @@ class TaskSpec:
             "trunc": _BOOL,
         }
         for name, space in _leaves(spec.observation_space, "obs"):
-            specs[name] = _of_players(array_spec(space)) if several else array_spec(space)
+            specs[name] = _per_player(array_spec(space)) if several else array_spec(space)
         for name, space in spec.info_spaces.items():
             if name == DISCOUNT:
                 continue
             found = array_spec(space)
-            is_of_players = name.startswith(PLAYERS) or not (several or found.shape)  # as in EnvPool
-            specs[f"info:{name}"] = _of_players(found) if is_of_players else found
+            has_player_rows = name.startswith(PLAYERS) or not (several or found.shape)  # as in EnvPool
+            specs[f"info:{name}"] = _per_player(found) if has_player_rows else found
         return specs
 
     @property
     def action_array_spec(self) -> dict[str, ArraySpec]:
         """Specs of the arrays in a dict of actions, by name."""
-        action = _of_players(array_spec(self.action_space, np.int32))
-        return {"env_id": _INT32, "players.env_id": _of_players(_INT32), "action": action}
+        action = _per_player(array_spec(self.action_space, np.int32))
+        return {"env_id": _INT32, "players.env_id": _per_player(_INT32), "action": action}
 
     def observation_spec(self) -> Any:
         """Return a namedtuple with the dm_env specs of the fields of ``TimeStep.observation``.
@@ -272,7 +272,7 @@ def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
         yield name, space
 
 
-def _of_players(spec: ArraySpec) -> ArraySpec:
+def _per_player(spec: ArraySpec) -> ArraySpec:
     return ArraySpec(spec.dtype, [-1, *spec.shape], spec.minimum, spec.maximum, spec.is_discrete)
 
 

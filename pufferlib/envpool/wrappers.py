@@ -14,7 +14,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.native._pictures import scale_picture
 from pufferlib.spaces import Space
 
-__all__ = ["PixelPool", "PoolWrapper", "StackPool", "check_draws", "draw", "pixel_spec", "stack_spec"]
+__all__ = ["PixelPool", "PoolWrapper", "StackPool", "check_can_render", "pixel_spec", "render_scaled", "stack_spec"]
 
 
 class PoolWrapper:
@@ -61,10 +61,10 @@ class PoolWrapper:
         self.pool.close()
 
 
-Pictures = npt.NDArray[np.uint8]
+Frames = npt.NDArray[np.uint8]
 
 
-def check_draws(where: str, spec: PoolSpec) -> None:
+def check_can_render(where: str, spec: PoolSpec) -> None:
     """Raise an error unless the environments can render.
 
     Raises:
@@ -76,7 +76,7 @@ def check_draws(where: str, spec: PoolSpec) -> None:
         )
 
 
-def draw(pool: Pool, env_ids: Ids, camera_id: int, height: int | None, width: int | None) -> Pictures:
+def render_scaled(pool: Pool, env_ids: Ids, camera_id: int, height: int | None, width: int | None) -> Frames:
     """Render environments and scale the frames, uint8 ``(len(env_ids), height, width, 3)``.
 
     Args:
@@ -86,14 +86,14 @@ def draw(pool: Pool, env_ids: Ids, camera_id: int, height: int | None, width: in
         height: Height in pixels, or None for the height of the rendered frames.
         width: Width in pixels, or None for the width of the rendered frames.
     """
-    chosen, places = np.unique(env_ids, return_inverse=True)
-    pictures = pool.render(chosen.astype(np.int32), camera_id)
-    size = (height or pictures.shape[1], width or pictures.shape[2])
-    if pictures.shape[1:3] != size:
-        large, pictures = pictures, np.empty((len(pictures), *size, 3), np.uint8)
-        for picture, small in zip(large, pictures, strict=True):
-            scale_picture(np.ascontiguousarray(picture), small)
-    return pictures if len(chosen) == len(env_ids) and (chosen == env_ids).all() else pictures[places]
+    chosen, inverse = np.unique(env_ids, return_inverse=True)
+    rendered = pool.render(chosen.astype(np.int32), camera_id)
+    size = (height or rendered.shape[1], width or rendered.shape[2])
+    if rendered.shape[1:3] != size:
+        large, rendered = rendered, np.empty((len(rendered), *size, 3), np.uint8)
+        for frame, scaled in zip(large, rendered, strict=True):
+            scale_picture(np.ascontiguousarray(frame), scaled)
+    return rendered if len(chosen) == len(env_ids) and (chosen == env_ids).all() else rendered[inverse]
 
 
 def pixel_spec(where: str, spec: PoolSpec, config: Mapping[str, Any]) -> PoolSpec:
@@ -102,7 +102,7 @@ def pixel_spec(where: str, spec: PoolSpec, config: Mapping[str, Any]) -> PoolSpe
     Raises:
         APIUsageError: The environments cannot render, or autoreset is "same_step", which leaves no last frame.
     """
-    check_draws(where, spec)
+    check_can_render(where, spec)
     if config["autoreset"] == "same_step":
         raise APIUsageError(
             f'{where}: from_pixels must come with autoreset "next_step" or "disabled", got "same_step", which begins '
@@ -129,17 +129,17 @@ class PixelPool(PoolWrapper):
     @override
     def recv(self) -> PoolBatch:
         batch = self.pool.recv()
-        return batch._replace(observations=self._drawn(batch.env_id))
+        return batch._replace(observations=self._rendered(batch.env_id))
 
     @override
-    def observations(self) -> Pictures:
-        return self._drawn(np.arange(self.num_envs, dtype=np.int32))
+    def observations(self) -> Frames:
+        return self._rendered(np.arange(self.num_envs, dtype=np.int32))
 
-    def _drawn(self, env_ids: Ids) -> Pictures:
-        pictures = draw(self.pool, env_ids, self._camera_id, self._height, self._width).transpose(0, 3, 1, 2)
+    def _rendered(self, env_ids: Ids) -> Frames:
+        rendered = render_scaled(self.pool, env_ids, self._camera_id, self._height, self._width).transpose(0, 3, 1, 2)
         if self.spec.num_players > 1:
-            return np.repeat(pictures, self.spec.num_players, axis=0)
-        return np.ascontiguousarray(pictures)
+            return np.repeat(rendered, self.spec.num_players, axis=0)
+        return np.ascontiguousarray(rendered)
 
 
 Frames = npt.NDArray[np.uint8]
@@ -157,10 +157,10 @@ def stack_spec(where: str, spec: PoolSpec, frames: int, *, on_channels: bool) ->
     Raises:
         APIUsageError: The observation space is not a Box.
     """
-    return replace(spec, observation_space=_stacked(where, spec.observation_space, frames, on_channels))
+    return replace(spec, observation_space=_stacked_box(where, spec.observation_space, frames, on_channels))
 
 
-def _stacked(where: str, space: Space, frames: int, on_channels: bool) -> Box:
+def _stacked_box(where: str, space: Space, frames: int, on_channels: bool) -> Box:
     if not isinstance(space, Box):
         raise APIUsageError(
             f"{where}: frame_stack must be 1 unless observations are one array, a Box, got {frames} with {space}; "
@@ -190,27 +190,27 @@ class StackPool(PoolWrapper):
     def recv(self) -> PoolBatch:
         batch = self.pool.recv()
         last, ids = batch.final_observations, batch.env_id
-        begins = batch.elapsed_step == 0
+        starts = batch.elapsed_step == 0
         if last is not None:
-            begins |= batch.terminated | batch.truncated
-            last = self._shaped(self._pushed(ids, last))
-        stacked = self._pushed(ids, batch.observations)
-        first = self._by_env(batch.observations)[begins]
-        stacked[begins] = first[:, :, None]
+            starts |= batch.terminated | batch.truncated
+            last = self._as_rows(self._push(ids, last))
+        stacked = self._push(ids, batch.observations)
+        first = self._by_env(batch.observations)[starts]
+        stacked[starts] = first[:, :, None]
         self._history[ids] = stacked
-        return batch._replace(observations=self._shaped(stacked), final_observations=last)
+        return batch._replace(observations=self._as_rows(stacked), final_observations=last)
 
     @override
     def observations(self) -> Frames:
-        return self._shaped(self._history.copy())  # type: ignore[no-any-return]
+        return self._as_rows(self._history.copy())  # type: ignore[no-any-return]
 
     def _by_env(self, observations: Any) -> Any:
         return observations.reshape(-1, *self._history.shape[1:2], *self._history.shape[3:])
 
-    def _pushed(self, ids: Ids, observations: Any) -> Any:
+    def _push(self, ids: Ids, observations: Any) -> Any:
         """Return new stacks of the environments ``ids``, without the oldest observation and with a new one."""
         newest = self._by_env(observations)[:, :, None]
         return np.concatenate([self._history[ids, :, 1:], newest], axis=2)
 
-    def _shaped(self, stacked: Any) -> Any:
+    def _as_rows(self, stacked: Any) -> Any:
         return stacked.reshape(-1, *(self.spec.observation_space.shape or ()))

@@ -21,9 +21,9 @@ __all__ = [
     "InfoWriter",
     "array_space",
     "channels_first",
-    "final_arrays",
-    "merged",
-    "other_arrays",
+    "final_info_arrays",
+    "masked_arrays",
+    "merge_infos",
     "unflatten",
 ]
 
@@ -58,8 +58,8 @@ class ActionReader:
         """Return ``actions`` as a C-contiguous array ``(rows, *action_shape)``. The array may be reused.
 
         Raises:
-            APIUsageError: The shape is different, or the actions are not numbers, not finite, or, in a space of integers,
-                not integers in range.
+            APIUsageError: The shape is different, or the actions are not finite numbers, or not integers in range in a
+                space of integers.
         """
         return self._read_batch(actions) if rows == self._batch_rows else self._read(actions, rows)
 
@@ -114,12 +114,12 @@ def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
     if children is not None:
         parts: dict[Any, Space] = {key: array_space(child, dtype[field]) for key, field, child in children}
         return Tuple(list(parts.values())) if isinstance(space, Tuple) else Dict(OrderedDict(parts))
-    return _arrays_of(dtype) if is_variable(space) else space
+    return _array_space_of(dtype) if is_variable(space) else space
 
 
-def _arrays_of(dtype: np.dtype[Any]) -> Space:
+def _array_space_of(dtype: np.dtype[Any]) -> Space:
     if dtype.names is not None:
-        return Dict(OrderedDict((name, _arrays_of(dtype[name])) for name in dtype.names))
+        return Dict(OrderedDict((name, _array_space_of(dtype[name])) for name in dtype.names))
     base: Any = dtype.base.type
     is_real = dtype.base.kind == "f"
     low, high = (-np.inf, np.inf) if is_real else (np.iinfo(base).min, np.iinfo(base).max)
@@ -146,22 +146,25 @@ def unflatten(rows: Array, space: Space, dtype: np.dtype[Any]) -> Any:
     """
     if dtype.names is None:
         return rows.reshape(len(rows), *(space.shape or ()))
-    return _parts(rows.reshape(len(rows), -1).view(dtype)[:, 0], space)
+    return _unflatten_parts(rows.reshape(len(rows), -1).view(dtype)[:, 0], space)
 
 
-def _parts(rows: Array, space: Space) -> Any:
+def _unflatten_parts(rows: Array, space: Space) -> Any:
     names = rows.dtype.names or ()
     if isinstance(space, Tuple):
-        return tuple(_parts(rows[name], child) for name, child in zip(names, space.spaces, strict=True))
+        return tuple(_unflatten_parts(rows[name], child) for name, child in zip(names, space.spaces, strict=True))
     if isinstance(space, Dict):
-        # The fields stand in the order of the space, under the texts of its keys.
-        return {key: _parts(rows[name], child) for (key, child), name in zip(space.spaces.items(), names, strict=True)}
+        # Fields have the order of the space. Their names are the keys as text.
+        return {
+            key: _unflatten_parts(rows[name], child)
+            for (key, child), name in zip(space.spaces.items(), names, strict=True)
+        }
     return rows
 
 
 Info = Mapping[str, Any]
 
-_OF_POOLS = {"env_id", "players", "elapsed_step", "final_obs", "_final_obs", "final_info", "_final_info"}
+_POOL_INFOS = {"env_id", "players", "elapsed_step", "final_obs", "_final_obs", "final_info", "_final_info"}
 
 
 class FinalInfo(NamedTuple):
@@ -178,7 +181,7 @@ class FinalInfo(NamedTuple):
     other: Info
 
 
-def merged(infos: Sequence[Info]) -> Info:
+def merge_infos(infos: Sequence[Info]) -> Info:
     """Return all ``infos`` as one. If a name is repeated, the last value is used."""
     if len(infos) == 1:
         return infos[0]
@@ -204,8 +207,8 @@ class InfoWriter:
         self._agents = agents
         self._names = {name.removeprefix(INFO) for name in arrays}
         named = [(name.removeprefix(INFO), array) for name, array in arrays.items()]
-        self._of_envs = [(name, sources.get(name), array) for name, array in named if not name.startswith(PLAYERS)]
-        self._of_agents = [
+        self._env_arrays = [(name, sources.get(name), array) for name, array in named if not name.startswith(PLAYERS)]
+        self._agent_arrays = [
             (name, name.removeprefix(PLAYERS), array) for name, array in named if name.startswith(PLAYERS)
         ]
         self.has_arrays = bool(arrays)
@@ -216,11 +219,11 @@ class InfoWriter:
         Raises:
             APIUsageError: A value does not fit its array.
         """
-        for name, source, array in self._of_envs:
-            _write_of_env(name, source, array, position, info)
-        for name, key, array in self._of_agents:
+        for name, source, array in self._env_arrays:
+            _write_env_info(name, source, array, position, info)
+        for name, key, array in self._agent_arrays:
             agents = self._agents[position]
-            _write_of_agents(name, key, array, position * len(agents), agents, info)
+            _write_agent_infos(name, key, array, position * len(agents), agents, info)
         return self._other(info)
 
     def read(self, position: int, info: Info) -> tuple[dict[str, Array], Info]:
@@ -230,12 +233,12 @@ class InfoWriter:
             APIUsageError: A value does not fit its array.
         """
         agents = self._agents[position]
-        found = {name: np.zeros((1, *array.shape[1:]), array.dtype) for name, _, array in self._of_envs}
-        for name, source, _ in self._of_envs:
-            _write_of_env(name, source, found[name], 0, info)
-        for name, key, array in self._of_agents:
+        found = {name: np.zeros((1, *array.shape[1:]), array.dtype) for name, _, array in self._env_arrays}
+        for name, source, _ in self._env_arrays:
+            _write_env_info(name, source, found[name], 0, info)
+        for name, key, array in self._agent_arrays:
             found[name] = np.zeros((len(agents), *array.shape[1:]), array.dtype)
-            _write_of_agents(name, key, found[name], 0, agents, info)
+            _write_agent_infos(name, key, found[name], 0, agents, info)
         return found, self._other(info)
 
     def _other(self, info: Info) -> Info:
@@ -244,14 +247,14 @@ class InfoWriter:
         return {name: value for name, value in info.items() if name not in self._names}
 
 
-def _write_of_env(name: str, source: str | None, array: Array, row: int, info: Info) -> None:
+def _write_env_info(name: str, source: str | None, array: Array, row: int, info: Info) -> None:
     value = info.get(name)
     if value is None and source is not None:
         value = info.get(source)
     _write(name, array, row, value)
 
 
-def _write_of_agents(name: str, key: str, array: Array, first: int, agents: Sequence[Any], info: Info) -> None:
+def _write_agent_infos(name: str, key: str, array: Array, first: int, agents: Sequence[Any], info: Info) -> None:
     for place, agent in enumerate(agents):
         _write(name, array, first + place, (info.get(agent) or {}).get(key))
 
@@ -266,7 +269,7 @@ def _write(name: str, array: Array, row: int, value: Any) -> None:
         ) from error
 
 
-def other_arrays(count: int, infos: Mapping[int, Info]) -> dict[str, Array]:
+def masked_arrays(count: int, infos: Mapping[int, Info]) -> dict[str, Array]:
     """Return infos without a declared array in the format of Gymnasium's vector environments.
 
     Args:
@@ -282,21 +285,21 @@ def other_arrays(count: int, infos: Mapping[int, Info]) -> dict[str, Array]:
     for place, info in infos.items():
         for key, value in info.items():
             name = str(key)
-            is_taken = name in _OF_POOLS or name.startswith(PLAYERS)
+            is_taken = name in _POOL_INFOS or name.startswith(PLAYERS)
             values.setdefault(f"env.{name}" if is_taken else name, {})[place] = value
     arrays: dict[str, Array] = {}
     for name, given in values.items():
         places = list(given)
-        arrays[name] = _stacked(count, places, list(given.values()))
+        arrays[name] = _stack_values(count, places, list(given.values()))
         arrays[f"_{name}"] = np.zeros(count, bool)
         arrays[f"_{name}"][places] = True
     return arrays
 
 
-def _stacked(count: int, places: list[int], values: list[Any]) -> Array:
+def _stack_values(count: int, places: list[int], values: list[Any]) -> Array:
     try:
         rows = np.array(values)
-    except ValueError:  # of several shapes
+    except ValueError:  # ragged values
         rows = np.array(None)
     if rows.dtype.kind in "biufc" and rows.shape[:1] == (len(values),):
         found = np.zeros((count, *rows.shape[1:]), rows.dtype)
@@ -308,8 +311,8 @@ def _stacked(count: int, places: list[int], values: list[Any]) -> Array:
     return found
 
 
-def final_arrays(count: int, infos: Mapping[int, FinalInfo]) -> dict[str, Array]:
-    """Return the last infos of the episodes that ended in a batch, in the format of ``other_arrays``.
+def final_info_arrays(count: int, infos: Mapping[int, FinalInfo]) -> dict[str, Array]:
+    """Return the last infos of the episodes that ended in a batch, in the format of ``masked_arrays``.
 
     ``elapsed_step`` is the length of the episodes. Rows of other environments are 0.
     """
@@ -323,4 +326,4 @@ def final_arrays(count: int, infos: Mapping[int, FinalInfo]) -> dict[str, Array]
     mask = np.zeros(count, bool)
     mask[list(infos)] = True
     masks = {f"_{name}": mask.copy() for name in arrays if not name.startswith(PLAYERS)}
-    return arrays | masks | other_arrays(count, {place: info.other for place, info in infos.items()})
+    return arrays | masks | masked_arrays(count, {place: info.other for place, info in infos.items()})

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.config import COMMON
 from pufferlib.envpool.pool import Pool, PoolSpec
 from pufferlib.envpool.workers.arrays import channels_first
-from pufferlib.envpool.workers.envs import draw_env, make_env
+from pufferlib.envpool.workers.envs import make_env, render_env
 from pufferlib.envpool.workers.options import PLAYER_FLAGS, Draw, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.pool import WorkerPool, describe_env
 from pufferlib.machine.cpus import usable_cpus
@@ -57,7 +57,7 @@ class WorkerBackend:
         timeout_s: float | None = TIMEOUT_S,
     ) -> None:
         self._maker, self._settings = maker, settings or own_keywords
-        self._infos, self._info_sources, self._draw = dict(infos or {}), dict(info_sources or {}), draw or draw_env
+        self._infos, self._info_sources, self._draw = dict(infos or {}), dict(info_sources or {}), draw or render_env
         self._declared_only, self._channels_first_by = declared_only, channels_first_by
         self._is_limited, self._timeout_s = is_limited, timeout_s
 
@@ -71,7 +71,9 @@ class WorkerBackend:
         """
         one = {**config, "num_envs": 1, "batch_size": 1, "env_seed": list(config["env_seed"])[:1]}
         spec = self._pool_spec(describe_env(self._vector_spec(one), self._options(one, True)))
-        return replace(spec, observation_space=channels_first(spec.observation_space)) if self._turns(config) else spec
+        if self._is_channels_first(config):
+            return replace(spec, observation_space=channels_first(spec.observation_space))
+        return spec
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
         """Create the pool.
@@ -80,16 +82,16 @@ class WorkerBackend:
             WorkerError: An environment failed.
         """
         settings, options = self._vector_spec(config), self._options(config, False)
-        return WorkerPool(settings, options, spec, bool(config["copy"]), self._turns(config))
+        return WorkerPool(settings, options, spec, bool(config["copy"]), self._is_channels_first(config))
 
-    def _turns(self, config: Mapping[str, Any]) -> bool:
+    def _is_channels_first(self, config: Mapping[str, Any]) -> bool:
         """Return whether images are transposed to channels first."""
         return self._channels_first_by is not None and bool(config[self._channels_first_by])
 
     def _vector_spec(self, config: Mapping[str, Any]) -> VectorSpec:
         keywords = dict(self._settings(config))
         is_limited = self._is_limited or config["max_episode_steps"] > 0
-        creator = functools.partial(make_env, self._maker, keywords, _draws(config), is_limited)
+        creator = functools.partial(make_env, self._maker, keywords, _renders(config), is_limited)
         seeds = [int(seed) % 2**32 for seed in config["env_seed"]]
         threads = config["num_threads"] or min(config["batch_size"], usable_cpus())
         return VectorSpec(
@@ -104,7 +106,7 @@ class WorkerBackend:
             hide_output=False,
         )
 
-    def _options(self, config: Mapping[str, Any], probes: bool) -> WorkerOptions:
+    def _options(self, config: Mapping[str, Any], is_probe: bool) -> WorkerOptions:
         return WorkerOptions(
             autoreset=config["autoreset"],
             limit=config["max_episode_steps"],
@@ -114,13 +116,13 @@ class WorkerBackend:
             draw=self._draw,
             size=(config["render_width"], config["render_height"]),
             affinity=config["thread_affinity_offset"],
-            probes=probes,
-            draws=_draws(config),
+            is_probe=is_probe,
+            renders=_renders(config),
         )
 
     def _pool_spec(self, description: PoolDescription) -> PoolSpec:
         agents = description.num_agents
-        dtype: Any = np.bool_  # which Gymnasium's types leave out
+        dtype: Any = np.bool_  # Gymnasium's type hints do not allow bool
         flag = Box(np.array(False), np.array(True), dtype=dtype)
         flags = dict.fromkeys(PLAYER_FLAGS, flag) if agents > 1 else {}
         height, width, fps = description.frame or (0, 0, 15.0)
@@ -140,5 +142,5 @@ def own_keywords(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name not in COMMON and name != "env_seed"}
 
 
-def _draws(config: Mapping[str, Any]) -> bool:
+def _renders(config: Mapping[str, Any]) -> bool:
     return config["render_mode"] is not None or bool(config["from_pixels"])

@@ -18,7 +18,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import keywords_of
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
-__all__ = ["draw_env", "drawn", "make_env", "time_limit", "users_env"]
+__all__ = ["checked_frame", "inner_env", "make_env", "render_env", "time_limit"]
 
 
 Env = Any
@@ -27,7 +27,7 @@ Env = Any
 def make_env(
     maker: Callable[..., Any] | str,
     keywords: Mapping[str, Any],
-    draws: bool,
+    renders: bool,
     is_limited: bool,
     buf: BufferSource = None,
     seed: int = 0,
@@ -38,7 +38,7 @@ def make_env(
         maker: Class or function that makes a Gymnasium, PettingZoo or dm_env environment or a ``PufferEnv``, or a name
             that ``pufferlib.make`` accepts. The episode statistics of named environments are removed.
         keywords: Keyword arguments of ``maker``.
-        draws: Whether the environment must be able to render.
+        renders: Whether the environment must be able to render.
         is_limited: Whether the caller truncates episodes. Gymnasium's ``TimeLimit`` wrappers are then removed.
         buf: Buffers of the environment.
         seed: Seed, passed if ``maker`` accepts one.
@@ -50,7 +50,7 @@ def make_env(
     known, takes_any = keywords_of(function)
     named = {"buf": buf, "seed": seed, "autoreset": "disabled"}
     given = {name: value for name, value in named.items() if name in known} | dict(keywords)
-    if draws and (takes_any or "render_mode" in known):
+    if renders and (takes_any or "render_mode" in known):
         given.setdefault("render_mode", "rgb_array")
     env = function(**given)
     try:
@@ -61,7 +61,7 @@ def make_env(
         if isinstance(maker, str) and isinstance(env.env, EpisodeStats | MultiagentEpisodeStats):
             env.env = env.env.env
         if is_limited:
-            _lift_time_limit(env)
+            _remove_time_limits(env)
         return env
     except BaseException:
         if callable(close := getattr(env, "close", None)):
@@ -80,7 +80,7 @@ def _emulated(env: Env, buf: BufferSource) -> Env:
     return kind(env, buf=buf)
 
 
-def _lift_time_limit(env: Env) -> None:
+def _remove_time_limits(env: Env) -> None:
     """Remove every Gymnasium ``TimeLimit`` from the wrappers of ``env``."""
     layer = env
     while (inner := vars(layer).get("env")) is not None:
@@ -97,40 +97,40 @@ def time_limit(env: Env) -> int | None:
     return None if limit is None or limit < 0 else int(limit)
 
 
-Picture = npt.NDArray[np.uint8]
+FrameArray = npt.NDArray[np.uint8]
 
 
-def users_env(env: Any) -> Any:
+def inner_env(env: Any) -> Any:
     """Return the environment inside the emulation, or the environment itself if it is native."""
     return env.env if env.emulated else env
 
 
-def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
+def render_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
     """Call the environment's own ``render``, which has one camera and one size.
 
     Raises:
         APIUsageError: It has no ``render``.
     """
     try:
-        return users_env(env).render()
+        return inner_env(env).render()
     except NotImplementedError as error:
         raise APIUsageError(
-            f"envpool: {users_env(env)} must have a method render() to be drawn, got none; leave out render_mode and "
+            f"envpool: {inner_env(env)} must have a method render() to be drawn, got none; leave out render_mode and "
             "from_pixels, or write one"
         ) from error
 
 
-def drawn(env: Any, picture: Any) -> Picture:
+def checked_frame(env: Any, frame: Any) -> FrameArray:
     """Return a frame as a contiguous array.
 
     Raises:
         APIUsageError: It is not uint8 ``(height, width, 3)``.
     """
-    array = np.asarray(picture)
+    array = np.asarray(frame)
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
         raise APIUsageError(
-            f"envpool.render: {users_env(env)} must return a picture, uint8 (height, width, 3), got "
-            f"{picture if array.dtype == object else f'{array.dtype} {array.shape}'}; let it draw with render_mode "
+            f"envpool.render: {inner_env(env)} must return a picture, uint8 (height, width, 3), got "
+            f"{frame if array.dtype == object else f'{array.dtype} {array.shape}'}; let it draw with render_mode "
             '"rgb_array"'
         )
     return np.ascontiguousarray(array)

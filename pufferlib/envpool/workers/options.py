@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import ArraySpecs
-from pufferlib.env import AutoresetMode
+from pufferlib.env import Autoreset
+from pufferlib.envpool.pool import PLAYERS
 from pufferlib.envpool.workers._queues import queue_capacity
 from pufferlib.spaces import Space, action_spec
 from pufferlib.vector.specs import EnvDescription, RowSpec
 
-__all__ = ["INFO", "PLAYERS", "PLAYER_FLAGS", "Draw", "Frame", "PoolDescription", "WorkerOptions", "env_places"]
+__all__ = ["INFO", "PLAYERS", "PLAYER_FLAGS", "Draw", "Frame", "PoolDescription", "WorkerOptions", "first_env_indices"]
 
-#: A function that draws an environment: ``(env, camera_id, width, height)``, the last three -1, None and None where
-#: the environment may choose; returns uint8 ``(height, width, 3)``.
+#: Function ``(env, camera_id, width, height)`` that returns a frame, uint8 ``(height, width, 3)``. The values -1, None
+#: and None mean the defaults of the environment.
 Draw = Callable[[Any, int, int | None, int | None], Any]
 Frame = tuple[int, int, float]
 
-INFO = "info:"  # begins the names of the arrays of infos
-PLAYERS = "players."  # begins the names of infos with one value for each agent
+INFO = "info:"  # prefix of the arrays of infos
 PLAYER_FLAGS = {"players.terminated": "terminals", "players.truncated": "truncations", "players.mask": "masks"}
 
 
@@ -37,8 +37,8 @@ class WorkerOptions:
         draw: Function that renders an environment.
         size: Width and height of frames in pixels, None for the environment's own size.
         affinity: Index of the first worker's core among the cores that the process may use, or -1 for any.
-        probes: Whether one environment is created only to describe it.
-        draws: Whether environments must be able to render.
+        is_probe: Whether one environment is created only to describe it.
+        renders: Whether environments must be able to render.
     """
 
     autoreset: AutoresetMode
@@ -49,8 +49,8 @@ class WorkerOptions:
     draw: Draw
     size: tuple[int | None, int | None]
     affinity: int
-    probes: bool
-    draws: bool
+    is_probe: bool
+    renders: bool
 
     def arrays(self, row_spec: RowSpec, num_envs: int, num_workers: int) -> ArraySpecs:
         """Return shape and dtype of the arrays that pool and workers share, except for the environment rows."""
@@ -92,6 +92,6 @@ class PoolDescription(EnvDescription):
     frame: Frame | None
 
 
-def env_places(num_envs: int, num_workers: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
+def first_env_indices(num_envs: int, num_workers: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
     """Return the index of each worker's first environment, followed by the number of environments."""
     return (np.arange(num_workers + 1) * num_envs // num_workers).astype(np.int32)

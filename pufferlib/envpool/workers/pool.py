@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
 from pufferlib.envpool.workers._gather import BatchGather, scatter
-from pufferlib.envpool.workers.arrays import ActionReader, FinalInfo, final_arrays, other_arrays, unflatten
+from pufferlib.envpool.workers.arrays import ActionReader, FinalInfo, final_info_arrays, masked_arrays, unflatten
 from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.processes import PoolWorkers
 from pufferlib.errors import APIUsageError
@@ -59,8 +59,8 @@ class WorkerPool:
     ) -> None:
         self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
         self._sending, self._receiving = threading.Lock(), threading.Lock()
-        self._workers = workers = _started(vector_spec, options)
-        self._state = "open"  # from here on ``__del__`` has workers to close
+        self._workers = workers = _start_workers(vector_spec, options)
+        self._state = "open"  # from here on, ``__del__`` closes the workers
         abandon_in_forks(self)
         assert isinstance(workers.description, PoolDescription)
         self.description = workers.description
@@ -71,7 +71,7 @@ class WorkerPool:
         self._reader = ActionReader(WHERE, self.description.single_action_space, self.batch_size * self._agents)
         workers.seeds[:] = [env.seed for env in vector_spec.envs]
         self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
-        # By environment: infos without an array, and the last ones of an episode that ended.
+        # Infos without an array and the last infos of an episode that ended, by environment.
         self._messages: dict[int, tuple[dict[str, Any], FinalInfo | None]] = {}
         self._sources = self._shared_rows(options)
         self._gather = BatchGather(list(self._sources.values()), self.num_envs, copies)
@@ -107,14 +107,14 @@ class WorkerPool:
         Raises:
             APIUsageError: The ids or the number of seeds are wrong.
         """
-        with self._only("reset", self._sending):
-            ids = self._checked("reset", env_ids)
+        with self._locked("reset", self._sending):
+            ids = self._checked_ids("reset", env_ids)
             if seeds is not None:
                 if len(seeds) != len(ids):
                     raise APIUsageError(f"{WHERE}.reset: expected {len(ids)} seeds, one for each, got {len(seeds)}")
                 for env, seed in zip(ids.tolist(), seeds, strict=True):
                     self._workers.seeds[env] = -1 if seed is None else seed % 2**32
-            self._workers.note_seeds(ids)
+            self._workers.record_seeds(ids)
             self._queues.send(ids, RESET)
             if self._must_reset is not None:
                 self._must_reset[ids] = False
@@ -133,9 +133,9 @@ class WorkerPool:
         Raises:
             APIUsageError: The actions or the ids are wrong, or an environment must be reset first.
         """
-        self._enter("send", self._sending)
+        self._acquire("send", self._sending)
         try:
-            ids = self._checked("send", env_ids)
+            ids = self._checked_ids("send", env_ids)
             if self._must_reset is not None and self._must_reset[ids].any():
                 raise APIUsageError(
                     f"{WHERE}.send: environments must be reset before their first action and after an episode, since "
@@ -147,7 +147,7 @@ class WorkerPool:
         finally:
             self._sending.release()
 
-    def _checked(self, what: str, env_ids: Ids | None) -> Ids:
+    def _checked_ids(self, what: str, env_ids: Ids | None) -> Ids:
         """Return ``env_ids`` as an array, after checking that each environment can take a command now."""
         ids = self._all if env_ids is None else self._ids(what, env_ids)
         bad = self._queues.find_bad(ids)
@@ -182,7 +182,7 @@ class WorkerPool:
             WorkerError: An environment failed, or its process exited.
             APIUsageError: Fewer environments are in flight than a batch needs.
         """
-        self._enter("recv", self._receiving)
+        self._acquire("recv", self._receiving)
         try:
             in_flight = self._queues.num_in_flight
             needed = in_flight if self._is_sync else self.batch_size
@@ -208,25 +208,25 @@ class WorkerPool:
     def _wait(self, more: int) -> None:
         """Wait until ``more`` commands are finished or the workers must be checked, then collect results."""
         if not self._queues.wait(more):
-            with uninterrupted(), self._ending():
+            with uninterrupted(), self._close_on_failure():
                 for failure in self._workers.find_failures():
                     raise failure
         self._collect()
 
     def _collect(self) -> None:
         for worker, env in self._queues.collect():
-            with uninterrupted(), self._ending():  # or a message would be taken for another
+            with uninterrupted(), self._close_on_failure():  # an interrupt would leave messages unread
                 self._messages[env] = self._workers.read_infos(worker)
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
+    def _close_on_failure(self) -> Iterator[None]:
         """Stop all workers if one has failed, and raise its error."""
         try:
             yield
         except WorkerFailed as failure:
             self._state = "failed"
             self._workers.close(waits=False)
-            raise self._workers.recorded(failure) from None
+            raise self._workers.error_with_bundles(failure) from None
 
     def _batch(self, ids: Ids) -> PoolBatch:
         rows = dict(zip(self._sources, self._gather.gather(ids), strict=True))
@@ -234,7 +234,7 @@ class WorkerPool:
         ended: dict[int, FinalInfo] = {}
         if self._messages:
             given = {place: self._messages.pop(env) for place, env in enumerate(ids.tolist()) if env in self._messages}
-            infos |= other_arrays(len(ids), {place: other for place, (other, _) in given.items()})
+            infos |= masked_arrays(len(ids), {place: other for place, (other, _) in given.items()})
             ended = {place: last for place, (_, last) in given.items() if last is not None}
         final = rows.get("final_observations")
         return PoolBatch(
@@ -247,7 +247,7 @@ class WorkerPool:
             elapsed_step=rows["elapsed_step"],
             infos=infos,
             final_observations=None if final is None else self._observations(final),
-            final_infos=None if final is None else final_arrays(len(ids), ended),
+            final_infos=None if final is None else final_info_arrays(len(ids), ended),
         )
 
     def _observations(self, rows: Array) -> Any:
@@ -257,7 +257,7 @@ class WorkerPool:
 
     def observations(self) -> Any:
         """Return the last observations of all environments. None may be in flight."""
-        with self._only("reset", self._sending, self._receiving):
+        with self._locked("reset", self._sending, self._receiving):
             return self._observations(self._sources["observations"].copy())
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
@@ -273,7 +273,7 @@ class WorkerPool:
         Raises:
             APIUsageError: There is no such environment, or it cannot render.
         """
-        with self._only("render", self._sending, self._receiving):
+        with self._locked("render", self._sending, self._receiving):
             ids = self._ids("render", env_ids)
             wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
             if wrong:
@@ -281,29 +281,29 @@ class WorkerPool:
             self._collect()
             while not all(self._queues.is_ready(env) for env in ids.tolist()):
                 self._wait(1)
-            pictures = self._pictures(ids, camera_id)
-            return np.stack([pictures[env] for env in ids.tolist()])
+            frames = self._frames(ids, camera_id)
+            return np.stack([frames[env] for env in ids.tolist()])
 
-    def _pictures(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
+    def _frames(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Return the frame of each environment, by id."""
         firsts = self._workers.first_envs
-        asked: dict[int, list[int]] = {}
+        requested: dict[int, list[int]] = {}
         for env in dict.fromkeys(ids.tolist()):
-            asked.setdefault(self._queues.worker_of(env), []).append(env)
-        pictures: dict[int, Any] = {}
-        with uninterrupted(), self._ending():
-            for worker, envs in asked.items():
-                self._workers.start_drawing(worker, [env - int(firsts[worker]) for env in envs], int(camera_id))
-        while any(self._queues.is_called(worker) for worker in asked):
+            requested.setdefault(self._queues.worker_of(env), []).append(env)
+        frames: dict[int, Any] = {}
+        with uninterrupted(), self._close_on_failure():
+            for worker, envs in requested.items():
+                self._workers.start_rendering(worker, [env - int(firsts[worker]) for env in envs], int(camera_id))
+        while any(self._queues.is_called(worker) for worker in requested):
             self._wait(1)
-        with uninterrupted(), self._ending():
-            for worker, envs in asked.items():
+        with uninterrupted(), self._close_on_failure():
+            for worker, envs in requested.items():
                 self._workers.read_reply(worker)
-                pictures |= zip(envs, self._workers.take_infos(worker)[0], strict=True)
-        for env, picture in pictures.items():
-            if isinstance(picture, Raised):
-                raise picture.error(f"{WHERE}.render", env)
-        return pictures
+                frames |= zip(envs, self._workers.take_infos(worker)[0], strict=True)
+        for env, frame in frames.items():
+            if isinstance(frame, Raised):
+                raise frame.error(f"{WHERE}.render", env)
+        return frames
 
     def close(self) -> None:
         """Close the environments and stop their processes. A second call does nothing.
@@ -325,18 +325,18 @@ class WorkerPool:
     def _abandon(self) -> None:
         """Leave the workers alone after a fork, because they belong to the parent process."""
         self._workers.abandon()
-        self._state = "a copy"
+        self._state = "forked"
 
     @contextmanager
-    def _only(self, what: str, *locks: threading.Lock) -> Iterator[None]:
+    def _locked(self, what: str, *locks: threading.Lock) -> Iterator[None]:
         """Hold several locks during a call."""
         with ExitStack() as taken:
             for lock in locks:
-                self._enter(what, lock)
+                self._acquire(what, lock)
                 taken.callback(lock.release)
             yield
 
-    def _enter(self, what: str, lock: threading.Lock) -> None:
+    def _acquire(self, what: str, lock: threading.Lock) -> None:
         """Acquire a lock of an open pool. One thread at a time may send, and one may receive.
 
         Raises:
@@ -359,20 +359,20 @@ def describe_env(vector_spec: VectorSpec, options: WorkerOptions) -> PoolDescrip
         WorkerError: The environment failed.
         APIUsageError: The environment cannot be used in a pool.
     """
-    workers = _started(vector_spec, options)
+    workers = _start_workers(vector_spec, options)
     workers.close()
     assert isinstance(workers.description, PoolDescription)
     return workers.description
 
 
-def _started(vector_spec: VectorSpec, options: WorkerOptions) -> PoolWorkers:
+def _start_workers(vector_spec: VectorSpec, options: WorkerOptions) -> PoolWorkers:
     workers = PoolWorkers(vector_spec, options)
     try:
         workers.build()
     except BaseException as error:
-        workers.close(waits=isinstance(error, Exception))  # not after Ctrl-C
+        workers.close(waits=isinstance(error, Exception))  # do not wait after Ctrl-C
         if isinstance(error, WorkerFailed):
-            raise workers.recorded(error) from None
+            raise workers.error_with_bundles(error) from None
         raise
     return workers
 
@@ -380,5 +380,5 @@ def _started(vector_spec: VectorSpec, options: WorkerOptions) -> PoolWorkers:
 _NOT_OPEN = {
     "closed": "the pool is closed",
     "failed": "the pool was closed, because an environment failed",
-    "a copy": "the pool belongs to the process that this one was forked from",
+    "forked": "the pool belongs to the process that this one was forked from",
 }

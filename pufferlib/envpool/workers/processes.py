@@ -13,9 +13,9 @@ from pufferlib.env import AutoresetMode
 from pufferlib.envpool.pool import Ids
 from pufferlib.envpool.workers._episodes import Episodes
 from pufferlib.envpool.workers._queues import EnvQueues, QueueEnd
-from pufferlib.envpool.workers.arrays import FinalInfo, InfoWriter, array_space, merged
-from pufferlib.envpool.workers.envs import drawn, time_limit, users_env
-from pufferlib.envpool.workers.options import INFO, PLAYERS, Frame, PoolDescription, WorkerOptions, env_places
+from pufferlib.envpool.workers.arrays import FinalInfo, InfoWriter, array_space, merge_infos
+from pufferlib.envpool.workers.envs import checked_frame, inner_env, time_limit
+from pufferlib.envpool.workers.options import INFO, PLAYERS, Frame, PoolDescription, WorkerOptions, first_env_indices
 from pufferlib.errors import PufferError
 from pufferlib.machine.pickling import pickled
 from pufferlib.replays.failures import leave_bundles
@@ -46,32 +46,32 @@ class PoolWorker(Worker):
     def _describe(self, runner: EnvRunner) -> EnvDescription:
         env, base = runner.envs[0], runner.describe()
         layout = env.observation_layout if env.emulated else None
-        spec = getattr(users_env(env), "spec", None)
+        spec = getattr(inner_env(env), "spec", None)
         return PoolDescription(
             **vars(base),
             observations=base.single_observation_space if layout is None else array_space(layout.space, layout.dtype),
             row_dtype=base.obs_dtype if layout is None else layout.dtype,
             limit=time_limit(env),
             reward_threshold=getattr(spec, "reward_threshold", None),
-            frame=self._frame(runner) if self._options.probes and self._options.draws else None,
+            frame=self._frame(runner) if self._options.is_probe and self._options.renders else None,
         )
 
     def _frame(self, runner: EnvRunner) -> Frame | None:
         """Return height, width and frame rate of the first environment. It is reset first, so that it can render."""
         env = runner.envs[0]
         runner.reset([None], None, [0])
-        picture = self._options.draw(env, -1, *self._options.size)
-        if picture is None:
+        frame = self._options.draw(env, -1, *self._options.size)
+        if frame is None:
             return None
-        height, width, _ = drawn(env, picture).shape
+        height, width, _ = checked_frame(env, frame).shape
         rate = (getattr(env, "metadata", None) or {}).get("render_fps") or 15.0
         return height, width, float(rate)
 
     def serve(self, parent: Parent) -> bool:
         """Execute commands until the parent process stops the worker. Return False if an environment failed."""
-        self._choose_core()
+        self._pin_to_core()
         end, episodes, writer = self._prepare()
-        do, drops = {RESET: episodes.reset}, self._options.declared_only
+        calls, drops = {RESET: episodes.reset}, self._options.declared_only
         while True:
             operation = end.wait(CHECK_S)
             if not operation:
@@ -82,12 +82,12 @@ class PoolWorker(Worker):
                 return True
             if operation == CALL:
                 end.finish_call(REPLY)
-                self._conn.send_bytes(self._draw())
+                self._conn.send_bytes(self._render())
                 continue
             try:
-                found = do.get(operation, episodes.step)(end.position)
-                other = writer.write(end.position, merged(found)) if found or writer.has_arrays else {}
-                final = None if episodes.ended is None else _final(episodes, writer, end.position, drops)
+                infos = calls.get(operation, episodes.step)(end.position)
+                other = writer.write(end.position, merge_infos(infos)) if infos or writer.has_arrays else {}
+                final = None if episodes.ended is None else _pop_final_info(episodes, writer, end.position, drops)
                 is_empty = final is None and (drops or not other)
                 message = None if is_empty else reply_message(operation, [{} if drops else other, final], [])
             except BaseException as error:
@@ -101,7 +101,7 @@ class PoolWorker(Worker):
                 end.finish(REPLY)
                 self._conn.send_bytes(message)
 
-    def _choose_core(self) -> None:
+    def _pin_to_core(self) -> None:
         first = self._options.affinity
         if first >= 0:
             cores = sorted(os.sched_getaffinity(0))
@@ -134,7 +134,7 @@ class PoolWorker(Worker):
             InfoWriter(arrays, options.info_sources, [getattr(env, "possible_agents", ()) for env in envs]),
         )
 
-    def _draw(self) -> bytes:
+    def _render(self) -> bytes:
         """Render the environments that the parent process asks for, and return frames or exceptions as a message."""
         assert self._runner is not None
         positions, camera_id = pickle.loads(self._conn.recv_bytes())
@@ -142,17 +142,17 @@ class PoolWorker(Worker):
         for position in positions:
             env = self._runner.envs[position]
             try:
-                results.append(drawn(env, self._options.draw(env, camera_id, *self._options.size)))
+                results.append(checked_frame(env, self._options.draw(env, camera_id, *self._options.size)))
             except Exception as error:
                 results.append(Raised(error))
         return reply_message(CALL, results, [])
 
 
-def _final(episodes: Episodes, writer: InfoWriter, position: int, drops: bool) -> FinalInfo:
+def _pop_final_info(episodes: Episodes, writer: InfoWriter, position: int, drops: bool) -> FinalInfo:
     """Remove and return the infos of the step that ended an episode."""
     assert episodes.ended is not None
     (infos, steps), episodes.ended = episodes.ended, None
-    declared, other = writer.read(position, merged(infos))
+    declared, other = writer.read(position, merge_infos(infos))
     return FinalInfo(steps, declared, {} if drops else other)
 
 
@@ -171,13 +171,13 @@ class PoolWorkers(WorkerProcesses):
     SERVER = PoolWorker
     ADVICE = "use fewer environments or num_threads; otherwise make one of them by itself to see what ends it"
 
-    channel: EnvQueues  # type: ignore[assignment]  # it has what WorkerProcesses asks of one
+    channel: EnvQueues  # type: ignore[assignment]  # EnvQueues has the methods that WorkerProcesses needs
 
     def __init__(self, spec: VectorSpec, options: WorkerOptions) -> None:
         super().__init__(spec)
         self._worker_options = options
-        self.first_envs = env_places(len(spec.envs), spec.num_workers)
-        self._begins_with_seed = np.zeros(len(spec.envs), bool)  # with its last reset
+        self.first_envs = first_env_indices(len(spec.envs), spec.num_workers)
+        self._starts_with_seed = np.zeros(len(spec.envs), bool)  # whether the last reset had a seed
 
     @property
     def more(self) -> Buffers:
@@ -204,21 +204,21 @@ class PoolWorkers(WorkerProcesses):
             CLOSE,
         )
 
-    def note_seeds(self, envs: Ids) -> None:
+    def record_seeds(self, envs: Ids) -> None:
         """Record the seeds that environments are about to be reset with, for reports of failures."""
-        self._begins_with_seed[envs] = self.seeds[envs] >= 0
-        for env in envs[self._begins_with_seed[envs]].tolist():
+        self._starts_with_seed[envs] = self.seeds[envs] >= 0
+        for env in envs[self._starts_with_seed[envs]].tolist():
             self.last_seeds[env] = int(self.seeds[env])
 
     @override
     def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
         context = super().context(worker, phase, position, has_acted)
-        if phase == "reset":  # in which a worker forgets the seed
-            starts = bool(self._begins_with_seed[[env.index for env in context.envs]].all())
+        if phase == "reset":  # the worker drops the seed during a reset
+            starts = bool(self._starts_with_seed[[env.index for env in context.envs]].all())
             context = self.last_context = dataclasses.replace(context, starts_with_seed=starts)
         return context
 
-    def recorded(self, failure: WorkerFailed) -> PufferError:
+    def error_with_bundles(self, failure: WorkerFailed) -> PufferError:
         """Return the error of a failure, after writing replay bundles of the environments that may have failed."""
         leave_bundles(failure.error, self.last_context, self._replayed_autoreset())
         return failure.error
@@ -239,7 +239,7 @@ class PoolWorkers(WorkerProcesses):
         infos, final = content
         return infos, final
 
-    def start_drawing(self, worker: int, positions: list[int], camera_id: int) -> None:
+    def start_rendering(self, worker: int, positions: list[int], camera_id: int) -> None:
         """Ask an idle worker to render environments. ``read_reply`` and ``take_infos`` return the frames."""
         self._called = "render"
         self._send(worker, pickled((positions, camera_id)))
