@@ -25,8 +25,86 @@ __all__ = [
     "register",
 ]
 
+ENV_TYPES = ("dm", "gym", "gymnasium")
 
 _registered: dict[str, PoolTask] = {}  # tasks of the user
+
+
+def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: Any) -> Any:
+    """Create several environments of a task behind one interface.
+
+    Args:
+        task_id: Id from ``list_all_envs()``.
+        env_type: "gymnasium" or its alias "gym" for a ``gymnasium.vector.VectorEnv``, or "dm" for a
+            ``dm_env.Environment``.
+        **kwargs: Settings. docs/envpool.md explains the common ones. Tasks have more of their own.
+
+    Raises:
+        UnknownNameError: There is no such task, keyword argument or env_type. The message suggests the nearest names.
+        APIUsageError: A value has a wrong type or is out of range.
+        BindingMissing: The package of the task is not installed.
+    """
+    where = "envpool.make"
+    if env_type not in ENV_TYPES:
+        raise UnknownNameError.of(where, "env_type", env_type, ENV_TYPES)
+    spec = TaskSpec(where, find_task(where, task_id), kwargs)
+    config = spec.as_dict()
+    if not config["gym_reset_return_info"]:
+        raise APIUsageError(
+            f"{where}({task_id!r}): gym_reset_return_info must be True, since reset always returns observations and "
+            "infos, got False; leave it out"
+        )
+    if env_type == "dm":
+        return _make_dm(where, spec)
+    from pufferlib.envpool.gymnasium_env import PoolVectorEnv
+
+    return PoolVectorEnv(spec, make_pool(spec, pool_seeds(config)))
+
+
+def make_gym(task_id: str, **kwargs: Any) -> Any:
+    """Call ``make(task_id, env_type="gym", ...)``."""
+    return make(task_id, "gym", **kwargs)
+
+
+def make_gymnasium(task_id: str, **kwargs: Any) -> Any:
+    """Call ``make(task_id, env_type="gymnasium", ...)``."""
+    return make(task_id, "gymnasium", **kwargs)
+
+
+def make_dm(task_id: str, **kwargs: Any) -> Any:
+    """Call ``make(task_id, env_type="dm", ...)``."""
+    return make(task_id, "dm", **kwargs)
+
+
+def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
+    """Return the spec of a task with these settings, without creating its environments.
+
+    Args:
+        task_id: Id from ``list_all_envs()``.
+        **kwargs: Settings, as in ``make``.
+
+    Returns:
+        Spec with ``observation_space`` and ``action_space`` (Gymnasium), ``observation_spec()`` and ``action_spec()``
+        (dm_env), ``state_array_spec``, ``action_array_spec``, and ``config``, a namedtuple of all settings.
+
+    Raises:
+        UnknownNameError: There is no such task or keyword argument. The message suggests the nearest names.
+        APIUsageError: A value has a wrong type or is out of range.
+        BindingMissing: The package of the task is not installed.
+    """
+    return TaskSpec("envpool.make_spec", find_task("envpool.make_spec", task_id), kwargs)
+
+
+def _make_dm(where: str, spec: TaskSpec) -> Any:
+    config = spec.as_dict()
+    if config["autoreset"] == "same_step":
+        raise APIUsageError(
+            f'{where}({spec.id!r}): autoreset must be "next_step" or "disabled" with env_type "dm", got "same_step": a '
+            "time step has no place for the last observation and the next one"
+        )
+    from pufferlib.envpool.dm_env import DMPoolEnv
+
+    return DMPoolEnv(spec, make_pool(spec, pool_seeds(config)))
 
 
 def list_all_envs() -> list[str]:
@@ -121,83 +199,3 @@ def _backend(where: str, env: Any) -> Backend:
 @functools.cache
 def _builtin_tasks() -> dict[str, PoolTask]:
     return {task.id: task for task in load_tasks()}
-
-
-ENV_TYPES = ("dm", "gym", "gymnasium")
-
-
-def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: Any) -> Any:
-    """Create several environments of a task behind one interface.
-
-    Args:
-        task_id: Id from ``list_all_envs()``.
-        env_type: "gymnasium" or its alias "gym" for a ``gymnasium.vector.VectorEnv``, or "dm" for a
-            ``dm_env.Environment``.
-        **kwargs: Settings. docs/envpool.md explains the common ones. Tasks have more of their own.
-
-    Raises:
-        UnknownNameError: There is no such task, keyword argument or env_type. The message suggests the nearest names.
-        APIUsageError: A value has a wrong type or is out of range.
-        BindingMissing: The package of the task is not installed.
-    """
-    where = "envpool.make"
-    if env_type not in ENV_TYPES:
-        raise UnknownNameError.of(where, "env_type", env_type, ENV_TYPES)
-    spec = TaskSpec(where, find_task(where, task_id), kwargs)
-    config = spec.as_dict()
-    if not config["gym_reset_return_info"]:
-        raise APIUsageError(
-            f"{where}({task_id!r}): gym_reset_return_info must be True, since reset always returns observations and "
-            "infos, got False; leave it out"
-        )
-    if env_type == "dm":
-        return _make_dm(where, spec)
-    from pufferlib.envpool.gymnasium_env import PoolVectorEnv
-
-    return PoolVectorEnv(spec, make_pool(spec, pool_seeds(config)))
-
-
-def make_gym(task_id: str, **kwargs: Any) -> Any:
-    """Call ``make(task_id, env_type="gym", ...)``."""
-    return make(task_id, "gym", **kwargs)
-
-
-def make_gymnasium(task_id: str, **kwargs: Any) -> Any:
-    """Call ``make(task_id, env_type="gymnasium", ...)``."""
-    return make(task_id, "gymnasium", **kwargs)
-
-
-def make_dm(task_id: str, **kwargs: Any) -> Any:
-    """Call ``make(task_id, env_type="dm", ...)``."""
-    return make(task_id, "dm", **kwargs)
-
-
-def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
-    """Return the spec of a task with these settings, without creating its environments.
-
-    Args:
-        task_id: Id from ``list_all_envs()``.
-        **kwargs: Settings, as in ``make``.
-
-    Returns:
-        Spec with ``observation_space`` and ``action_space`` (Gymnasium), ``observation_spec()`` and ``action_spec()``
-        (dm_env), ``state_array_spec``, ``action_array_spec``, and ``config``, a namedtuple of all settings.
-
-    Raises:
-        UnknownNameError: There is no such task or keyword argument. The message suggests the nearest names.
-        APIUsageError: A value has a wrong type or is out of range.
-        BindingMissing: The package of the task is not installed.
-    """
-    return TaskSpec("envpool.make_spec", find_task("envpool.make_spec", task_id), kwargs)
-
-
-def _make_dm(where: str, spec: TaskSpec) -> Any:
-    config = spec.as_dict()
-    if config["autoreset"] == "same_step":
-        raise APIUsageError(
-            f'{where}({spec.id!r}): autoreset must be "next_step" or "disabled" with env_type "dm", got "same_step": a '
-            "time step has no place for the last observation and the next one"
-        )
-    from pufferlib.envpool.dm_env import DMPoolEnv
-
-    return DMPoolEnv(spec, make_pool(spec, pool_seeds(config)))

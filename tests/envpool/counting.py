@@ -1,4 +1,4 @@
-"""A game that counts, whose every outcome is known beforehand; and the plainest pool that plays it, in this process."""
+"""Counting game with predictable results, and the simplest pool that runs it, in this process."""
 
 import itertools
 from dataclasses import dataclass
@@ -13,14 +13,18 @@ from pufferlib.envpool import register
 from pufferlib.envpool.pool import PoolBatch, PoolSpec
 from pufferlib.errors import APIUsageError
 
-__all__ = ["CUT", "END", "CountingBackend", "CountingEnv", "CountingGame", "CountingParallelEnv", "registered"]
+__all__ = ["CUT", "END", "CountingBackend", "CountingEnv", "CountingGame", "CountingParallelEnv", "register_counting"]
 
 END, CUT = 3, 4  # actions that terminate and truncate an episode
 _ids = itertools.count()
 
 
 class CountingGame:
-    """Observations are the seed, the episode, the step and the player's last action; the reward is step and action."""
+    """Game that counts steps.
+
+    An observation contains the seed, the episode, the step and the player's last action. The reward is the step plus a
+    tenth of the action.
+    """
 
     def __init__(self, seed: int, players: int = 1) -> None:
         self.seed, self.players, self.episode, self.count = seed, players, -1, 0
@@ -35,7 +39,7 @@ class CountingGame:
         ends = bool((actions == END).any())
         return self._observations(actions), rewards, ends, not ends and bool((actions == CUT).any())
 
-    def picture(self, camera_id: int = -1) -> np.ndarray:
+    def frame(self, camera_id: int = -1) -> np.ndarray:
         return np.full((10, 20, 3), (self.seed % 7, self.count, camera_id + 1), np.uint8)
 
     def _observations(self, actions: np.ndarray) -> np.ndarray:
@@ -44,7 +48,7 @@ class CountingGame:
 
 
 class CountingEnv(gymnasium.Env):
-    """The same for one player, as an environment of Gymnasium."""
+    """Counting game for one player, as a Gymnasium environment."""
 
     observation_space = Box(-np.inf, np.inf, (4,), np.float32)
     action_space = Discrete(5)
@@ -64,11 +68,11 @@ class CountingEnv(gymnasium.Env):
         return observations[0], float(rewards[0]), terminated, truncated, {}
 
     def render(self) -> Any:
-        return self._game.picture()
+        return self._game.frame()
 
 
 class CountingParallelEnv(ParallelEnv):
-    """The same for two players, as an environment of PettingZoo."""
+    """Counting game for two players, as a PettingZoo environment."""
 
     possible_agents: ClassVar = ["one", "other"]
     metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10, "name": "counting"}
@@ -103,7 +107,7 @@ class CountingParallelEnv(ParallelEnv):
         )
 
     def render(self) -> Any:
-        return self._game.picture()
+        return self._game.frame()
 
     def _by_agent(self, values: Any) -> Any:
         return dict(zip(self.possible_agents, values, strict=True))
@@ -111,7 +115,14 @@ class CountingParallelEnv(ParallelEnv):
 
 @dataclass(frozen=True)
 class CountingBackend:
-    """Makes pools of the game: ``parts`` shows its observations as a dict, ``draws`` lets it draw."""
+    """Backend for the counting game.
+
+    Attributes:
+        players: Number of players.
+        parts: Whether observations are dicts.
+        draws: Whether the game can render.
+        discounts: Whether infos contain a discount.
+    """
 
     players: int = 1
     parts: bool = False
@@ -148,18 +159,18 @@ class CountingPool:
         return len(self.queue)
 
     def reset(self, env_ids: Any = None) -> None:
-        for env_id in self._free(env_ids):
-            self.queue.append((env_id, self._begun(env_id)))
+        for env_id in self._checked_ids(env_ids):
+            self.queue.append((env_id, self._reset_env(env_id)))
 
     def send(self, actions: Any, env_ids: Any = None) -> None:
-        ids, actions = self._free(env_ids), np.asarray(actions, float)
+        ids, actions = self._checked_ids(env_ids), np.asarray(actions, float)
         fits = actions.shape == (len(ids) * self.spec.num_players,) and np.isin(actions, range(5)).all()
         self._check(
             fits, f"actions must be 0 to 4, one for each player of {len(ids)} environments, got {actions!r:.80}"
         )
         self._check(self.autoreset != "disabled" or not any(self.over[env_id] for env_id in ids), "must be reset")
         for env_id, action in zip(ids, actions.reshape(len(ids), self.spec.num_players), strict=True):
-            self.queue.append((env_id, self._acted(env_id, action)))
+            self.queue.append((env_id, self._step_env(env_id, action)))
 
     def recv(self) -> PoolBatch:
         self._check(len(self.queue) >= (self.batch_size if self.batch_size < self.num_envs else 1), "wait for ever")
@@ -174,21 +185,21 @@ class CountingPool:
         return PoolBatch(
             ids,
             np.repeat(ids, self.spec.num_players),
-            self._shown(rows),
+            self._observation(rows),
             np.concatenate(rewards),
             np.array(ends),
             np.array(cuts),
             np.array(elapsed, np.int32),
             self._infos(np.array(elapsed), rows[:, 3]),
-            self._shown(np.concatenate(final)) if self.autoreset == "same_step" else None,
+            self._observation(np.concatenate(final)) if self.autoreset == "same_step" else None,
         )
 
     def observations(self) -> Any:
-        return self._shown(np.concatenate(self.last))
+        return self._observation(np.concatenate(self.last))
 
     def render(self, env_ids: Any, camera_id: int = -1) -> Any:
         self._check(not self.closed, "closed")
-        return np.stack([self.games[env_id].picture(camera_id) for env_id in env_ids])
+        return np.stack([self.games[env_id].frame(camera_id) for env_id in env_ids])
 
     def close(self) -> None:
         self.closed = True
@@ -199,11 +210,11 @@ class CountingPool:
             infos["discount"] = np.float32(0.5) ** elapsed
         return infos
 
-    def _shown(self, rows: Any) -> Any:
+    def _observation(self, rows: Any) -> Any:
         is_dict = isinstance(self.spec.observation_space, gymnasium.spaces.Dict)
         return {"facts": rows, "last": rows[:, 3].astype(np.int64)} if is_dict else rows
 
-    def _free(self, env_ids: Any) -> Any:
+    def _checked_ids(self, env_ids: Any) -> Any:
         self._check(not self.closed, "closed")
         ids = list(range(self.num_envs) if env_ids is None else env_ids)
         fits = {*ids} <= {*range(self.num_envs)} and len({*ids}) == len(ids) > 0
@@ -215,26 +226,26 @@ class CountingPool:
         if not is_fine:
             raise APIUsageError(f"CountingPool: {problem}")
 
-    def _begun(self, env_id: int) -> Any:
+    def _reset_env(self, env_id: int) -> Any:
         observations = self.games[env_id].reset()
         self.over[env_id], self.elapsed[env_id] = False, 0
         return observations, np.zeros(self.spec.num_players, np.float32), False, False, 0, observations
 
-    def _acted(self, env_id: int, action: Any) -> Any:
+    def _step_env(self, env_id: int, action: Any) -> Any:
         if self.over[env_id]:
-            return self._begun(env_id)
+            return self._reset_env(env_id)
         self.elapsed[env_id] += 1
         observations, rewards, terminated, truncated = self.games[env_id].step(action)
         elapsed, final = self.elapsed[env_id], observations
         truncated |= elapsed == self.limit
         self.over[env_id] = terminated or truncated
         if self.over[env_id] and self.autoreset == "same_step":
-            observations = self._begun(env_id)[0]
+            observations = self._reset_env(env_id)[0]
         return observations, rewards, terminated, truncated, elapsed, final
 
 
-def registered(**backend: Any) -> str:
-    """The id of a new task that counts."""
+def register_counting(**backend: Any) -> str:
+    """Register a new counting task and return its id."""
     task_id = f"Counting{next(_ids)}-v0"
     register(task_id, CountingBackend(**backend), keywords={"bonus": 1.5})
     return task_id

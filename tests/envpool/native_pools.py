@@ -1,4 +1,4 @@
-"""Pools of C environments for the tests."""
+"""Pools of C environments for tests."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["BusyBackend", "make_busy_pool", "make_pool", "sample_actions"]
 
 
 def make_pool(name="cartpole", num_envs=4, batch_size=0, seeds=None, params=None, **config):
-    """Make a pool of a C environment as ``make`` does; ``params`` are keywords of the environment."""
+    """Make a pool of a C environment, as ``make`` does. ``params`` are keyword arguments of the environment."""
     backend = NativeBackend(name, **(params or {}))
     config = {
         "num_envs": num_envs,
@@ -22,7 +22,7 @@ def make_pool(name="cartpole", num_envs=4, batch_size=0, seeds=None, params=None
 
 
 def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, params=None, **options):
-    """Make a pool whose helpers play whatever there is, however little, and though there may not be a core for each."""
+    """Make a pool whose helper threads always take part, even with little work and without a core for each."""
     env_type = type_of(name)
     values = env_type.numbers(params or {})
     spec = NativeBackend(name, **(params or {})).describe({})
@@ -31,15 +31,15 @@ def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, par
 
 
 class BusyBackend(NativeBackend):
-    """Makes busy pools of one C environment."""
+    """Backend that makes busy pools of one C environment."""
 
     def make(self, config, spec):
-        """Make the pool; it has two helpers, whatever ``num_threads`` says."""
+        """Make a pool with two helper threads. ``num_threads`` is ignored."""
         options = {name: config[name] for name in ("max_episode_steps", "autoreset", "copy")}
         return make_busy_pool(self.name, config["num_envs"], config["batch_size"], params=self.params, **options)
 
 
 def sample_actions(spec, rng, envs):
-    """Actions for so many environments."""
+    """Return random actions for ``envs`` environments."""
     spec.action_space.seed(int(rng.integers(2**31)))
     return np.stack([spec.action_space.sample() for _ in range(envs * spec.num_players)])

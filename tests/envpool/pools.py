@@ -1,4 +1,4 @@
-"""Pools of environments in worker processes, made without the interface above them."""
+"""Pools of Python environments in worker processes, without the interfaces above them."""
 
 import contextlib
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from pufferlib.envpool.workers import WorkerBackend
 
-__all__ = ["config", "pool_of", "sent"]
+__all__ = ["config", "open_pool", "send_and_recv"]
 
 
 def config(num_envs=2, batch_size=None, **changes):
-    """Settings as a backend takes them."""
+    """Return the settings that a backend receives."""
     settings = {
         "num_envs": num_envs,
         "batch_size": batch_size or num_envs,
@@ -30,8 +30,8 @@ def config(num_envs=2, batch_size=None, **changes):
 
 
 @contextlib.contextmanager
-def pool_of(env, num_envs=2, batch_size=None, backend=None, **changes):
-    """A pool of environments that ``env`` makes, closed at the end."""
+def open_pool(env, num_envs=2, batch_size=None, backend=None, **changes):
+    """Yield a pool of the environments that ``env`` makes, and close it."""
     made = WorkerBackend(env, **(backend or {}))
     settings = config(num_envs, batch_size, **changes)
     pool = made.make(settings, made.describe(settings))
@@ -39,7 +39,7 @@ def pool_of(env, num_envs=2, batch_size=None, backend=None, **changes):
         yield pool
 
 
-def sent(pool, actions, env_ids=None):
-    """The batch that follows ``actions``."""
+def send_and_recv(pool, actions, env_ids=None):
+    """Send actions and return the next batch."""
     pool.send(np.asarray(actions), None if env_ids is None else np.asarray(env_ids, np.int32))
     return pool.recv()

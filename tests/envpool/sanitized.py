@@ -1,7 +1,7 @@
-"""Modules that a sanitizer watches, in the place of the usual ones.
+"""Import hook that replaces compiled modules by builds with a sanitizer.
 
-The test copies this file as ``sitecustomize.py`` to the folder of its builds, SANITIZED, so that Python runs it first
-in each process, the workers of a pool among them. A module ``a.b`` is imported from ``a.b.so`` if that is there.
+The test copies this file as ``sitecustomize.py`` into the build folder SANITIZED, so that Python runs it first in every
+process, including the workers of a pool. A module ``a.b`` is imported from ``a.b.so`` if that file exists.
 """
 
 import os
@@ -13,11 +13,11 @@ from typing import Any
 
 
 class SanitizedFinder:
-    """Finder of modules that were built with a sanitizer."""
+    """Finder of modules built with a sanitizer."""
 
     @staticmethod
     def find_spec(name: str, *_: Any) -> ModuleSpec | None:
-        """Find a module that is among the builds; None if it is not."""
+        """Return the spec of a module that was built with a sanitizer, or None."""
         path = Path(os.environ["SANITIZED"], f"{name}.so")
         if not path.exists():
             return None

@@ -1,4 +1,4 @@
-"""Atari by EnvPool's rules: every option against a plain reference, and the games as ``make`` gives them."""
+"""Atari with EnvPool's rules: every option compared with a simple reference, and the tasks of ``make``."""
 
 from typing import Any
 
@@ -22,7 +22,10 @@ GREY = {"stack": 4, "frame_skip": 4, "size": (84, 84), "grey": True, "area_resiz
 
 
 class Reference:
-    """One game by EnvPool's rules, frame by frame and without a shortcut; one frame without an action at a start."""
+    """Reference implementation of EnvPool's rules for one game, frame by frame.
+
+    A reset without no-ops plays one frame without an action.
+    """
 
     def __init__(self, game: str, **options: Any) -> None:
         self.options = {**GREY, "fire_reset": False, "episodic_life": False, "max_steps": 27_000, **options}
@@ -94,7 +97,7 @@ class Reference:
     ],
     ids=str,
 )
-def test_a_game_is_what_the_reference_plays(game: str, options: dict[str, Any]) -> None:
+def test_game_matches_reference(game: str, options: dict[str, Any]) -> None:
     reference = Reference(game, **options)
     env = PooledGame(game, noop_max=1, repeat_action_probability=0.0, **options)
     rng = np.random.default_rng(0)
@@ -114,7 +117,7 @@ def test_a_game_is_what_the_reference_plays(game: str, options: dict[str, Any]) 
     assert ends or "episodic_life" not in options
 
 
-def test_rewards_are_clipped_and_infos_are_not() -> None:
+def test_reward_clip_leaves_info_rewards_unclipped() -> None:
     env = PooledGame("assault", noop_max=1, repeat_action_probability=0.0, reward_clip=True)
     env.reset(seed=0)
     steps = [env.step(np.int64(2)) for _ in range(20)]
@@ -124,7 +127,7 @@ def test_rewards_are_clipped_and_infos_are_not() -> None:
 @pytest.mark.parametrize(
     ("noop_max", "fire_reset", "lengths"), [(0, False, {0}), (3, False, {1, 2, 3}), (3, True, {1, 2, 3})]
 )
-def test_a_start_takes_one_to_noop_max_frames(
+def test_reset_plays_one_to_noop_max_frames(
     noop_max: int, fire_reset: bool, lengths: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
@@ -146,7 +149,7 @@ def test_a_start_takes_one_to_noop_max_frames(
     assert seen == lengths
 
 
-def test_the_discount_is_zero_where_a_life_is_lost() -> None:
+def test_discount_is_zero_when_a_life_is_lost() -> None:
     env = PooledGame("breakout", fire_reset=True, zero_discount_on_life_loss=True, repeat_action_probability=0.0)
     lives = env.reset(seed=0)[1]["lives"]
     discounts = []
@@ -157,7 +160,7 @@ def test_the_discount_is_zero_where_a_life_is_lost() -> None:
     assert set(discounts) == {(1.0, True), (0.0, False)}
 
 
-def test_a_saved_game_goes_on_as_it_would_have() -> None:
+def test_restored_game_continues_identically() -> None:
     env = PooledGame("breakout", fire_reset=True, episodic_life=True, repeat_action_probability=0.0)
     env.reset(seed=0)
     for _ in range(30):
@@ -168,7 +171,7 @@ def test_a_saved_game_goes_on_as_it_would_have() -> None:
     assert np.array_equal([env.step(np.int64(3))[0].copy() for _ in range(5)], went_on)
 
 
-def test_the_ids_are_those_of_the_games() -> None:
+def test_every_game_has_an_id() -> None:
     known = set(envpool.list_all_envs())
     ids = {"".join(word.capitalize() for word in name.split("_")) + "-v5" for name in atari.names()}
     assert ids <= known
@@ -182,7 +185,7 @@ def pong() -> Any:
     env.close()
 
 
-def test_spaces_infos_and_dtypes_are_envpool_s(pong: Any) -> None:
+def test_spaces_infos_and_dtypes_match_envpool(pong: Any) -> None:
     assert (pong.observation_space.shape, pong.observation_space.dtype) == ((4, 84, 84), np.uint8)
     assert pong.action_space.n == 6
     assert (pong.config["max_episode_steps"], pong.config["noop_max"]) == (27_000, 1)
@@ -202,7 +205,7 @@ def test_spaces_infos_and_dtypes_are_envpool_s(pong: Any) -> None:
     assert dtypes == expected
 
 
-def test_a_pool_plays_the_game_of_the_reference(pong: Any) -> None:
+def test_pool_matches_reference(pong: Any) -> None:
     reference = Reference("pong", fire_reset=True)
     assert np.array_equal(pong.reset()[0], [reference.reset()] * 2)
     for action in (2, 3, 2, 2, 0, 5, 4, 3):
@@ -212,14 +215,14 @@ def test_a_pool_plays_the_game_of_the_reference(pong: Any) -> None:
         assert rewards.tolist() == [points] * 2
 
 
-def test_pictures_are_the_screen_in_color(pong: Any) -> None:
+def test_render_returns_the_screen_in_color(pong: Any) -> None:
     pong.reset()
     frames = pong.render(env_ids=[1, 0])
     assert (frames.shape, frames.dtype) == ((2, 210, 160, 3), np.uint8)
     assert frames.any()
 
 
-def test_zero_discounts_reach_dm_env() -> None:
+def test_dm_env_discount_is_zero_when_a_life_is_lost() -> None:
     pytest.importorskip("dm_env")
     with_zeros = {"zero_discount_on_life_loss": True, "num_threads": 1, "noop_max": 1}
     env = envpool.make_dm("Breakout-v5", num_envs=1, **with_zeros)
@@ -243,12 +246,12 @@ def test_zero_discounts_reach_dm_env() -> None:
         ("episodic_life", "yes", "episodic_life must be True or False, got 'yes'"),
     ],
 )
-def test_a_value_out_of_range_is_refused(option: str, value: Any, message: str) -> None:
+def test_option_out_of_range_raises(option: str, value: Any, message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         envpool.make_gymnasium("Pong-v5", **{option: value})
 
 
-def test_a_mode_that_a_game_lacks_is_refused_with_those_that_it_has() -> None:
+def test_unknown_mode_raises_and_lists_the_modes_of_the_game() -> None:
     with pytest.raises(APIUsageError, match=r"atari/pong: mode must be None or one of \[0, 1\], got 9"):
         make_env("pong", mode=9)
     with pytest.raises(APIUsageError, match="rules='gymnasium' has no option max_steps"):

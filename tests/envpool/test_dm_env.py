@@ -1,4 +1,4 @@
-"""The interface of dm_env around a pool."""
+"""dm_env interface of pools."""
 
 import numpy as np
 import pytest
@@ -7,18 +7,18 @@ from gymnasium.spaces import Box
 import pufferlib.envpool as envpool
 from pufferlib.envpool.spec import dm_spec
 from pufferlib.errors import APIUsageError
-from tests.envpool.counting import CUT, END, registered
+from tests.envpool.counting import CUT, END, register_counting
 
 dm_env = pytest.importorskip("dm_env", reason="dm_env is not installed; puffer install dm")
 
-SOLO, TWO = registered(), registered(players=2)
+SOLO, TWO = register_counting(), register_counting(players=2)
 
 
 def make(task=SOLO, num_envs=2, **keywords):
     return envpool.make_dm(task, num_envs=num_envs, seed=0, **keywords)
 
 
-def test_it_is_an_environment_of_dm_env():
+def test_make_dm_returns_a_dm_env_environment():
     with make() as env:
         assert isinstance(env, dm_env.Environment)
         assert len(env) == 2
@@ -26,7 +26,7 @@ def test_it_is_an_environment_of_dm_env():
         assert repr(env).startswith("DMPoolEnv('Counting")
 
 
-def test_time_steps():
+def test_reset_and_step_return_time_steps():
     env = make()
     first = env.reset()
     assert type(first) is dm_env.TimeStep
@@ -43,7 +43,7 @@ def test_time_steps():
     assert second.discount.tolist() == [1, 1]
 
 
-def test_the_last_step_has_no_discount_and_the_next_is_the_first():
+def test_last_step_has_discount_zero_and_first_follows():
     env = make(num_envs=3)
     env.reset()
     last = env.step(np.array([END, CUT, 1]))
@@ -52,22 +52,22 @@ def test_the_last_step_has_no_discount_and_the_next_is_the_first():
     assert env.step(np.ones(3)).step_type.tolist() == [0, 0, 1]
 
 
-def test_a_discount_of_the_environment_is_that_of_the_time_step():
-    env = make(registered(discounts=True), num_envs=2)
+def test_discount_info_becomes_discount_of_the_time_step():
+    env = make(register_counting(discounts=True), num_envs=2)
     assert env.observation_spec()._fields == ("env_id", "players", "obs", "count")
     assert "info:discount" not in env.spec.state_array_spec
     assert env.reset().discount.tolist() == [1, 1]
     assert env.step(np.array([1, END])).discount.tolist() == [0.5, 0]
 
 
-def test_the_table_of_the_page():
+def test_max_episode_steps_follows_the_documented_table():
     env = make(num_envs=1, max_episode_steps=3)
     steps = [env.step(np.array([1])) for _ in range(5)]
     assert [step.step_type[0] for step in steps] == [0, 1, 1, 2, 0]
     assert [step.discount[0] for step in steps] == [1, 1, 1, 0, 1]
 
 
-def test_parts_of_the_environments():
+def test_env_id_selects_environments():
     env = make(num_envs=4)
     env.reset()
     assert env.step(np.ones(2), np.array([3, 1])).observation.env_id.tolist() == [3, 1]
@@ -76,7 +76,7 @@ def test_parts_of_the_environments():
     assert env.recv().observation.env_id.tolist() == [0]
 
 
-def test_the_first_that_finish():
+def test_async_batch_contains_the_first_that_finish():
     env = make(num_envs=4, batch_size=2)
     env.async_reset()
     for _ in range(5):
@@ -85,7 +85,7 @@ def test_the_first_that_finish():
         env.send(np.ones(2), state.env_id)
 
 
-def test_rows_of_players():
+def test_players_have_one_row_each():
     env = make(TWO)
     step = env.reset()
     assert step.step_type.shape == (2,)
@@ -93,7 +93,7 @@ def test_rows_of_players():
     assert step.observation.players.env_id.tolist() == [0, 0, 1, 1]
 
 
-def test_specs():
+def test_observation_and_action_specs():
     env = make()
     spec = env.observation_spec()
     assert spec._fields == ("env_id", "players", "obs", "count")
@@ -106,7 +106,7 @@ def test_specs():
     assert envpool.make_spec(SOLO).observation_spec().obs == spec.obs
 
 
-def test_one_whole_number_of_few_is_discrete_and_a_flag_is_a_bool():
+def test_dm_spec_of_small_ints_is_discrete_and_of_flags_is_bool():
     counts = [dm_spec(Box(low, high, (), np.int32), "n") for low, high in ((0, 1), (-1, 1), (0, 2**31 - 1))]
     assert [isinstance(spec, dm_env.specs.DiscreteArray) for spec in counts] == [True, False, False]
     flag = dm_spec(Box(np.array(False), np.array(True), dtype=np.bool_), "flag")
@@ -114,20 +114,20 @@ def test_one_whole_number_of_few_is_discrete_and_a_flag_is_a_bool():
     assert flag.dtype == np.bool_
 
 
-def test_a_dict_of_observations_has_a_field_for_each_key():
-    env = make(registered(parts=True))
+def test_dict_observation_has_a_field_per_key():
+    env = make(register_counting(parts=True))
     assert env.observation_spec()._fields == ("env_id", "players", "facts", "last", "count")
     assert env.observation_spec().last.num_values == 5
     assert env.reset().observation.facts.shape == (2, 4)
 
 
-def test_pictures_are_pixels():
+def test_from_pixels_observation_is_the_field_pixels():
     env = make(from_pixels=True)
     assert env.observation_spec().pixels.shape == (3, 84, 84)
     assert env.reset().observation.pixels.shape == (2, 3, 84, 84)
 
 
-def test_seeds_and_the_end():
+def test_reset_with_seed_and_close():
     env = make()
     assert env.reset(seed=5).observation.obs[:, 0].tolist() == [5, 6]
     env.close()
@@ -135,6 +135,6 @@ def test_seeds_and_the_end():
         env.reset()
 
 
-def test_two_observations_in_a_step_do_not_fit():
+def test_same_step_autoreset_raises():
     with pytest.raises(APIUsageError, match='autoreset must be "next_step" or "disabled" with env_type "dm"'):
         make(autoreset="same_step")

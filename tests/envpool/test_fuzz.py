@@ -1,4 +1,4 @@
-"""Random and hostile calls of the whole interface, each outcome against a slow model of the rules."""
+"""Random and invalid calls of the whole interface, compared with a slow model of the rules."""
 
 import queue
 import threading
@@ -56,7 +56,7 @@ HOSTILE_ACTIONS = [
 
 
 class Model:
-    """One environment after the other, by the rules of the page."""
+    """Model of the rules in docs/envpool.md, one environment after the other."""
 
     def __init__(self, config: Any) -> None:
         self.num_envs, self.batch_size = config["num_envs"], config["batch_size"]
@@ -66,7 +66,7 @@ class Model:
         self.is_sync = self.num_envs == self.batch_size
         self.episode, self.count = [-1] * self.num_envs, [0] * self.num_envs
         self.over = [True] * self.num_envs
-        self.in_flight: dict[int, Any] = {}  # outcomes, in the order of sending
+        self.in_flight: dict[int, Any] = {}  # results, in the order of sending
 
     def may_send(self, ids: list[int]) -> bool:
         return self.may_reset(ids) and (self.autoreset != "disabled" or not any(self.over[i] for i in ids))
@@ -105,7 +105,7 @@ class Model:
         return [[i, self.episode[i], self.count[i], each] for each in action]
 
     def compare(self, ids: list[int], values: Any, info: Any) -> None:
-        """Take these environments out of flight, and compare what came with what had to come."""
+        """Remove these environments from flight, and compare their values with the expected ones."""
         if self.is_sync:
             assert ids == [*self.in_flight]
         else:
@@ -121,7 +121,7 @@ class Model:
 
 
 def hostile_call(env: Any, random: np.random.Generator) -> tuple[Any, ...]:
-    """A call that must be refused, and its arguments, by chance."""
+    """Return a random call that must raise an error, with its arguments."""
     num_envs, players = env.num_envs, env.config["max_num_players"]
     ids = HOSTILE_IDS[random.integers(len(HOSTILE_IDS))]
     actions = HOSTILE_ACTIONS[random.integers(len(HOSTILE_ACTIONS))]
@@ -146,7 +146,7 @@ def hostile_call(env: Any, random: np.random.Generator) -> tuple[Any, ...]:
 
 
 class Fuzz:
-    """Calls of one environment, by chance."""
+    """Random calls of one environment."""
 
     def __init__(self, task_id: str, seed: int, **keywords: Any) -> None:
         self.env = envpool.make_gymnasium(task_id, seed=0, render_mode="rgb_array", **keywords)
@@ -168,13 +168,13 @@ class Fuzz:
         return None
 
     def ids(self) -> list[int]:
-        """Environments of which mostly none is in flight, mostly in order; None, and all, among them."""
+        """Return random ids, mostly of environments that are not in flight."""
         idle = [i for i in range(self.model.num_envs) if i not in self.model.in_flight]
         pool = idle if idle and self.random.random() < 0.9 else range(self.model.num_envs)
         return self.random.permutation(pool)[: self.random.integers(1, len(pool) + 1)].tolist()
 
     def arguments(self, ids: list[int]) -> Any:
-        """Actions for ``ids`` and how they are handed over, in one of many forms."""
+        """Return actions for ``ids`` in one of many formats."""
         players = self.model.players
         actions = self.random.integers(0, 5, len(ids) * players)
         shown = actions.astype(self.random.choice(["i1", "i4", "i8", "u2", "f4", "f8"]))
@@ -202,7 +202,7 @@ class Fuzz:
         ids = self.all_or(self.ids())
         actions, arguments = self.arguments(ids)
         if not self.model.may_recv(len(ids)) and self.model.may_send(ids):
-            return  # the sending of it may or may not have been done when it is refused
+            return  # the actions may have been sent before the error
         values = self.attempt(self.model.may_send(ids), self.env.step, *arguments)
         if values:
             self.model.send(ids, actions)
@@ -264,20 +264,20 @@ IN_THE_DAY = [
 
 
 @pytest.mark.parametrize(("task_id", "layout"), IN_THE_DAY)
-def test_nothing_but_errors_and_what_the_rules_say(task_id, layout):
+def test_random_calls_match_the_model(task_id, layout):
     Fuzz(task_id, 0, **LAYOUTS[layout]).play(150)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("task_id", TASKS)
-def test_thousands_of_calls(task_id, layout, nightly):
-    calls = 100_000 if nightly else 5_000 // len(TASKS)  # of each task
+def test_many_random_calls_match_the_model(task_id, layout, nightly):
+    calls = 100_000 if nightly else 5_000 // len(TASKS)  # per task
     Fuzz(task_id, 1, **LAYOUTS[layout]).play(-(-calls // len(LAYOUTS)))
 
 
-def patiently(call: Any, *args: Any) -> Any:
-    """Call again while another thread is at it."""
+def call_with_retry(call: Any, *args: Any) -> Any:
+    """Repeat a call until no other thread uses the pool."""
     while True:
         try:
             return call(*args)
@@ -287,14 +287,14 @@ def patiently(call: Any, *args: Any) -> Any:
 
 
 def play_in_threads(task_id: str, batches: int, **keywords: Any) -> None:
-    """One thread sends, one receives, and one makes calls that must be refused."""
+    """Run one thread that sends, one that receives, and one that makes invalid calls."""
     env = envpool.make_gymnasium(task_id, seed=0, render_mode="rgb_array", **keywords)
     came: queue.SimpleQueue[Any] = queue.SimpleQueue()
     players, counts, is_over = env.config["max_num_players"], np.full(env.num_envs, -1), threading.Event()
 
     def receive() -> None:
         for _ in range(batches):
-            came.put(patiently(env.recv))
+            came.put(call_with_retry(env.recv))
 
     def disturb() -> None:
         random = np.random.default_rng(0)
@@ -312,7 +312,7 @@ def play_in_threads(task_id: str, batches: int, **keywords: Any) -> None:
             counts[ids] += 1
             assert observations[:, 2].tolist() == np.repeat(counts[ids], players).tolist()
             if sent < batches - env.num_envs // len(ids):
-                patiently(env.send, np.zeros(len(ids) * players), ids)
+                call_with_retry(env.send, np.zeros(len(ids) * players), ids)
         is_over.set()
         for other in others:
             other.result()
@@ -321,5 +321,5 @@ def play_in_threads(task_id: str, batches: int, **keywords: Any) -> None:
 
 @pytest.mark.parametrize("batch_size", [2, 4])
 @pytest.mark.parametrize("task_id", ["FuzzNativeTwo-v0", "FuzzWorkersTwo-v0"])
-def test_threads_get_errors_or_what_is_theirs(task_id, batch_size, nightly):
+def test_threads_get_correct_batches_or_errors(task_id, batch_size, nightly):
     play_in_threads(task_id, 20_000 if nightly else 200, num_envs=4, batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""Rows of some environments, out of arrays of all and back."""
+"""Gathering rows of some environments from shared arrays, and scattering rows back."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def ids(envs):
 
 @pytest.mark.parametrize("copies", [True, False])
 @pytest.mark.parametrize("envs", ORDERS, ids=str)
-def test_rows_come_in_the_order_of_their_environments(copies, envs):
+def test_gather_returns_rows_in_the_order_of_ids(copies, envs):
     numbers, ones, empty = BatchGather(SOURCES, 3, copies).gather(ids(envs))
     np.testing.assert_array_equal(numbers, np.concatenate([SOURCES[0][2 * env : 2 * env + 2] for env in envs]))
     np.testing.assert_array_equal(ones, envs)
@@ -23,7 +23,7 @@ def test_rows_come_in_the_order_of_their_environments(copies, envs):
     assert [array.dtype for array in (numbers, ones, empty)] == [source.dtype for source in SOURCES]
 
 
-def test_batches_that_somebody_holds_stay_as_they_are():
+def test_referenced_batches_are_not_overwritten():
     source = np.zeros((3, 2), np.float32)
     batches = BatchGather([source], 3, copies=True)
     held = []
@@ -45,7 +45,7 @@ def test_without_copies_the_next_batch_overwrites_the_last():
 
 
 @pytest.mark.parametrize("envs", ORDERS, ids=str)
-def test_rows_go_to_the_places_of_their_environments(envs):
+def test_scatter_writes_rows_of_the_ids(envs):
     target = np.full((6, 2), -1, np.int32)
     rows = np.arange(4 * len(envs), dtype=np.int32).reshape(-1, 2)
     scatter(rows, target, 3, ids(envs))
@@ -54,7 +54,7 @@ def test_rows_go_to_the_places_of_their_environments(envs):
     np.testing.assert_array_equal(target.reshape(3, 4), wanted)
 
 
-def test_rows_that_do_not_fit_are_refused():
+def test_wrong_shapes_raise():
     with pytest.raises(ValueError, match=r"expected contiguous rows of 3 environments, got shape \(4, 2\)"):
         BatchGather([np.zeros((4, 2))], 3, copies=True)
     for rows in (np.zeros((2, 2)), np.zeros((1, 2), np.int32), np.zeros((2, 4), np.int32)[:, ::2]):

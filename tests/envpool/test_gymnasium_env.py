@@ -1,4 +1,4 @@
-"""The interface of Gymnasium around a pool."""
+"""Gymnasium interface of pools."""
 
 import gymnasium
 import numpy as np
@@ -8,16 +8,16 @@ from gymnasium.wrappers import vector as wrappers
 
 import pufferlib.envpool as envpool
 from pufferlib.errors import APIUsageError
-from tests.envpool.counting import CUT, END, registered
+from tests.envpool.counting import CUT, END, register_counting
 
-SOLO, TWO = registered(), registered(players=2)
+SOLO, TWO = register_counting(), register_counting(players=2)
 
 
 def make(task=SOLO, num_envs=2, **keywords):
     return envpool.make_gymnasium(task, num_envs=num_envs, seed=0, **keywords)
 
 
-def test_it_is_a_vector_environment():
+def test_make_gymnasium_returns_a_vector_env():
     env = make()
     assert isinstance(env, gymnasium.vector.VectorEnv)
     assert env.is_vector_env
@@ -29,7 +29,7 @@ def test_it_is_a_vector_environment():
     assert env.render_mode is None
 
 
-def test_what_reset_and_step_return():
+def test_reset_and_step_return_values():
     env = make()
     observations, info = env.reset()
     assert observations.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0]]
@@ -45,31 +45,31 @@ def test_what_reset_and_step_return():
     assert info["env_id"].dtype == info["players"]["env_id"].dtype == info["elapsed_step"].dtype == np.int32
 
 
-def test_the_table_of_the_page():
-    """EnvPool's page: max_episode_steps = 3, and five steps without a reset."""
+def test_max_episode_steps_follows_the_documented_table():
+    """Follow the example in EnvPool's documentation: max_episode_steps = 3, and five steps without a reset."""
     env = make(num_envs=1, max_episode_steps=3)
     steps = [env.step(np.array([1])) for _ in range(5)]
     assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
     assert [step[1][0] > 0 for step in steps] == [False, True, True, True, False]
     assert [bool(step[3][0]) for step in steps] == [False, False, False, True, False]
     assert not any(step[2][0] for step in steps)
-    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]  # the first and the last action were not used
+    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]  # the first and the last action reset the environment
 
 
-def test_after_a_reset_the_table_begins_with_its_second_row():
+def test_first_action_is_used_after_an_explicit_reset():
     env = make(num_envs=1, max_episode_steps=3)
     env.reset()
     assert [env.step(np.array([1]))[4]["elapsed_step"][0] for _ in range(5)] == [1, 2, 3, 0, 1]
 
 
-def test_a_failure_at_the_limit_stays_a_failure():
+def test_termination_at_the_step_limit_sets_both_flags():
     env = make(num_envs=1, max_episode_steps=1)
     env.reset()
     *_, terminated, truncated, _ = env.step(np.array([END]))
     assert terminated.tolist() == truncated.tolist() == [True]
 
 
-def test_ends_in_the_same_step_show_the_last_observation():
+def test_same_step_autoreset_returns_final_observations():
     env = make(autoreset="same_step")
     env.reset()
     observations, _, terminated, _, info = env.step([END, 1])
@@ -79,7 +79,7 @@ def test_ends_in_the_same_step_show_the_last_observation():
     assert not env.step([1, 1])[4]["_final_obs"].any()
 
 
-def test_without_autoreset_an_ended_environment_must_be_reset():
+def test_disabled_autoreset_requires_reset_after_an_episode():
     env = make(autoreset="disabled")
     env.reset()
     assert env.step([CUT, 1])[3].tolist() == [True, False]
@@ -107,13 +107,13 @@ def test_without_autoreset_an_ended_environment_must_be_reset():
     ],
     ids=repr,
 )
-def test_actions_of_many_forms(actions):
+def test_actions_are_accepted_in_many_forms(actions):
     env = make()
     env.reset()
     assert env.step(actions)[0][:, 3].tolist() == [1, 1]
 
 
-def test_ids_by_position_and_by_name():
+def test_env_id_is_accepted_by_position_and_by_name():
     env = make(num_envs=4)
     env.reset()
     assert env.step(np.array([1, 2]), np.array([3, 0]))[4]["env_id"].tolist() == [3, 0]
@@ -121,7 +121,7 @@ def test_ids_by_position_and_by_name():
     assert env.step({"action": [1], "env_id": np.array([2])})[0].tolist() == [[2, 0, 1, 1]]
 
 
-def test_two_sends_of_a_part_are_one_batch_in_their_order():
+def test_sync_batch_joins_several_sends_in_order():
     env = make(num_envs=4)
     env.reset()
     env.send(np.array([1, 2]), np.array([3, 0]))
@@ -131,7 +131,7 @@ def test_two_sends_of_a_part_are_one_batch_in_their_order():
     assert observations[:, 3].tolist() == [1, 2, 0, 1]
 
 
-def test_some_are_reset():
+def test_reset_of_some_environments():
     env = make(num_envs=4)
     env.reset()
     env.step([1, 1, 1, 1])
@@ -156,12 +156,12 @@ def test_some_are_reset():
     ],
     ids=repr,
 )
-def test_other_options_are_refused(options):
+def test_unknown_reset_options_raise(options):
     with pytest.raises(APIUsageError, match="reset_mask"):
         make().reset(options=options)
 
 
-def test_a_mask_and_ids_are_too_much():
+def test_reset_mask_with_env_id_raises():
     with pytest.raises(APIUsageError, match="without env_id"):
         make().reset([0], options={"reset_mask": np.ones(2, bool)})
 
@@ -186,7 +186,7 @@ def test_a_mask_and_ids_are_too_much():
     ],
     ids=repr,
 )
-def test_wrong_dicts_are_refused(actions, message):
+def test_invalid_action_dicts_raise(actions, message):
     env = make()
     env.reset()
     for call in (env.step, env.send):
@@ -195,12 +195,12 @@ def test_wrong_dicts_are_refused(actions, message):
     assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_ids_are_given_once():
+def test_env_id_given_twice_raises():
     with pytest.raises(APIUsageError, match="env_id must be given once"):
         make().step({"action": [1], "env_id": [0]}, [0])
 
 
-def test_what_is_in_flight_takes_nothing():
+def test_send_to_environments_in_flight_raises():
     env = make()
     env.async_reset()
     with pytest.raises(APIUsageError, match="in flight"):
@@ -210,7 +210,7 @@ def test_what_is_in_flight_takes_nothing():
     assert len(env.recv(reset=True)) == 2
 
 
-def test_nothing_to_receive_is_no_wait():
+def test_recv_raises_if_nothing_is_in_flight():
     env = make()
     env.reset()
     with pytest.raises(APIUsageError, match="wait for ever"):
@@ -219,7 +219,7 @@ def test_nothing_to_receive_is_no_wait():
         env.recv(return_info=False)
 
 
-def test_the_first_that_finish():
+def test_async_batch_contains_the_first_that_finish():
     env = make(num_envs=4, batch_size=3)
     env.async_reset()
     seen = []
@@ -232,9 +232,9 @@ def test_the_first_that_finish():
     assert {*seen} == {0, 1, 2, 3}
 
 
-def test_without_ids_a_batch_of_actions_is_for_the_last_batch():
+def test_send_without_env_id_goes_to_the_last_batch():
     env = make(num_envs=4, batch_size=2)
-    env.send(np.ones(2))  # as the page does before anything was received
+    env.send(np.ones(2))  # before the first batch, as in the documentation
     assert sorted(env.recv()[4]["env_id"].tolist()) == [0, 1]
     env.async_reset()
     for _ in range(10):
@@ -245,7 +245,7 @@ def test_without_ids_a_batch_of_actions_is_for_the_last_batch():
         env.send(np.ones(3))
 
 
-def test_too_few_for_a_batch_are_refused_before_they_are_reset():
+def test_reset_of_too_few_for_a_batch_raises():
     env = make(num_envs=4, batch_size=3)
     env.send(np.ones(1), [3])
     with pytest.raises(APIUsageError, match="a batch must have 3 environments, got 1 as env_id and 1 in flight"):
@@ -253,7 +253,7 @@ def test_too_few_for_a_batch_are_refused_before_they_are_reset():
     assert sorted(env.reset([0, 1])[1]["env_id"].tolist()) == [0, 1, 3]
 
 
-def test_rows_of_players():
+def test_players_have_one_row_each():
     env = make(TWO, num_envs=3)
     observations, info = env.reset()
     assert observations[:, 0].tolist() == info["players"]["env_id"].tolist() == [0, 0, 1, 1, 2, 2]
@@ -266,7 +266,7 @@ def test_rows_of_players():
     assert observations[:, 3].tolist() == [1, 2, 0, 1]
 
 
-def test_rows_of_players_in_an_order_of_their_own():
+def test_players_env_id_allows_any_row_order():
     env = make(TWO, num_envs=3)
     env.reset()
     observations, *_, info = env.step({"action": [0, 1, 2, 1], "players.env_id": [2, 0, 2, 0]})
@@ -280,12 +280,12 @@ def test_rows_of_players_in_an_order_of_their_own():
         env.step({"action": [0, 1, 2], "players.env_id": [2, 0, 2]})
 
 
-def test_a_seed_at_reset_is_as_good_as_one_at_the_start():
+def test_reset_with_seed_equals_make_with_seed():
     env = make(num_envs=2)
     env.step([1, 1])
     assert env.reset(seed=7)[0].tolist() == [[7, 0, 0, 0], [8, 0, 0, 0]]
     assert env.step([1, 1])[0].tolist() == [[7, 0, 1, 1], [8, 0, 1, 1]]
-    assert env.reset()[0][:, :2].tolist() == [[7, 1], [8, 1]]  # goes on
+    assert env.reset()[0][:, :2].tolist() == [[7, 1], [8, 1]]  # the generators continue
     assert env.reset(seed=[3, 3])[0][:, 0].tolist() == [3, 3]
     assert env.reset(seed=[3, 3])[0][:, 1].tolist() == [0, 0]
     with pytest.raises(APIUsageError, match="a seed is of all environments"):
@@ -294,14 +294,14 @@ def test_a_seed_at_reset_is_as_good_as_one_at_the_start():
         env.reset(seed=[1])
 
 
-def test_a_fresh_environment_is_not_made_anew_for_its_own_seed():
+def test_reset_of_new_environment_with_its_own_seed_keeps_the_pool():
     env = make(num_envs=2)
     pool = env.pool
     env.reset(seed=0)
     assert env.pool is pool
 
 
-def test_closed_is_closed():
+def test_calls_after_close_raise():
     env = make()
     env.reset()
     env.close()
@@ -311,17 +311,17 @@ def test_closed_is_closed():
             call()
 
 
-def test_dicts_of_observations():
-    env = make(registered(parts=True))
+def test_dict_observations():
+    env = make(register_counting(parts=True))
     assert env.reset()[0]["facts"].tolist() == [[0, 0, 0, 0], [1, 0, 0, 0]]
     assert env.step([1, 2])[0]["last"].tolist() == [1, 2]
 
 
-# ---- Wrappers of Gymnasium's -------------------------------------------------------------------------------
+# Gymnasium wrappers
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_statistics_of_episodes(autoreset):
+def test_record_episode_statistics_wrapper(autoreset):
     env = wrappers.RecordEpisodeStatistics(make(max_episode_steps=2, autoreset=autoreset))
     env.reset()
     for _ in range(2):
@@ -331,7 +331,7 @@ def test_statistics_of_episodes(autoreset):
     assert info["episode"]["l"].tolist() == [2, 2]
 
 
-def test_normal_observations():
+def test_normalize_observation_wrapper():
     env = wrappers.NormalizeObservation(make(num_envs=8))
     env.reset()
     for _ in range(20):
@@ -340,7 +340,7 @@ def test_normal_observations():
     assert env.single_observation_space.shape == (4,)
 
 
-def test_other_rewards():
+def test_reward_wrappers():
     env = wrappers.TransformReward(make(), lambda rewards: rewards * 2)
     env.reset()
     assert env.step([0, 0])[1].tolist() == [2, 2]
@@ -349,7 +349,7 @@ def test_other_rewards():
     assert normal.step([0, 0])[1].shape == (2,)
 
 
-def test_infos_as_dicts():
+def test_dict_info_to_list_wrapper():
     env = wrappers.DictInfoToList(make())
     _, infos = env.reset()
     assert [info["env_id"] for info in infos] == [0, 1]
@@ -357,12 +357,12 @@ def test_infos_as_dicts():
     assert [info["players"]["action"] for info in infos] == [1, 2]
 
 
-def test_other_observations():
+def test_dtype_observation_wrapper():
     env = wrappers.DtypeObservation(make(), np.float64)
     assert env.reset()[0].dtype == np.float64
 
 
-def test_wrappers_of_a_single_environment_take_it_as_they_take_envpool():
+def test_single_environment_wrapper_accepts_the_pool():
     class Doubled(gymnasium.Wrapper):
         def step(self, action):
             observations, rewards, *rest = self.env.step(action)
@@ -388,7 +388,7 @@ class Door(gymnasium.Env):
         return np.full(1, self.time, np.float32), 1.0, over, False, info
 
 
-def test_ends_in_the_same_step_show_the_infos_of_the_last_step_and_of_the_reset():
+def test_same_step_autoreset_returns_final_infos_and_reset_infos():
     envpool.register("FinalDoor-v0", Door, replace=True)
     env = envpool.make("FinalDoor-v0", env_type="gymnasium", num_envs=2, autoreset="same_step")
     env.reset()
@@ -404,7 +404,7 @@ def test_ends_in_the_same_step_show_the_infos_of_the_last_step_and_of_the_reset(
 
 
 @pytest.mark.parametrize("batch_size", [0, 1])
-def test_pools_in_c_show_the_length_of_episodes_that_end_in_the_same_step(batch_size):
+def test_native_pool_reports_episode_length_in_final_info(batch_size):
     env = envpool.make(
         "CartPole-v1",
         env_type="gymnasium",

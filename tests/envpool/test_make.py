@@ -1,4 +1,4 @@
-"""``make`` and ``make_spec``: every keyword, its default and what it refuses."""
+"""``make`` and ``make_spec``: every keyword argument, its default and its errors."""
 
 import numpy as np
 import pytest
@@ -6,27 +6,27 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 import pufferlib.envpool as envpool
 from pufferlib.errors import APIUsageError, UnknownNameError
-from tests.envpool.counting import CountingBackend, registered
+from tests.envpool.counting import CountingBackend, register_counting
 
 
 @pytest.fixture(scope="module")
 def task():
-    return registered()
+    return register_counting()
 
 
-def test_gym_and_gymnasium_are_the_same_class(task):
+def test_gym_and_gymnasium_return_the_same_class(task):
     assert type(envpool.make(task, "gym")) is type(envpool.make(task, env_type="gymnasium"))
     assert type(envpool.make_gym(task)) is type(envpool.make_gymnasium(task))
 
 
-def test_the_type_must_be_given_and_known(task):
+def test_missing_or_unknown_env_type_raises(task):
     with pytest.raises(TypeError, match="env_type"):
         envpool.make(task)
     with pytest.raises(UnknownNameError, match=r"unknown env_type 'gymnasum'; did you mean 'gymnasium'"):
         envpool.make(task, "gymnasum")
 
 
-def test_defaults(task):
+def test_default_config(task):
     env = envpool.make_gymnasium(task)
     assert env.config == {
         "num_envs": 1,
@@ -56,7 +56,7 @@ def test_defaults(task):
     assert repr(env.spec).startswith(f"TaskSpec('{task}', num_envs=1, batch_size=1")
 
 
-def test_sizes(task):
+def test_num_envs_batch_size_and_num_threads(task):
     env = envpool.make_gymnasium(task, num_envs=np.int64(4), batch_size=3, num_threads=2, thread_affinity_offset=7)
     assert len(env) == env.num_envs == 4
     assert env.is_async
@@ -68,7 +68,7 @@ def test_sizes(task):
     assert not whole.is_async
 
 
-def test_the_config_is_the_callers_own(task):
+def test_config_is_a_copy(task):
     env = envpool.make_gymnasium(task)
     env.config["num_envs"] = 7
     assert env.config["num_envs"] == 1
@@ -117,13 +117,13 @@ def test_the_config_is_the_callers_own(task):
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(f"{key}={one!r:.20}" for key, one in value.items()),
 )
-def test_a_wrong_value_is_named_with_what_is_allowed(task, keywords, message):
+def test_invalid_value_raises_and_names_allowed_values(task, keywords, message):
     with pytest.raises(APIUsageError, match=message) as caught:
         envpool.make(task, env_type="gymnasium", **keywords)
     assert str(caught.value).startswith(f"envpool.make({task!r}): ")
 
 
-def test_an_unknown_keyword_names_the_nearest():
+def test_unknown_keyword_suggests_the_nearest():
     with pytest.raises(
         UnknownNameError, match=r"make\('Breakout-v0'\): unknown keyword 'num_env'; did you mean 'num_envs'"
     ):
@@ -132,17 +132,17 @@ def test_an_unknown_keyword_names_the_nearest():
         envpool.make_spec("Breakout-v0", framskip=3)
 
 
-def test_make_spec_takes_the_flag_of_old_times(task):
+def test_make_spec_accepts_gym_reset_return_info_false(task):
     assert envpool.make_spec(task, gym_reset_return_info=False).config.gym_reset_return_info is False
 
 
 @pytest.mark.parametrize("name", ["Cuonting0-v0", "", None, 3, ["a"]])
-def test_an_unknown_task_names_the_nearest(task, name):
+def test_unknown_task_raises(task, name):
     with pytest.raises(UnknownNameError, match=r"envpool.make_spec: unknown task .* envpool.list_all_envs\(\)"):
         envpool.make_spec(name)
 
 
-def test_the_nearest_task_is_suggested():
+def test_unknown_task_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="unknown task 'Brekout-v0'; did you mean 'Breakout-v0'"):
         envpool.make("Brekout-v0", env_type="gym")
 
@@ -151,21 +151,21 @@ def seeds_of(env):
     return env.reset()[0][:, 0].tolist()
 
 
-def test_seeds_of_each_environment(task):
+def test_list_of_seeds(task):
     env = envpool.make_gymnasium(task, num_envs=3, seed=[7, 0, 2**31 - 1])
     assert (env.config["seed"], env.config["env_seed"]) == (0, [7, 0, 2**31 - 1])
-    assert seeds_of(env) == [7, 0, 2**31]  # as float32
+    assert seeds_of(env) == [7, 0, 2**31]  # observations are float32
     assert seeds_of(envpool.make_gymnasium(task, num_envs=2, seed=np.array([5, 4]))) == [5, 4]
     assert seeds_of(envpool.make_gymnasium(task, num_envs=2, seed=(5, 4))) == [5, 4]
 
 
-def test_one_seed_is_of_the_first_environment_and_the_others_follow(task):
+def test_int_seed_is_increased_by_one_per_environment(task):
     assert seeds_of(envpool.make_gymnasium(task, num_envs=3)) == [42, 43, 44]
     assert seeds_of(envpool.make_gymnasium(task, num_envs=3, seed=np.int64(7))) == [7, 8, 9]
     assert seeds_of(envpool.make_gymnasium(task, num_envs=2, seed=-1)) == [2**32, 0]
 
 
-def test_a_spec_describes_without_environments(task, monkeypatch):
+def test_make_spec_creates_no_pool(task, monkeypatch):
     monkeypatch.delattr(CountingBackend, "make")
     spec = envpool.make_spec(task, num_envs=7, reward_threshold=3)
     assert spec.observation_space == spec.gymnasium_observation_space == Box(-np.inf, np.inf, (4,), np.float32)
@@ -173,7 +173,7 @@ def test_a_spec_describes_without_environments(task, monkeypatch):
     assert (spec.config.num_envs, spec.reward_threshold) == (7, 3.0)
 
 
-def test_the_arrays_of_a_batch(task):
+def test_state_array_spec(task):
     spec = envpool.make_spec(task)
     assert list(spec.state_array_spec) == [
         *("info:env_id", "info:players.env_id", "elapsed_step", "done", "reward", "discount", "step_type", "trunc"),
@@ -194,65 +194,65 @@ def test_the_arrays_of_a_batch(task):
     assert (action["action"].dtype, action["action"].shape, action["action"].maximum) == (np.int32, [-1], 4)
 
 
-def test_single_numbers_of_infos_are_of_the_player_where_there_is_one():
+def test_scalar_infos_have_player_rows_with_a_single_player():
     infos = {"info:count": [-1], "info:players.action": [-1]}
     for players, shapes in ((1, infos), (2, {**infos, "info:count": []})):
-        state = envpool.make_spec(registered(players=players)).state_array_spec
+        state = envpool.make_spec(register_counting(players=players)).state_array_spec
         assert {name: state[name].shape for name in shapes} == shapes
 
 
-def test_arrays_of_players_and_of_dicts():
-    state = envpool.make_spec(registered(players=2, parts=True)).state_array_spec
+def test_array_specs_of_players_and_dict_observations():
+    state = envpool.make_spec(register_counting(players=2, parts=True)).state_array_spec
     assert state["obs:facts"].shape == [-1, 4]
     assert (state["obs:last"].shape, state["obs:last"].maximum) == ([-1], 4)
 
 
-def test_as_many_players_as_there_are():
-    task = registered(players=3)
+def test_max_num_players():
+    task = register_counting(players=3)
     assert envpool.make_spec(task).config.max_num_players == 3
     assert envpool.make_spec(task, max_num_players=5).config.max_num_players == 3
     with pytest.raises(APIUsageError, match=r"max_num_players must be at least 3, as many as play .*, got 2"):
         envpool.make_spec(task, max_num_players=2)
 
 
-def test_stacks_of_one_array_only():
-    spec = envpool.make_spec(registered(), frame_stack=3)
+def test_frame_stack_requires_a_box():
+    spec = envpool.make_spec(register_counting(), frame_stack=3)
     assert spec.observation_space == Box(-np.inf, np.inf, (3, 4), np.float32)
-    assert isinstance(envpool.make_spec(registered(parts=True)).observation_space, Dict)
+    assert isinstance(envpool.make_spec(register_counting(parts=True)).observation_space, Dict)
     with pytest.raises(APIUsageError, match="frame_stack must be 1 unless observations are one array"):
-        envpool.make_spec(registered(parts=True), frame_stack=2)
+        envpool.make_spec(register_counting(parts=True), frame_stack=2)
 
 
-def test_pictures_of_what_draws_only():
-    spec = envpool.make_spec(registered(), from_pixels=True, frame_stack=3)
+def test_from_pixels_requires_rendering():
+    spec = envpool.make_spec(register_counting(), from_pixels=True, frame_stack=3)
     assert spec.observation_space == Box(0, 255, (9, 84, 84), np.uint8)
     assert (spec.config.render_width, spec.config.render_height) == (84, 84)
     with pytest.raises(APIUsageError, match="the environment must draw pictures"):
-        envpool.make_spec(registered(draws=False), from_pixels=True)
+        envpool.make_spec(register_counting(draws=False), from_pixels=True)
     with pytest.raises(APIUsageError, match='from_pixels must come with autoreset "next_step"'):
-        envpool.make_spec(registered(), from_pixels=True, autoreset="same_step")
+        envpool.make_spec(register_counting(), from_pixels=True, autoreset="same_step")
 
 
-def test_settings_of_the_task(task):
+def test_keywords_of_the_task(task):
     assert envpool.make_spec(task, bonus=2.5, other="x").config[-2:] == (2.5, "x")
 
 
 @pytest.mark.parametrize("seed", [7, [3, 1, 2]])
-def test_a_config_makes_the_same_environments(task, seed):
+def test_make_with_config_creates_identical_environments(task, seed):
     env = envpool.make_gymnasium(task, num_envs=3, seed=seed)
     again = envpool.make(task, "gymnasium", **env.config)
     assert again.config == env.config
     assert again.reset()[0].tolist() == env.reset()[0].tolist()
 
 
-def test_seeds_are_given_once(task):
+def test_seed_and_env_seed_together_raise(task):
     with pytest.raises(APIUsageError, match="seeds must be given as seed or as env_seed, got both; leave out env_seed"):
         envpool.make_gymnasium(task, num_envs=2, seed=[1, 2], env_seed=[1, 2])
     with pytest.raises(APIUsageError, match="env_seed must be a list with a seed for each environment, got 3"):
         envpool.make_gymnasium(task, env_seed=3)
 
 
-def test_the_package_has_the_names_of_envpool(task):
+def test_package_exports_the_names_of_envpool(task):
     assert isinstance(envpool.make_gymnasium(task), envpool.GymnasiumEnvPool)
     assert issubclass(envpool.GymnasiumEnvPool, envpool.EnvPool)
     assert isinstance(envpool.make_spec(task), envpool.EnvSpec)

@@ -1,4 +1,4 @@
-"""NativePool: batches that come back for what was sent, whoever plays it."""
+"""Batches of NativePool, with and without helper threads."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ LIMIT = 20
 
 
 def played(pool, rounds, batch_size=None):
-    """Rows of each environment, in the order in which they were played, with actions that depend on nothing else."""
+    """Return the rows of each environment in order. Actions depend only on the environment and the step."""
     rows = {env_id: [] for env_id in range(pool.num_envs)}
     rngs = [np.random.default_rng(env_id) for env_id in range(pool.num_envs)]
     pool.reset()
@@ -29,7 +29,7 @@ def played(pool, rounds, batch_size=None):
 
 
 @pytest.mark.parametrize("name", ocean.names())
-def test_it_plays_what_the_environment_alone_plays(name):
+def test_pool_matches_single_environments(name):
     seeds = [7, 3]
     pool = make_pool(name, 2, seeds=seeds)
     alone = [pufferlib.make(name, num_envs=1, seed=seed, autoreset="next_step") for seed in seeds]
@@ -57,7 +57,7 @@ def test_it_plays_what_the_environment_alone_plays(name):
 
 @pytest.mark.parametrize("name", ["cartpole", "multiagent", "snake", "memory"])
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_threads_and_asynchrony_change_nothing(name, autoreset):
+def test_results_do_not_depend_on_threads_or_batch_size(name, autoreset):
     wanted = played(make_pool(name, 6, max_episode_steps=LIMIT, autoreset=autoreset), 60)
     for threads, batch_size in ((3, 6), (1, 3), (3, 4), (2, 1)):
         pool = make_busy_pool(name, 6, batch_size, threads, max_episode_steps=LIMIT, autoreset=autoreset)
@@ -69,7 +69,7 @@ def test_threads_and_asynchrony_change_nothing(name, autoreset):
         pool.close()
 
 
-def test_other_seeds_make_it_as_if_it_had_been_made_with_them():
+def test_reset_with_seeds_equals_a_new_pool():
     pool, other = make_pool("breakout", 3), make_pool("breakout", 3, seeds=[9, 8, 2**31])
     pool.step([0, 0, 0])
     pool.reset_with([9, 8, 2**31])
@@ -81,7 +81,7 @@ def test_other_seeds_make_it_as_if_it_had_been_made_with_them():
         pool.reset_with([1])
 
 
-def test_the_table_of_auto_resets_holds():
+def test_next_step_autoreset_follows_the_documented_table():
     pool = make_pool("cartpole", 2, max_episode_steps=3)
     steps = [pool.step(np.ones(2)) for _ in range(5)]
     assert [step[4]["elapsed_step"].tolist() for step in steps] == [[0, 0], [1, 1], [2, 2], [3, 3], [0, 0]]
@@ -90,7 +90,7 @@ def test_the_table_of_auto_resets_holds():
     assert not any(step[2].any() for step in steps)
 
 
-def test_a_failure_at_the_limit_keeps_its_terminal():
+def test_termination_at_the_step_limit_is_reported():
     probe = make_pool("cartpole", 1)
     probe.step([0])
     falls_after = next(i for i in range(1, 100) if probe.step([0])[2][0])
@@ -104,7 +104,7 @@ def test_a_failure_at_the_limit_keeps_its_terminal():
     assert info["elapsed_step"][0] == falls_after
 
 
-def test_the_limit_of_the_environment_makes_way_for_that_of_the_pool():
+def test_pool_step_limit_replaces_the_environment_limit():
     assert make_pool("rware", 1, max_episode_steps=700).spec == make_pool("rware", 1).spec
     pool = make_pool("rware", 1, max_episode_steps=700)
     actions = np.zeros(pool.spec.num_players, np.int32)
@@ -114,7 +114,7 @@ def test_the_limit_of_the_environment_makes_way_for_that_of_the_pool():
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_same_step_shows_the_next_episode_and_keeps_the_last_observation(copy):
+def test_same_step_autoreset_returns_new_and_final_observations(copy):
     pool = make_pool("cartpole", 3, max_episode_steps=3, autoreset="same_step", copy=copy)
     other = make_pool("cartpole", 3, max_episode_steps=3)
     pool.reset()
@@ -132,7 +132,7 @@ def test_same_step_shows_the_next_episode_and_keeps_the_last_observation(copy):
         assert np.array_equal(observations, other.step([0, 0, 0])[0])
 
 
-def test_the_players_of_a_game_that_is_cut_off_are_told():
+def test_truncation_sets_player_flags():
     pool = make_pool("rware", 2, max_episode_steps=4, params={"max_steps": 500})
     actions = np.zeros(2 * pool.spec.num_players, np.int32)
     pool.step(actions)
@@ -143,7 +143,7 @@ def test_the_players_of_a_game_that_is_cut_off_are_told():
     assert info["players"]["truncated"].all()
 
 
-def test_disabled_episodes_wait_for_their_reset():
+def test_disabled_autoreset_requires_reset():
     pool = make_pool("cartpole", 2, max_episode_steps=2, autoreset="disabled")
     with pytest.raises(APIUsageError, match="reset it first"):
         pool.step([0, 0])
@@ -160,7 +160,7 @@ def test_disabled_episodes_wait_for_their_reset():
 
 
 @pytest.mark.parametrize("players", [2, 3])
-def test_a_synchronous_batch_has_the_order_of_sending(players):
+def test_sync_batch_has_the_order_of_sending(players):
     pool = make_pool("multiagent", 5, params={"players": players})
     pool.reset([3, 1])
     pool.reset(np.array([4]))
@@ -178,7 +178,7 @@ def test_a_synchronous_batch_has_the_order_of_sending(players):
     assert pool.num_in_flight == 0
 
 
-def test_rows_of_parts_are_those_of_their_environments():
+def test_partial_batches_contain_the_rows_of_their_environments():
     whole, parts = make_pool("cartpole", 5), make_pool("cartpole", 5)
     rng = np.random.default_rng(0)
     whole.step(np.zeros(5))
@@ -196,7 +196,7 @@ def test_rows_of_parts_are_those_of_their_environments():
         assert np.array_equal(batch.elapsed_step, expected[4]["elapsed_step"][order])
 
 
-def test_a_batch_has_the_first_that_finish_and_the_others_come_later():
+def test_async_batch_contains_the_first_that_finish():
     pool = make_pool("cartpole", 6, 2)
     pool.reset()
     batches = [pool.recv() for _ in range(3)]
@@ -210,7 +210,7 @@ def test_a_batch_has_the_first_that_finish_and_the_others_come_later():
 
 
 @pytest.mark.parametrize("batch_size", [8, 5])
-def test_batches_stay_as_they_are(batch_size):
+def test_batches_are_not_overwritten(batch_size):
     pool = make_pool("cartpole", 8, batch_size)
     pool.reset()
     kept, copies = [], []
@@ -227,7 +227,7 @@ def test_batches_stay_as_they_are(batch_size):
     assert len(addresses) == 7 * 20
 
 
-def test_an_array_that_its_owner_has_changed_is_not_given_out_again():
+def test_array_replaced_by_its_user_is_not_reused():
     pool = make_pool("cartpole", 4)
     for _ in range(3):
         observations = pool.step(np.ones(4))[0]
@@ -242,7 +242,7 @@ def test_an_array_that_its_owner_has_changed_is_not_given_out_again():
 
 
 @pytest.mark.parametrize("batch_size", [4, 2])
-def test_without_copies_the_arrays_stay_the_same(batch_size):
+def test_without_copies_batches_share_arrays(batch_size):
     pool = make_pool("cartpole", 4, batch_size, copy=False)
     other = make_pool("cartpole", 4, batch_size)
     pool.reset()
@@ -260,7 +260,7 @@ def test_without_copies_the_arrays_stay_the_same(batch_size):
         assert np.array_equal(step[4]["env_id"], wanted[4]["env_id"])
 
 
-def test_pictures_are_drawn_in_any_size_and_wait_for_those_in_flight():
+def test_render_scales_and_waits_for_environments_in_flight():
     pool = make_pool("cartpole", 4, 2, render_width=30, render_height=20)
     with pytest.raises(APIUsageError, match="environment 1 has not begun"):
         pool.render([1])
@@ -282,7 +282,7 @@ def test_pictures_are_drawn_in_any_size_and_wait_for_those_in_flight():
         native.render([0], 3)
 
 
-def test_a_c_file_is_an_environment_too(tmp_path):
+def test_c_file_as_environment(tmp_path):
     ocean_folder = ocean.agent_file("squared").parent
     for part in ocean_folder.glob("*.[ch]"):
         (tmp_path / part.name).write_text(part.read_text())

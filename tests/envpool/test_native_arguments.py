@@ -1,4 +1,4 @@
-"""Arguments that NativePool takes, and those that it refuses; after a refusal it goes on as if nothing had been."""
+"""Valid and invalid arguments of NativePool. After an error the pool works as before."""
 
 import numpy as np
 import pytest
@@ -25,23 +25,23 @@ PUSHES = [0, 1, 1]
     ],
     ids=lambda actions: f"{type(actions).__name__} {getattr(actions, 'dtype', '')}",
 )
-def test_whole_numbers_are_actions_however_they_are_written(actions):
+def test_integer_actions_of_any_dtype_are_accepted(actions):
     pool, other = make_pool("cartpole", 3), make_pool("cartpole", 3)
     for _ in range(3):
         assert np.array_equal(pool.step(actions)[0], other.step(np.array(PUSHES, np.int32))[0])
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i8"])
-def test_reals_of_any_width_are_actions_of_a_box(dtype):
+def test_box_actions_of_any_float_dtype_are_accepted(dtype):
     pool, other = (make_pool("cartpole", 2, params={"continuous": True}) for _ in range(2))
     pool.step(np.zeros((2, 1)))
     other.step(np.zeros((2, 1)))
     actions = np.array([[1], [-1]], dtype)
     assert np.array_equal(pool.step(actions)[0], other.step(actions.astype(np.float32))[0])
-    assert np.array_equal(pool.step(actions * 3)[0], other.step(actions.astype(np.float32))[0])  # clamped by the game
+    assert np.array_equal(pool.step(actions * 3)[0], other.step(actions.astype(np.float32))[0])  # clipped
 
 
-def test_several_actions_of_an_agent_are_checked_each():
+def test_every_part_of_a_multidiscrete_action_is_checked():
     pool = make_pool("moba", 1)
     sizes = pool.spec.action_space.nvec
     rows = np.tile(sizes - 1, (pool.spec.num_players, 1))
@@ -79,7 +79,7 @@ def test_several_actions_of_an_agent_are_checked_each():
         ({"action": PUSHES, "players.env_id": [0, 2, 2]}, r"players\.env_id must name each environment 1 times"),
     ],
 )
-def test_other_actions_are_refused(actions, message):
+def test_invalid_actions_raise(actions, message):
     pool, other = make_pool("cartpole", 3), make_pool("cartpole", 3)
     pool.step(PUSHES)
     other.step(PUSHES)
@@ -92,7 +92,7 @@ def test_other_actions_are_refused(actions, message):
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_box_takes_finite_numbers_only(number, dtype):
+def test_box_actions_must_be_finite(number, dtype):
     pool = make_pool("cartpole", 2, params={"continuous": True})
     with np.errstate(over="ignore"):
         actions = np.array([[0], [number]], dtype)
@@ -124,7 +124,7 @@ def test_a_box_takes_finite_numbers_only(number, dtype):
         (np.array([2**64 - 1], np.uint64), "from 0 to 3, got"),
     ],
 )
-def test_other_ids_are_refused(ids, message):
+def test_invalid_ids_raise(ids, message):
     pool = make_pool("cartpole", 4)
     pool.reset()
     pool.recv()
@@ -139,7 +139,7 @@ def test_other_ids_are_refused(ids, message):
     assert len(pool.step(np.zeros(4))[0]) == 4
 
 
-def test_all_are_not_sent_anything_while_some_are_in_flight():
+def test_send_to_all_while_some_are_in_flight_raises():
     pool = make_pool("cartpole", 3)
     pool.send(np.zeros(2), [0, 2])
     for call in (lambda: pool.step(np.zeros(3)), lambda: pool.send(np.zeros(3)), pool.reset):
@@ -147,7 +147,7 @@ def test_all_are_not_sent_anything_while_some_are_in_flight():
             call()
 
 
-def test_what_would_wait_for_ever_is_refused():
+def test_recv_that_would_wait_forever_raises():
     sync, first = make_pool("cartpole", 3), make_pool("cartpole", 3, 2)
     for pool in (sync, first):
         with pytest.raises(APIUsageError, match=r"wait for ever: a batch needs . environments in flight, got 0"):
@@ -164,13 +164,13 @@ def test_what_would_wait_for_ever_is_refused():
     assert first.num_in_flight == 0
 
 
-def test_ids_in_two_places_are_refused():
+def test_ids_in_dict_and_argument_raise():
     pool = make_pool("cartpole", 2)
     with pytest.raises(APIUsageError, match="env_id must be given once"):
         pool.step({"action": [0], "env_id": [1]}, [1])
 
 
-def test_a_keyword_of_the_environment_has_its_type_and_range():
+def test_environment_keywords_are_checked():
     assert make_pool("cartpole", 1, gravity=3.0)
     for params, message in (({"gravity": "x"}, "gravity must be a number"), ({"gravity": -1}, "from 0 to 100")):
         with pytest.raises(APIUsageError, match=message):

@@ -1,4 +1,4 @@
-"""NativePool and its process: threads, forks, signals, memory."""
+"""NativePool with threads, forks, signals and memory limits."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ static void slow_draw(const Slow *env, PufferCanvas *canvas) { canvas->pixels[0]
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    """Path of an environment that takes 20 ms for a step."""
+    """Return the path of an environment that takes 20 ms per step."""
     path = tmp_path_factory.mktemp("slow") / "slow.c"
     parameters = 'static const PufferParameter slow_parameters[] = {PUFFER_PARAMETER(Slow, score, 0, 0, 1, "unused")};'
     source = SLOW.replace("static const PufferParameter slow_parameters[] = {{0}};", parameters)
@@ -50,8 +50,8 @@ def slow(tmp_path_factory):
     return str(path)
 
 
-def finished_in_child(play):
-    """Exit status of a forked child that calls ``play``; it is killed after 30 s."""
+def run_in_child(play):
+    """Return the exit status of a forked child that calls ``play``. The child is killed after 30 s."""
     child = os.fork()
     if child == 0:
         signal.alarm(30)
@@ -64,7 +64,7 @@ def finished_in_child(play):
 
 
 @pytest.mark.parametrize("batch_size", [6, 4, 2])
-def test_a_forked_child_goes_on_with_what_is_in_flight(batch_size):
+def test_forked_child_receives_what_is_in_flight(batch_size):
     pool, other = (make_busy_pool("cartpole", 6, batch_size) for _ in range(2))
     for each in (pool, other):
         each.reset()
@@ -87,14 +87,14 @@ def test_a_forked_child_goes_on_with_what_is_in_flight(batch_size):
             pool.send(np.ones(batch_size, np.int32), batch.env_id)
         pool.close()
 
-    assert finished_in_child(play) == 0
+    assert run_in_child(play) == 0
     play()
 
 
-def test_helpers_play_while_the_owner_does_something_else(slow):
+def test_helper_threads_step_while_the_caller_does_other_work(slow):
     pool = make_busy_pool(slow, 4, num_threads=3, copy=False)
     pool.step(np.zeros(4))
-    observations = pool.step(np.zeros(4))[0]  # those in which the games play
+    observations = pool.step(np.zeros(4))[0]  # arrays that the environments write to
     pool.send(np.zeros(4))
     deadline = time.monotonic() + 60
     while (observations != 2).any() and time.monotonic() < deadline:
@@ -104,7 +104,7 @@ def test_helpers_play_while_the_owner_does_something_else(slow):
     assert pool.recv().elapsed_step.tolist() == [2] * 4
 
 
-def test_ctrl_c_interrupts_a_long_recv_and_loses_nothing(slow):
+def test_ctrl_c_interrupts_recv_without_losing_results(slow):
     pool = make_pool(slow, 100)
     pool.reset()
     pool.recv()
@@ -114,14 +114,14 @@ def test_ctrl_c_interrupts_a_long_recv_and_loses_nothing(slow):
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         pool.recv()
-    assert time.perf_counter() - start < 1.9  # of at least 2 s of all steps
+    assert time.perf_counter() - start < 1.9  # all steps take at least 2 s
     assert pool.num_in_flight == 100
     batch = pool.recv()
     assert batch.env_id.tolist() == list(range(100))
     assert (batch.observations == 1).all()
 
 
-def test_two_threads_on_one_pool_get_an_error(slow):
+def test_second_thread_raises(slow):
     pool = make_pool(slow, 10)
     pool.step(np.zeros(10))
     thread = threading.Thread(target=pool.step, args=(np.zeros(10),))
@@ -134,7 +134,7 @@ def test_two_threads_on_one_pool_get_an_error(slow):
     assert pool.step(np.zeros(10))[4]["elapsed_step"].tolist() == [2] * 10
 
 
-def test_arguments_that_use_the_pool_get_an_error():
+def test_arguments_that_call_the_pool_raise():
     pool = make_pool("cartpole", 2)
 
     class Meddling:
@@ -146,7 +146,7 @@ def test_arguments_that_use_the_pool_get_an_error():
     assert pool.step([0, 0])
 
 
-def test_a_closed_pool_refuses_everything_but_to_be_closed():
+def test_closed_pool_raises_and_can_be_closed_again():
     pool = make_busy_pool("cartpole", 8, 4)
     pool.reset()
     kept = pool.recv()
@@ -160,7 +160,7 @@ def test_a_closed_pool_refuses_everything_but_to_be_closed():
     assert np.array_equal(kept.observations, values)
 
 
-def test_helpers_keep_to_their_cores():
+def test_thread_affinity_offset_pins_helper_threads():
     code = """
 import os
 from tests.envpool.native_pools import make_busy_pool
@@ -185,7 +185,7 @@ assert os.sched_getaffinity(0) == set(allowed)
 
 
 @pytest.mark.parametrize(("batch_size", "num_threads"), [(64, 1), (64, 2), (32, 1), (32, 2)])
-def test_a_step_in_bound_arrays_allocates_nothing(batch_size, num_threads, tmp_path):
+def test_step_without_copies_does_not_allocate(batch_size, num_threads, tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler on PATH; install gcc")
@@ -215,8 +215,8 @@ print(play(1000))
 """
     environment = own_modules(
         LD_PRELOAD=str(library),
-        PYTHONMALLOC="malloc",  # otherwise small objects come from blocks, whose use is not counted
+        PYTHONMALLOC="malloc",  # without this, small objects come from blocks and are not counted
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert ran.returncode == 0, ran.stderr
-    assert int(ran.stdout) <= 4  # for 1,000 steps of the batch; counting itself makes a number or two
+    assert int(ran.stdout) <= 4  # for 1,000 steps. The counter itself creates one or two numbers.

@@ -1,4 +1,4 @@
-"""Random and hostile calls under the sanitizers for addresses, undefined behaviour and threads."""
+"""Random and invalid calls with the sanitizers for addresses, undefined behavior and threads."""
 
 import importlib.util
 import os
@@ -15,17 +15,17 @@ import pufferlib
 from tests.processes import own_modules
 
 HERE, PACKAGE = Path(__file__).parent, Path(pufferlib.__file__).parent
-#: As CMakeLists.txt has them.
+#: Options of CMakeLists.txt.
 CYTHON = ("-3", "-X", "boundscheck=False", "-X", "wraparound=False", "-X", "cdivision=True")
-#: What the registry asks of the environments of a build.
+#: Environments that the registry needs.
 GAMES = ("acrobot", "cartpole", "mountain_car", "mountain_car_continuous", "pendulum")
-#: Said where the kernel places memory by chance where gcc's older libraries have their own. Then it must not place by
-#: chance, which a container may refuse.
-NO_PLACE = "unexpected memory mapping"
+#: Error of gcc's older libraries if the kernel's random memory layout collides with theirs. The test then turns
+#: randomization off, which a container may forbid.
+LAYOUT_ERROR = "unexpected memory mapping"
 
 
-class Watched(NamedTuple):
-    """Modules that sanitizers watch, the tests in which they do so, and which of these."""
+class SanitizedModules(NamedTuple):
+    """Modules to build with sanitizers, the tests to run, and their selection."""
 
     sanitizers: str
     modules: tuple[str, ...]
@@ -37,53 +37,53 @@ NATIVE, OCEAN = "pufferlib.envpool._native", "pufferlib.ocean._ocean"
 WORKERS = tuple(f"pufferlib.envpool.workers.{name}" for name in ("_episodes", "_gather", "_queues"))
 LIBRARIES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
-WATCHED = {
-    "addresses": Watched(
+RUNS = {
+    "addresses": SanitizedModules(
         "address,undefined", (NATIVE,), ("test_fuzz.py", "test_native.py", "test_native_arguments.py")
     ),
-    # The helpers are in the second, and what they do is only understood if it is watched as well.
-    "threads": Watched("thread", (NATIVE, OCEAN), ("test_fuzz.py",)),
-    # In the parent and its workers. Threads are no matter of theirs: there Python's lock is held.
-    "workers": Watched("address,undefined", WORKERS, ("test_fuzz.py",), "Workers"),
+    # The second module contains the helper threads, which the sanitizer must see as well.
+    "threads": SanitizedModules("thread", (NATIVE, OCEAN), ("test_fuzz.py",)),
+    # In the parent process and its workers. Threads are not tested, because these modules hold Python's global lock.
+    "workers": SanitizedModules("address,undefined", WORKERS, ("test_fuzz.py",), "Workers"),
 }
 
 
 @pytest.mark.all
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "workers")) for name in WATCHED]
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "workers")) for name in RUNS]
 )
-def test_no_call_touches_what_is_not_its_own(name, nightly, tmp_path):
-    sanitizers, modules, names, chosen = WATCHED[name]
+def test_random_calls_pass_the_sanitizers(name, nightly, tmp_path):
+    sanitizers, modules, names, chosen = RUNS[name]
     build(sanitizers, modules, tmp_path)
     shutil.copy(HERE / "sanitized.py", tmp_path / "sitecustomize.py")
     environment = own_modules(
         SANITIZED=str(tmp_path),
-        PYTHONMALLOC="malloc",  # or the sanitizer would not see where objects end
-        CC=f"gcc -g -fsanitize={sanitizers}",  # of the C files that tests have
+        PYTHONMALLOC="malloc",  # so that the sanitizer sees the bounds of objects
+        CC=f"gcc -g -fsanitize={sanitizers}",  # for the C files of tests
         XDG_CACHE_HOME=str(tmp_path / "cache"),
         **OPTIONS,
     )
     environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
-    # Before all else in Python; what it finds is not to be captured, since it ends the process.
+    # Loaded before everything else. Its output must not be captured, because a finding ends the process.
     python = ["env", f"LD_PRELOAD={path_of(LIBRARIES[sanitizers])}", sys.executable]
     command = [*python, "-m", "pytest", "-q", "-x", "-s", "-n", "0", "--nightly" if nightly else "--all"]
     selection = ["-k", chosen, "--timeout", "1800", *(HERE / name for name in names)]
     ran = run([*command, *selection], environment)
-    if NO_PLACE in ran.stderr:
+    if LAYOUT_ERROR in ran.stderr:
         ran = run(["setarch", "--addr-no-randomize", *command, *selection], environment)
-    if NO_PLACE in ran.stderr or "failed to set personality" in ran.stderr:
+    if LAYOUT_ERROR in ran.stderr or "failed to set personality" in ran.stderr:
         pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-4000:]
 
 
 def run(command, environment):
-    """Run a command where the tests are."""
+    """Run a command in the folder of the repository."""
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=HERE.parents[1])
 
 
 def build(sanitizers, modules, folder):
-    """Build modules with sanitizers, as CMake builds them without."""
+    """Build modules with sanitizers, with the settings of CMake."""
     if shutil.which("gcc") is None:
         pytest.skip("no gcc on PATH; install it")
     if importlib.util.find_spec("Cython") is None:
@@ -104,7 +104,7 @@ def build(sanitizers, modules, folder):
 
 
 def write_ocean(folder):
-    """C files of the module of Ocean besides its own: the table of environments, and a few of these."""
+    """Write the C files of the Ocean module other than its own: the table of environments and a few environments."""
     table = (PACKAGE / "native" / "ocean_table.c.in").read_text()
     table = table.replace("@declarations@", "".join(f"extern const PufferEnvType {name}_env;\n" for name in GAMES))
     table = table.replace("@entries@", "".join(f"    &{name}_env,\n" for name in GAMES))
@@ -115,6 +115,6 @@ def write_ocean(folder):
 
 
 def path_of(library):
-    """Path of a library of the compiler."""
+    """Return the path of a library of the compiler."""
     command = ["gcc", f"-print-file-name={library}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Promises of every pool: of games in C, of environments in worker processes, of players."""
+"""Behavior of all pools: C environments, worker processes, several players."""
 
 import copy
 import pickle
@@ -37,7 +37,7 @@ def make(request):
         env.close()
 
 
-def test_the_table_of_the_page(make):
+def test_max_episode_steps_follows_the_documented_table(make):
     env = make(num_envs=1, max_episode_steps=3)
     steps = [env.step(np.array([1])) for _ in range(5)]
     assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
@@ -47,7 +47,7 @@ def test_the_table_of_the_page(make):
     assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]
 
 
-def test_a_failure_at_the_limit_stays_a_failure(make):
+def test_termination_at_the_step_limit_sets_both_flags(make):
     env = make(max_episode_steps=1)
     env.reset()
     *_, terminated, truncated, _ = env.step([END, 1])
@@ -55,7 +55,7 @@ def test_a_failure_at_the_limit_stays_a_failure(make):
     assert truncated.tolist() == [True, True]
 
 
-def test_two_sends_of_a_part_are_one_batch_in_their_order(make):
+def test_sync_batch_joins_several_sends_in_order(make):
     env = make(num_envs=4)
     env.reset()
     env.send(np.array([1, 2]), np.array([3, 0]))
@@ -65,7 +65,7 @@ def test_two_sends_of_a_part_are_one_batch_in_their_order(make):
     assert observations[:, 3].tolist() == [1, 2, 0, 1]
 
 
-def test_without_ids_a_batch_of_actions_is_for_the_last_batch(make):
+def test_send_without_env_id_goes_to_the_last_batch(make):
     env = make(num_envs=4, batch_size=2)
     env.send(np.ones(2))
     assert sorted(env.recv()[4]["env_id"].tolist()) == [0, 1]
@@ -76,20 +76,20 @@ def test_without_ids_a_batch_of_actions_is_for_the_last_batch(make):
     assert {*env.step({"action": np.ones(2), "env_id": np.array([0, 1])})[4]["env_id"].tolist()} == {0, 1}
 
 
-def test_it_cannot_be_copied(make):
+def test_copy_and_pickle_raise(make):
     env = make()
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(APIUsageError, match=r"must stay in the process that made it, .* make another"):
             duplicate(env)
 
 
-def test_old_batches_stay_as_they_were(make):
+def test_earlier_batches_are_not_overwritten(make):
     env = make()
     steps = [env.reset()[0], *(env.step([1, 1])[0] for _ in range(20))]
     assert [step[0, 2] for step in steps] == list(range(21))
 
 
-def test_some_are_reset_and_some_end(make):
+def test_reset_of_some_environments_while_others_end(make):
     env = make(num_envs=3, autoreset="disabled")
     env.reset()
     assert env.step([END, CUT, 1])[0][:, 2].tolist() == [1, 1, 1]
@@ -103,7 +103,7 @@ def test_some_are_reset_and_some_end(make):
 
 
 @pytest.mark.parametrize(("stack", "from_pixels"), [(2, False), (1, True), (2, True)])
-def test_a_mask_shows_all_of_them(make, stack, from_pixels):
+def test_reset_mask_returns_rows_of_all_environments(make, stack, from_pixels):
     env = make(num_envs=3, from_pixels=from_pixels, frame_stack=stack)
     env.reset()
     before = env.step([1, 1, 1])[0]
@@ -114,7 +114,7 @@ def test_a_mask_shows_all_of_them(make, stack, from_pixels):
 
 
 @pytest.mark.parametrize("batch_size", [2, 4])
-def test_one_thread_sends_what_another_receives(make, batch_size):
+def test_one_thread_sends_and_another_receives(make, batch_size):
     env, steps = make(num_envs=4, batch_size=batch_size), 200
     came = queue.SimpleQueue()
 
@@ -136,7 +136,7 @@ def test_one_thread_sends_what_another_receives(make, batch_size):
     assert counts.sum() == 4 * steps
 
 
-def test_who_receives_does_not_wait_for_a_thread_that_has_ended(make):
+def test_recv_does_not_wait_for_a_finished_thread(make):
     env = make()
     env.reset()
     thread = threading.Thread(target=env.send, args=(np.ones(2),))
@@ -147,7 +147,7 @@ def test_who_receives_does_not_wait_for_a_thread_that_has_ended(make):
         env.recv()
 
 
-def test_ends_in_the_same_step_show_the_last_observation(make):
+def test_same_step_autoreset_returns_final_observations(make):
     env = make(autoreset="same_step")
     env.reset()
     observations, _, terminated, _, info = env.step([END, 1])
@@ -157,7 +157,7 @@ def test_ends_in_the_same_step_show_the_last_observation(make):
 
 
 @pytest.mark.parametrize("stack", [1, 2])
-def test_observations_from_pixels(make, stack):
+def test_from_pixels_observations(make, stack):
     env = make(from_pixels=True, frame_stack=stack, render_height=12, render_width=16)
     env.reset()
     observations, *_ = env.step([1, 1])
@@ -165,7 +165,7 @@ def test_observations_from_pixels(make, stack):
     assert observations[:, -2, 5, 5].tolist() == [1, 1]
 
 
-def test_pictures(make):
+def test_render(make):
     env = make(num_envs=3, render_mode="rgb_array", render_width=30)
     env.reset()
     env.step([1, 1, 1], env_id=[0, 1, 2])
@@ -174,7 +174,7 @@ def test_pictures(make):
 
 
 @pytest.mark.parametrize("task_id", ["Breakout-v0", "CartPole-v1", "CountingInWorkers-v0"])
-def test_a_seed_at_reset_is_as_good_as_one_at_the_start(task_id):
+def test_reset_with_seed_equals_make_with_seed(task_id):
     one, other = (envpool.make_gymnasium(task_id, num_envs=2, seed=seed) for seed in (3, 8))
     other.reset()
     other.step([1, 1])
@@ -197,7 +197,7 @@ WRONG_ACTIONS = (
 )
 
 
-def test_wrong_ids_are_refused_everywhere(make):
+def test_invalid_ids_raise_in_every_method(make):
     env = make()
     env.reset()
     for wrong in WRONG_IDS:
@@ -213,7 +213,7 @@ def test_wrong_ids_are_refused_everywhere(make):
     assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_wrong_actions_are_refused_on_any_call(make):
+def test_invalid_actions_raise_in_every_method(make):
     env = make()
     env.reset()
     for wrong in WRONG_ACTIONS:
@@ -223,7 +223,7 @@ def test_wrong_actions_are_refused_on_any_call(make):
     assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_what_is_in_flight_takes_nothing_and_nothing_to_receive_is_no_wait(make):
+def test_send_in_flight_and_recv_of_nothing_raise(make):
     env = make()
     with pytest.raises(APIUsageError, match="wait for ever"):
         env.recv()
@@ -238,7 +238,7 @@ def test_what_is_in_flight_takes_nothing_and_nothing_to_receive_is_no_wait(make)
         partly.recv()
 
 
-def test_closed_is_closed(make):
+def test_calls_after_close_raise(make):
     env = make()
     env.reset()
     env.close()
@@ -248,7 +248,7 @@ def test_closed_is_closed(make):
             call()
 
 
-def test_rows_of_players_in_an_order_of_their_own():
+def test_players_env_id_allows_any_row_order():
     env = envpool.make_gymnasium("TwoInC-v0", num_envs=3)
     env.reset()
     for call in (env.step, lambda action: (env.send(action), env.recv())[1]):
@@ -260,7 +260,7 @@ def test_rows_of_players_in_an_order_of_their_own():
 
 
 @pytest.mark.parametrize("task_id", ["Breakout-v0", "Snake-v0", "CartPole-v1", "Pendulum-v1"])
-def test_the_seed_of_an_environment_is_that_of_all_plus_its_index(task_id):
+def test_int_seed_is_increased_by_the_index(task_id):
     one, other, own = (
         envpool.make_gymnasium(task_id, num_envs=3, **keywords)
         for keywords in ({"seed": 7, "num_threads": 1}, {"seed": 8, "num_threads": 2}, {"seed": [9, 8, 7]})
@@ -283,7 +283,7 @@ IN_THE_DAY = {"Breakout-v0", "Snake-v0", "PyMultiagent-v0", "CartPole-v1", "Pend
 
 @pytest.mark.parametrize("task_id", once([task.id for task in ocean.tasks()], IN_THE_DAY))
 @pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
-def test_every_task_of_ocean_and_classic_control_plays(task_id, env_type):
+def test_every_ocean_and_classic_control_task_steps(task_id, env_type):
     if env_type == "dm":
         pytest.importorskip("dm_env", reason="dm_env is not installed; puffer install dm")
     env = envpool.make(task_id, env_type=env_type, num_envs=2, max_episode_steps=5)

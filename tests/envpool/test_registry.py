@@ -1,4 +1,4 @@
-"""Tasks: which there are, and how a user adds one."""
+"""Built-in tasks and tasks of the user."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from pufferlib import ocean
 from pufferlib.envpool.families import load_tasks
 from pufferlib.envpool.make import find_task
 from pufferlib.errors import APIUsageError, UnknownNameError
-from tests.envpool.counting import CountingBackend, registered
+from tests.envpool.counting import CountingBackend, register_counting
 
 CLASSIC = {
     "Acrobot-v1": (500, -100.0),
@@ -21,30 +21,30 @@ CLASSIC = {
 }
 
 
-def test_the_list_is_sorted_and_has_each_once():
+def test_list_all_envs_is_sorted_and_unique():
     ids = envpool.list_all_envs()
     assert ids == sorted({*ids})
     assert {"Breakout-v0", "CartPole-v1", "TripleTriad-v0", "PyMultiagent-v0", "Spaces-v0"} <= {*ids}
 
 
 @pytest.mark.parametrize("task_id", CLASSIC)
-def test_classic_control_has_the_limits_of_gymnasium(task_id):
+def test_classic_control_limits_match_gymnasium(task_id):
     spec = envpool.make_spec(task_id)
     assert (spec.config.max_episode_steps, spec.reward_threshold) == CLASSIC[task_id]
 
 
-def test_every_environment_of_ocean_is_a_task():
+def test_every_ocean_environment_is_a_task():
     found = {find_task("test", task_id).backend for task_id in envpool.list_all_envs()}
     assert {backend.name for backend in found if hasattr(backend, "name")} >= {*ocean.names()}
 
 
-def test_no_two_families_have_one_id():
+def test_task_ids_are_unique():
     ids = [task.id for task in load_tasks()]
     assert len(ids) == len({*ids})
 
 
-def test_a_task_of_your_own():
-    task_id = registered()
+def test_register():
+    task_id = register_counting()
     assert task_id in envpool.list_all_envs()
     envpool.register("Counted-v0", CountingBackend(), max_episode_steps=3, reward_threshold=2.5)
     config = envpool.make("Counted-v0", env_type="gym").config
@@ -61,13 +61,13 @@ def test_a_task_of_your_own():
         ("Mine-v0", None, "env must be a class, a function"),
     ],
 )
-def test_what_cannot_be_registered(task_id, env, message):
+def test_register_with_invalid_arguments_raises(task_id, env, message):
     with pytest.raises(APIUsageError, match=message):
         envpool.register(task_id, env)
 
 
-def test_nothing_is_registered_twice():
-    task_id = registered()
+def test_register_twice_requires_replace():
+    task_id = register_counting()
     with pytest.raises(APIUsageError, match=r"task_id must be new, .* or replace yours by replace=True"):
         envpool.register(task_id, CountingBackend())
     envpool.register(task_id, CountingBackend(), max_episode_steps=7, replace=True)
@@ -87,6 +87,6 @@ def test_nothing_is_registered_twice():
         ("cart_pole", "CartPole-v1"),
     ],
 )
-def test_names_of_other_libraries_are_answered_with_the_id(name, meant):
+def test_names_of_other_libraries_suggest_the_id(name, meant):
     with pytest.raises(UnknownNameError, match=f"did you mean '{meant}"):
         find_task("test", name)

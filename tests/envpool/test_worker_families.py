@@ -1,4 +1,4 @@
-"""Families of tasks that play in worker processes: their ids, spaces, infos, limits and pictures."""
+"""Families of tasks in worker processes: ids, spaces, infos, step limits and frames."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from pufferlib.envpool.families import load_tasks
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError, BindingMissing
-from tests.envpool.pools import sent
+from tests.envpool.pools import send_and_recv
 from tests.needs import missing_binding
 
 WORKERS = ("box2d", "dm_control", "minigrid", "mujoco", "procgen", "toy_text", "vizdoom")
 
-#: For each task: shapes of an observation, of an action, some of its infos, and of its picture.
+#: Family, task, keyword arguments, observation shapes, action shape, some infos and frame size.
 PLAYED = [
     ("box2d", "LunarLander-v2", {}, (8,), (), (), (400, 600)),
     ("box2d", "CarRacing-v3", {}, (96, 96, 3), (3,), (), (400, 600)),
@@ -38,7 +38,7 @@ def tasks_of(family):
     return {task.id: task for task in load_tasks() if task.family == family}
 
 
-def started(task, **settings):
+def make_task_pool(task, **settings):
     config = checked_config("envpool.make", task, settings)
     config = backend_config(config, pool_seeds(config))
     return task.backend.make(config, task.backend.describe(config))
@@ -50,7 +50,7 @@ def shapes(observations):
     return observations.shape[1:]
 
 
-def test_ids_are_those_of_envpool():
+def test_ids_match_envpool():
     found = {family: tasks_of(family) for family in WORKERS}
     numbers = {family: len(tasks) for family, tasks in found.items()}
     assert numbers == {
@@ -64,7 +64,7 @@ def test_ids_are_those_of_envpool():
         assert task_id in found[family]
 
 
-def test_limits_and_thresholds_are_those_of_envpool():
+def test_limits_and_thresholds_match_envpool():
     limits = {
         "mujoco": {"Reacher-v4": (50, -3.75), "Walker2d-v5": (1000, None)},
         "box2d": {"LunarLander-v2": (1000, 200)},
@@ -77,7 +77,7 @@ def test_limits_and_thresholds_are_those_of_envpool():
             assert (tasks[task_id].max_episode_steps, tasks[task_id].reward_threshold) == numbers
 
 
-def needed(family):
+def needed_extra(family):
     return next(iter(tasks_of(family).values())).extra
 
 
@@ -85,11 +85,11 @@ def needed(family):
     ("family", "task_id", "keywords", "observation", "action", "infos", "picture"),
     [pytest.param(*case, id=case[1], marks=() if case[1] in DAY else pytest.mark.all) for case in PLAYED],
 )
-def test_it_plays_and_draws(family, task_id, keywords, observation, action, infos, picture):
-    extra = needed(family)
+def test_task_steps_and_renders(family, task_id, keywords, observation, action, infos, picture):
+    extra = needed_extra(family)
     if extra and (absent := missing_binding(extra)):
         pytest.skip(absent)
-    pool = started(
+    pool = make_task_pool(
         tasks_of(family)[task_id], num_envs=3, num_threads=2, render_mode="rgb_array", max_episode_steps=4, **keywords
     )
     try:
@@ -102,7 +102,7 @@ def test_it_plays_and_draws(family, task_id, keywords, observation, action, info
         for step in range(1, 5):
             actions = np.stack([pool.spec.action_space.sample() for _ in range(3)])
             assert actions.shape[1:] == action
-            batch = sent(pool, np.clip(actions, -1, 1) if actions.dtype.kind == "f" else actions)
+            batch = send_and_recv(pool, np.clip(actions, -1, 1) if actions.dtype.kind == "f" else actions)
             playing = batch.elapsed_step == step
             assert (batch.truncated[playing] == (step == 4)).all()
         assert set(infos) <= set(batch.infos)
@@ -117,12 +117,12 @@ def absent():
     raise BindingMissing("mujoco/Ant-v5: needs the package mujoco, which is not installed; run: puffer install mujoco")
 
 
-def test_what_is_not_installed_is_named_with_the_way_to_install_it():
+def test_missing_package_raises_with_install_command():
     task = PoolTask("Ant-v9", "mujoco", WorkerBackend(absent))
     with pytest.raises(BindingMissing, match="mujoco, which is not installed; run: puffer install mujoco"):
-        started(task)
+        make_task_pool(task)
 
 
-def test_an_unknown_keyword_is_refused_with_the_nearest():
+def test_unknown_keyword_of_environment_suggests_the_nearest():
     with pytest.raises(APIUsageError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
-        started(tasks_of("toy_text")["FrozenLake-v1"], is_slipery=False)
+        make_task_pool(tasks_of("toy_text")["FrozenLake-v1"], is_slipery=False)

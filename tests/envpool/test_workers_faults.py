@@ -1,4 +1,4 @@
-"""Pools of environments in worker processes: bad calls, failures, pictures, and their end."""
+"""Pools in worker processes: invalid calls, failures, rendering and closing."""
 
 import functools
 import gc
@@ -18,7 +18,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector import Bundle, replay
-from tests.envpool.pools import config, pool_of, sent
+from tests.envpool.pools import config, open_pool, send_and_recv
 from tests.envs import FunctionEnv, ScriptedPufferEnv, counting_env
 from tests.processes import own_modules
 
@@ -29,8 +29,8 @@ ENDLESS = functools.partial(counting_env, None)
 
 @pytest.fixture(scope="module")
 def four():
-    """A pool that many tests use, each of which leaves nothing in flight."""
-    with pool_of(ENDLESS, 4) as pool:
+    """Return a pool that many tests share. Each test leaves nothing in flight."""
+    with open_pool(ENDLESS, 4) as pool:
         yield pool
 
 
@@ -51,7 +51,7 @@ def four():
         ([[1], [1, 2]], "one or more ints"),
     ],
 )
-def test_it_refuses_environments_that_cannot_be_sent_anything(four, env_ids, text):
+def test_invalid_ids_raise(four, env_ids, text):
     four.send(np.ones(1), np.array([0], np.int32))
     for call in (four.reset, lambda ids: four.send(np.ones(1), ids)):
         with pytest.raises(APIUsageError, match=text):
@@ -76,24 +76,24 @@ def test_it_refuses_environments_that_cannot_be_sent_anything(four, env_ids, tex
         (np.array([2**63, 0], np.uint64), "in row 0"),
     ],
 )
-def test_it_refuses_actions_that_are_none(four, actions, text):
+def test_invalid_actions_raise(four, actions, text):
     with pytest.raises(APIUsageError, match=text):
         four.send(actions, np.array([2, 1], np.int32))
     assert four.num_in_flight == 0
-    assert sent(four, np.ones(2), [2, 1]).env_id.tolist() == [2, 1]
+    assert send_and_recv(four, np.ones(2), [2, 1]).env_id.tolist() == [2, 1]
 
 
-def test_reals_must_be_finite():
+def test_float_actions_must_be_finite():
     env = functools.partial(FunctionEnv, action_space=Box(-1, 1, (2,)))
-    with pool_of(env, 1) as pool:
+    with open_pool(env, 1) as pool:
         for number in (np.nan, np.inf):
             with pytest.raises(APIUsageError, match="finite numbers"):
                 pool.send([[0, number]])
-        assert sent(pool, [[1, -1]]).elapsed_step == [0]
+        assert send_and_recv(pool, [[1, -1]]).elapsed_step == [0]
 
 
-def test_a_batch_that_could_never_be_is_refused():
-    with pool_of(ENDLESS, 3, 2) as pool:
+def test_recv_that_would_wait_forever_raises():
+    with open_pool(ENDLESS, 3, 2) as pool:
         with pytest.raises(APIUsageError, match="needs 2 environments in flight, got 0: it would wait for ever"):
             pool.recv()
         pool.reset(np.array([1], np.int32))
@@ -101,7 +101,7 @@ def test_a_batch_that_could_never_be_is_refused():
             pool.recv()
         pool.send(np.ones(1), np.array([0], np.int32))
         assert sorted(pool.recv().env_id) == [0, 1]
-    with pool_of(ENDLESS, 1) as pool, pytest.raises(APIUsageError, match="needs 1"):
+    with open_pool(ENDLESS, 1) as pool, pytest.raises(APIUsageError, match="needs 1"):
         pool.recv()
 
 
@@ -111,14 +111,14 @@ def fails(env):
     return np.zeros(1, np.float32)
 
 
-def test_an_error_of_an_environment_is_raised_with_its_place():
-    with pool_of(functools.partial(FunctionEnv, observe=fails), 3) as pool:
-        sent(pool, [1, 1, 1])
-        sent(pool, [0, 1, 1])
+def test_environment_error_is_raised_with_its_index():
+    with open_pool(functools.partial(FunctionEnv, observe=fails), 3) as pool:
+        send_and_recv(pool, [1, 1, 1])
+        send_and_recv(pool, [0, 1, 1])
         with pytest.raises(
             WorkerError, match=r"(?s)ValueError: out of fuel, in step of environment 1 .*seed 43"
         ) as error:
-            sent(pool, [0], [1])
+            send_and_recv(pool, [0], [1])
         assert "in fails" in str(error.value)
         assert pool.worker_pids == []
         for call in (pool.recv, pool.reset, lambda: pool.send([1, 1, 1])):
@@ -126,27 +126,27 @@ def test_an_error_of_an_environment_is_raised_with_its_place():
                 call()
 
 
-def test_a_process_that_ends_is_an_error():
-    with pool_of(functools.partial(ScriptedPufferEnv, on_step=functools.partial(os._exit, 7)), 2) as pool:
-        sent(pool, [1, 1])
+def test_exited_process_raises():
+    with open_pool(functools.partial(ScriptedPufferEnv, on_step=functools.partial(os._exit, 7)), 2) as pool:
+        send_and_recv(pool, [1, 1])
         pool.send([1, 1])
         with pytest.raises(WorkerError, match="ended with exit code 7, in step of environment"):
             pool.recv()
 
 
-def test_a_process_that_is_killed_while_it_waits_is_an_error():
-    with pool_of(ENDLESS, 2) as pool:
-        sent(pool, [1, 1])
+def test_killed_idle_process_raises():
+    with open_pool(ENDLESS, 2) as pool:
+        send_and_recv(pool, [1, 1])
         os.kill(pool.worker_pids[1], signal.SIGKILL)
         pool.send([1, 1])
         with pytest.raises(WorkerError, match="signal SIGKILL"):
             pool.recv()
 
 
-def test_an_environment_that_takes_too_long_is_an_error():
+def test_timeout_raises():
     env = functools.partial(ScriptedPufferEnv, on_step=signal.pause)
-    with pool_of(env, 2, backend={"timeout_s": 2.0}) as pool:
-        sent(pool, [1, 1])
+    with open_pool(env, 2, backend={"timeout_s": 2.0}) as pool:
+        send_and_recv(pool, [1, 1])
         pool.send([1], np.array([1], np.int32))
         with pytest.raises(WorkerError, match=r"may take timeout_s=2 seconds, got more in environment 1"):
             pool.recv()
@@ -157,7 +157,7 @@ def no_package():
 
 
 @pytest.mark.parametrize("maker", [no_package, lambda: 5])
-def test_what_cannot_be_made_is_said_by_describe(maker):
+def test_describe_raises_if_the_environment_cannot_be_made(maker):
     settings = config()
     with pytest.raises((WorkerError, APIUsageError), match=r"no licence|expected an environment of Gymnasium.*got 5"):
         WorkerBackend(maker).describe(settings)
@@ -167,16 +167,16 @@ def bad_info(env):
     return {"lives": "many"}
 
 
-def test_an_info_that_does_not_fit_its_array_is_an_error():
+def test_info_that_does_not_fit_its_array_raises():
     env = functools.partial(counting_env, None, info=bad_info)
-    with pool_of(env, 1, backend={"infos": {"lives": Box(0, 9, (), np.int32)}}) as pool:
-        sent(pool, [1])
+    with open_pool(env, 1, backend={"infos": {"lives": Box(0, 9, (), np.int32)}}) as pool:
+        send_and_recv(pool, [1])
         with pytest.raises(WorkerError, match="info 'lives' must be int32"):
-            sent(pool, [1])
+            send_and_recv(pool, [1])
 
 
 class DrawnEnv(FunctionEnv):
-    """Environment whose picture shows its steps."""
+    """Environment whose frame shows its step count."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
@@ -195,26 +195,26 @@ def wait(fifo, env):
     return np.zeros(1, np.float32)
 
 
-def test_pictures_are_those_of_the_environments_asked_for():
-    with pool_of(DrawnEnv, 4, render_mode="rgb_array") as pool:
+def test_render_returns_frames_of_the_requested_environments():
+    with open_pool(DrawnEnv, 4, render_mode="rgb_array") as pool:
         assert (pool.spec.frame_shape, pool.spec.render_fps) == ((4, 6), 20)
         pool.reset()
         pool.recv()
-        sent(pool, [1, 1], [2, 0])
-        sent(pool, [1], [2])
+        send_and_recv(pool, [1, 1], [2, 0])
+        send_and_recv(pool, [1], [2])
         pictures = pool.render(np.array([2, 1, 0], np.int32))
         assert pictures.shape == (3, 4, 6, 3)
         assert pictures[:, 0, 0, 0].tolist() == [2, 0, 1]
         with pytest.raises(APIUsageError, match="from 0 to 3, got 4"):
             pool.render([4])
-        assert sent(pool, [1, 1, 1, 1]).elapsed_step.tolist() == [2, 1, 3, 1]
+        assert send_and_recv(pool, [1, 1, 1, 1]).elapsed_step.tolist() == [2, 1, 3, 1]
 
 
-def test_a_picture_waits_for_an_environment_in_flight(tmp_path):
+def test_render_waits_for_an_environment_in_flight(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pool_of(functools.partial(DrawnEnv, fifo=str(fifo)), 1, render_mode="rgb_array") as pool:
-        sent(pool, [1])
+    with open_pool(functools.partial(DrawnEnv, fifo=str(fifo)), 1, render_mode="rgb_array") as pool:
+        send_and_recv(pool, [1])
         pool.send([1])
         writer = threading.Thread(target=fifo.write_text, args=("go on",))
         writer.start()
@@ -223,26 +223,26 @@ def test_a_picture_waits_for_an_environment_in_flight(tmp_path):
         assert pool.recv().elapsed_step.tolist() == [1]
 
 
-def test_an_environment_without_pictures_says_so():
-    with pool_of(DrawnEnv, 1) as pool:
+def test_render_without_render_mode_raises():
+    with open_pool(DrawnEnv, 1) as pool:
         assert pool.spec.frame_shape is None
         pool.reset()
         pool.recv()
         with pytest.raises(APIUsageError, match=r"must return a picture, uint8 \(height, width, 3\), got None"):
             pool.render([0])
-        assert sent(pool, [1]).elapsed_step.tolist() == [1]
+        assert send_and_recv(pool, [1]).elapsed_step.tolist() == [1]
 
 
-def test_pictures_of_an_environment_without_render_are_refused():
+def test_render_without_render_method_raises():
     with pytest.raises(APIUsageError, match=r"must have a method render\(\) to be drawn, got none"):
-        pool_of(FunctionEnv, 1, render_mode="rgb_array").__enter__()
+        open_pool(FunctionEnv, 1, render_mode="rgb_array").__enter__()
 
 
-def test_ctrl_c_leaves_a_wait_that_can_go_on(tmp_path):
+def test_recv_continues_after_ctrl_c(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pool_of(functools.partial(DrawnEnv, fifo=str(fifo)), 1) as pool:
-        sent(pool, [1])
+    with open_pool(functools.partial(DrawnEnv, fifo=str(fifo)), 1) as pool:
+        send_and_recv(pool, [1])
         pool.send([1])
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
@@ -253,17 +253,17 @@ def test_ctrl_c_leaves_a_wait_that_can_go_on(tmp_path):
         assert pool.recv().elapsed_step.tolist() == [1]
 
 
-def test_two_threads_cannot_use_it_at_once(tmp_path):
+def test_second_thread_raises(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pool_of(functools.partial(DrawnEnv, fifo=str(fifo)), 1) as pool:
-        sent(pool, [1])
+    with open_pool(functools.partial(DrawnEnv, fifo=str(fifo)), 1) as pool:
+        send_and_recv(pool, [1])
         pool.send([1])
         found = []
         thread = threading.Thread(target=lambda: found.append(pool.recv()))
         thread.start()
         text = ""
-        while "one thread at a time" not in text:  # until then there is no environment 7
+        while "one thread at a time" not in text:  # until then, the error is about environment 7
             with pytest.raises(APIUsageError) as error:
                 pool.render([7])
             text = str(error.value)
@@ -272,11 +272,11 @@ def test_two_threads_cannot_use_it_at_once(tmp_path):
         assert found[0].elapsed_step.tolist() == [1]
 
 
-def test_closing_ends_the_processes_and_says_what_went_wrong():
+def test_close_stops_processes_and_raises_errors():
     def refuse():
         raise OSError("still saving")
 
-    with pool_of(ENDLESS, 2) as pool:
+    with open_pool(ENDLESS, 2) as pool:
         pids = pool.worker_pids
         pool.close()
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -290,9 +290,9 @@ def test_closing_ends_the_processes_and_says_what_went_wrong():
     pool.close()
 
 
-def test_a_forked_copy_leaves_the_pool_alone():
-    with pool_of(ENDLESS, 2) as pool:
-        sent(pool, [1, 1])
+def test_forked_child_does_not_close_the_pool():
+    with open_pool(ENDLESS, 2) as pool:
+        send_and_recv(pool, [1, 1])
         child = os.fork()
         if child == 0:
             try:
@@ -301,10 +301,10 @@ def test_a_forked_copy_leaves_the_pool_alone():
                 os._exit(0 if "forked" in str(error) else 1)
             os._exit(2)
         assert os.waitpid(child, 0)[1] == 0
-        assert sent(pool, [1, 1]).elapsed_step.tolist() == [1, 1]
+        assert send_and_recv(pool, [1, 1]).elapsed_step.tolist() == [1, 1]
 
 
-def test_a_script_needs_no_main_guard(tmp_path):
+def test_script_without_main_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -341,14 +341,14 @@ def fail():
 
 
 def reset_and_step(env):
-    with pool_of(env, 2) as pool:
+    with open_pool(env, 2) as pool:
         pool.reset()
         pool.recv()
-        sent(pool, [1, 1])
+        send_and_recv(pool, [1, 1])
 
 
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
-def test_a_failure_leaves_a_bundle(phase, tmp_path, monkeypatch):
+def test_failure_writes_a_replay_bundle(phase, tmp_path, monkeypatch):
     monkeypatch.setenv("PUFFER_REPLAYS", str(tmp_path))
     env = functools.partial(ScriptedPufferEnv, **{f"on_{phase}": fail})
     with pytest.raises(WorkerError) as raised:
@@ -361,8 +361,8 @@ def test_a_failure_leaves_a_bundle(phase, tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_pool_whose_workers_did_not_start_is_deleted_without_a_warning():
-    with pytest.raises(WorkerError, match="no environment"), pool_of(_no_env, 1):
+def test_pool_that_failed_to_start_is_deleted_without_warning():
+    with pytest.raises(WorkerError, match="no environment"), open_pool(_no_env, 1):
         pass
     gc.collect()
 
