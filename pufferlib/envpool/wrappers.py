@@ -142,9 +142,6 @@ class PixelPool(PoolWrapper):
         return np.ascontiguousarray(rendered)
 
 
-Frames = npt.NDArray[np.uint8]
-
-
 def stack_spec(where: str, spec: PoolSpec, frames: int, *, on_channels: bool) -> PoolSpec:
     """Return ``spec`` with ``frames`` observations stacked into one, oldest first.
 
@@ -201,8 +198,8 @@ class StackPool(PoolWrapper):
         return batch._replace(observations=self._as_rows(stacked), final_observations=last)
 
     @override
-    def observations(self) -> Frames:
-        return self._as_rows(self._history.copy())  # type: ignore[no-any-return]
+    def observations(self) -> Any:
+        return self._as_rows(self._history.copy())
 
     def _by_env(self, observations: Any) -> Any:
         return observations.reshape(-1, *self._history.shape[1:2], *self._history.shape[3:])

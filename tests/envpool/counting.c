@@ -1,4 +1,4 @@
-/* The game that counts, of counting.py, with the index of the environment in place of its seed. */
+/* Counting game of counting.py. The index of the environment replaces its seed. */
 #include "puffer_env.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Counts the allocations of a process in which this comes before the C library. */
+/* Allocation counter for a process that loads this library before the C library. */
 #define _GNU_SOURCE
 #include <stddef.h>
 
