@@ -97,3 +97,55 @@ def test_bindings_import_no_other_binding_and_not_their_policy(inside):
             assert (node.module or node.names[0].name).startswith("_")
         elif isinstance(node, ast.ImportFrom) and node.level:
             assert "policy" not in (node.module, *(alias.name for alias in node.names))
+
+
+def module_of(path):
+    """Return the dotted name of a Python file of the package."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def import_graph():
+    """Return the modules that each module of pufferlib imports, also for type checkers and inside functions.
+
+    Doors of packages are left out: they name what their modules define, and import it on first use. Compiled modules
+    are left out too.
+    """
+    files = {module_of(path): path for path in (ROOT / "pufferlib").rglob("*.py")}
+    doors = {"pufferlib", *(name for name, path in files.items() if "open_door(__name__" in path.read_text())}
+    modules = files.keys() - doors
+
+    def targets(path):
+        for name in imports(path):
+            owner = name.rpartition(".")[0]
+            is_compiled = (ROOT / name.replace(".", "/")).with_suffix(".pyx").exists()
+            yield name if name in files else "" if is_compiled else owner
+
+    return {name: {*targets(files[name])} & modules - {name} for name in sorted(modules)}
+
+
+def find_circle(graph):
+    """Return the modules of a circle, or an empty list."""
+    done, path = set(), []
+
+    def visit(name):
+        if name in path:
+            return path[path.index(name) :]
+        if name in done:
+            return []
+        path.append(name)
+        found = next((circle for each in sorted(graph[name]) if (circle := visit(each))), [])
+        path.pop()
+        done.add(name)
+        return found
+
+    return next((circle for name in graph if (circle := visit(name))), [])
+
+
+def test_a_circle_is_found():
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+
+
+def test_no_modules_import_each_other():
+    """No module needs itself through others, so each can be read and tested after those that it imports."""
+    circle = find_circle(import_graph())
+    assert not circle, f"these import each other: {' -> '.join(circle)}"

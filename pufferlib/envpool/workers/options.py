@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import ArraySpecs
-from pufferlib.env import Autoreset
+from pufferlib.env import AutoresetMode
 from pufferlib.envpool.pool import PLAYERS
 from pufferlib.envpool.workers._queues import queue_capacity
 from pufferlib.spaces import Space, action_spec
