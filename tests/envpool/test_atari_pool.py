@@ -39,7 +39,7 @@ class Reference:
         whole = self.options.get("full_action_space")
         self.actions = self.ale.getLegalActionSet() if whole else self.ale.getMinimalActionSet()
         self.frames: list[Any] = []
-        self.steps, self.goes_on = 0, False
+        self.steps, self.continues = 0, False
 
     def screen(self) -> Any:
         return self.ale.getScreenGrayscale() if self.options["grey"] else self.ale.getScreenRGB()
@@ -53,14 +53,14 @@ class Reference:
         return np.concatenate(self.frames[-self.options["stack"] :])
 
     def reset(self) -> Any:
-        is_new = not self.goes_on
+        is_new = not self.continues
         if is_new:
             self.ale.reset_game()
             self.steps = 0
         fires = self.options["fire_reset"] and ale_py.Action.FIRE in self.actions
         self.ale.act(ale_py.Action.FIRE if fires else ale_py.Action.NOOP)
         self.frames += [self.small(self.screen())] * (self.options["stack"] if is_new else 1)
-        self.lives, self.goes_on = self.ale.lives(), False
+        self.lives, self.continues = self.ale.lives(), False
         return self.observation()
 
     def step(self, action: int) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ class Reference:
         lost = self.options["episodic_life"] and 0 < self.ale.lives() < self.lives
         self.lives = self.ale.lives()
         truncated = self.steps >= self.options["max_steps"]
-        self.goes_on = lost and not self.ale.game_over() and not truncated
+        self.continues = lost and not self.ale.game_over() and not truncated
         return self.observation(), points, self.ale.game_over() or lost, truncated
 
 

@@ -88,12 +88,12 @@ class Model:
     def _begin(self, i: int) -> Any:
         self.episode[i] += 1
         self.count[i], self.over[i] = 0, False
-        return self._show(i, np.zeros(self.players)), [0] * self.players, False, False, 0
+        return self._rows(i, np.zeros(self.players)), [0] * self.players, False, False, 0
 
     def _act(self, i: int, action: Any) -> Any:
         self.count[i] += 1
         count = self.count[i]
-        rows, rewards = self._show(i, action), [np.float32(count + each / 10) for each in action]
+        rows, rewards = self._rows(i, action), [np.float32(count + each / 10) for each in action]
         ends, cut = END in action, CUT in action and END not in action
         self.over[i] = ends or cut or count == self.limit
         outcome = (rows, rewards, ends, cut or count == self.limit, count)
@@ -101,7 +101,7 @@ class Model:
             return self._begin(i)[0], *outcome[1:4], 0
         return outcome
 
-    def _show(self, i: int, action: Any) -> Any:
+    def _rows(self, i: int, action: Any) -> Any:
         return [[i, self.episode[i], self.count[i], each] for each in action]
 
     def compare(self, ids: list[int], values: Any, info: Any) -> None:
