@@ -39,7 +39,9 @@ nitpick_ignore_regex = [
     ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
     ("py:class", r"numpy\.int32|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About"),
     ("py:class", "Console|Study|BaseDistribution"),
-    ("py:class", "(Gymnasium|PettingZoo)?PufferEnv|VectorEnv"),  # imported only for type checkers
+    # Imported only for type checkers.
+    ("py:class", r"(Gymnasium|PettingZoo)?PufferEnv|VectorEnv|Ranks|EpisodeMeans|torch\.optim\.Optimizer"),
+    ("py:class", r"enum\.StrEnum"),
 ]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md", "examples/package/README.md"]

@@ -40,7 +40,7 @@ class CrossTable:
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
-        """Points of player i against player j: 1 for a win, 0.5 for a draw."""
+        """Points of player i against player j. A win is 1 point, a draw 0.5."""
         return self.wins + self.draws / 2
 
     @property

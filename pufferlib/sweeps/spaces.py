@@ -83,7 +83,7 @@ class Space:
 
     @property
     def param_name(self) -> str:
-        """Name of the parameter in the study, with its scale: ``logit(train.gamma)``."""
+        """Name of the parameter in the study, with its scale, such as ``logit(train.gamma)``."""
         scale = {"logit": "logit", "pow2": "log2"}.get(self.distribution)
         return f"{scale}({self.setting})" if scale else self.setting
 

@@ -111,7 +111,7 @@ class Minibatch:
 
     @property
     def counted(self) -> Tensor | None:
-        """Weight of each step in the means of a loss: ``weights``, or ``mask`` if there are no weights."""
+        """Weight of each step in the means of a loss. This is ``weights``, or ``mask`` without weights."""
         return self.mask if self.weights is None else self.weights
 
     def split(self, count: int) -> "Iterator[Minibatch]":
