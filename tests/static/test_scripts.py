@@ -101,6 +101,12 @@ def test_scripts_set_up_a_venv_once_without_an_engine(sandbox: Sandbox) -> None:
     assert sum("pip -m pip" in call for call in sandbox.calls()) == 3, "the second run installed again"
 
 
+def test_gallery_sets_up_the_venv_and_passes_its_arguments_on(sandbox: Sandbox) -> None:
+    status, output = sandbox.python().run("gallery", "--check", "breakout")
+    assert status == 0, output
+    assert sandbox.calls()[-1] == f"python {sandbox.root}/scripts/lib/gallery.py --check breakout"
+
+
 def test_nothing_is_installed_inside_our_containers(sandbox: Sandbox) -> None:
     sandbox.fake("tank-entrypoint", "true")
     sandbox.fake("tank-develop", 'echo tank-develop >>"$FAKE_LOG"')

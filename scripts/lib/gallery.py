@@ -1,0 +1,41 @@
+"""Draw the galleries in docs: images of all Ocean environments and of the bindings, and their pages.
+
+Usage: scripts/gallery [--check] [NAME...]
+
+Writes docs/ocean.md, docs/gallery.md and docs/pictures/. Without names, all environments that are installed are
+drawn again. Names (breakout, atari) limit which images are drawn. The pages are always written.
+
+  --check    change nothing, and exit with 1 if a page is out of date
+"""
+
+import argparse
+import multiprocessing
+import sys
+
+import gallery_pages as pages
+import gallery_pictures as pictures
+
+
+def main() -> int:
+    """Parse the command line, then draw the images and write the pages, or check them."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/gallery", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if options.check:
+        problems = pages.problems()
+        print("\n".join(problems) or "the galleries are up to date")
+        return 1 if problems else 0
+    names = options.names or [*pages.ocean_names(), *pages.binding_names()]
+    # One process per environment, because some bindings conflict in one process.
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for line in pool.imap(pictures.draw, names):
+            print(line, flush=True)
+    pages.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
