@@ -261,6 +261,16 @@ def test_every_finished_episode_is_counted_once(name):
         assert 0 <= info["perf"] <= 1
 
 
+def test_pending_infos_reports_before_log_interval_and_only_once():
+    env = make("squared", num_envs=16, log_interval=10**6, size=3)
+    reported = []
+    outcomes(env, 100, record=reported.extend)
+    assert reported == []
+    (info,) = env.pending_infos()
+    assert info["n"] > 16
+    assert env.pending_infos() == []
+
+
 @every_env
 def test_the_last_observation_is_kept_and_the_next_episode_begins(name):
     """Same-step reset: where an episode ends, the row is a first observation and the last one is kept."""
