@@ -1,4 +1,4 @@
-"""Actions of any space arrive in the environment as it wants them, and wrong ones are refused with a sentence."""
+"""Actions of any space: conversion of flat actions for the environment, and errors for wrong ones."""
 
 import functools
 
@@ -11,7 +11,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, action_layout
 from tests.envs import FunctionEnv
 
 
-def sent(space, action):
+def step_and_get_action(space, action):
     env = GymnasiumPufferEnv(FunctionEnv(action_space=space))
     env.reset()
     env.step(action)
@@ -19,16 +19,16 @@ def sent(space, action):
 
 
 @pytest.mark.parametrize("action", [3, np.int32(3), np.int64(3), np.uint8(3), np.array(3), np.array([3]), [3]])
-def test_discrete_gets_a_python_int(action):
-    assert sent(Discrete(4), action) == 3
-    assert type(sent(Discrete(4), action)) is int
+def test_discrete_action_becomes_python_int(action):
+    assert step_and_get_action(Discrete(4), action) == 3
+    assert type(step_and_get_action(Discrete(4), action)) is int
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, list, tuple])
-def test_structures(dtype):
+def test_nested_actions_are_restored(dtype):
     space = Dict({"a": Discrete(2), "b": Tuple([Discrete(3), MultiDiscrete([4, 5])]), "c": MultiBinary(2)})
     flat = [1, 2, 3, 4, 0, 1]
-    action = sent(space, dtype(flat) if dtype in (list, tuple) else np.array(flat, dtype))
+    action = step_and_get_action(space, dtype(flat) if dtype in (list, tuple) else np.array(flat, dtype))
     assert action["a"] == 1
     assert action["b"][0] == 2
     assert type(action["a"]) is int
@@ -37,37 +37,37 @@ def test_structures(dtype):
     assert space.contains(action)
 
 
-def test_nested_boxes_are_one_box():
+def test_nested_boxes_are_flattened_to_one_box():
     space = Dict({"a": Box(-1, 1, (2, 2)), "b": Tuple([Box(0, 5, (), np.float64), Box(-2, 2, (1,), np.float16)])})
     flat = action_layout(space).flat_space
     assert flat == Box(np.array([-1, -1, -1, -1, 0, -2.0]), np.array([1, 1, 1, 1, 5, 2.0]), dtype=np.float64)
-    action = sent(space, [0.5, -0.5, 1, -1, 4.5, 0.25])
+    action = step_and_get_action(space, [0.5, -0.5, 1, -1, 4.5, 0.25])
     assert space.contains(action)
     assert action["a"].tolist() == [[0.5, -0.5], [1, -1]]
     assert [part.tolist() for part in action["b"]] == [4.5, [0.25]]
     shared = np.zeros(6)
-    assert not np.shares_memory(sent(space, shared)["a"], shared)
+    assert not np.shares_memory(step_and_get_action(space, shared)["a"], shared)
 
 
-def test_one_of_several():
+def test_one_of_action_has_index_and_options():
     space = OneOf([Discrete(2), Tuple([Discrete(3), Box(-1, 1, (2,), np.int8)])])
     assert action_layout(space).flat_space == MultiDiscrete([2, 2, 3, 3, 3], start=[0, 0, 0, -1, -1])
-    assert sent(space, [0, 1, 2, 0, 0]) == (0, 1)
-    action = sent(space, [1, 1, 2, 0, -1])
+    assert step_and_get_action(space, [0, 1, 2, 0, 0]) == (0, 1)
+    action = step_and_get_action(space, [1, 1, 2, 0, -1])
     assert action[1][1].tolist() == [0, -1]
     assert space.contains(action)
 
 
-def test_a_text_is_its_length_and_its_characters():
+def test_text_action_has_length_and_characters():
     space = Text(3, charset="zab")
     assert action_layout(space).flat_space == MultiDiscrete([3, 3, 3, 3], start=[1, 0, 0, 0])
-    assert sent(space, [2, 2, 0, 1]) == "za"
+    assert step_and_get_action(space, [2, 2, 0, 1]) == "za"
     for action, place in (
         ([0, 0, 0, 0], "length must be in 1 to 3"),
         ([1, 3, 0, 0], "characters must be in 0 to 2"),
     ):
         with pytest.raises(APIUsageError, match=rf"action\.{place}"):
-            sent(space, action)
+            step_and_get_action(space, action)
 
 
 @pytest.mark.parametrize(
@@ -81,21 +81,21 @@ def test_a_text_is_its_length_and_its_characters():
         (Tuple([]), r"action space Tuple.* is empty"),
     ],
 )
-def test_spaces_that_cannot_be_acted_in(space, message):
+def test_unsupported_action_spaces_are_named(space, message):
     with pytest.raises(APIUsageError, match=message):
         action_layout(space)
 
 
-def test_start_is_part_of_the_action():
+def test_flat_space_keeps_start_of_discrete():
     layout = action_layout(Dict({"a": Discrete(2, start=5), "b": Discrete(3)}))
     assert layout.flat_space == MultiDiscrete([2, 3], start=[5, 0])
 
 
-def test_a_bound_that_float32_cannot_write_exactly():
-    assert sent(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
+def test_bounds_rounded_to_float32_are_accepted():
+    assert step_and_get_action(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
 
 
-def test_reals_out_of_range_are_refused_on_every_call():
+def test_box_actions_out_of_range_are_refused_on_every_call():
     space = Dict({"a": Box(-1, 1, (2,)), "b": Box(-1, 1, (1,), np.float64)})
     for kind, size in ((space, 3), (Box(-1, 1, (2,)), 2)):
         env = GymnasiumPufferEnv(FunctionEnv(action_space=kind))
@@ -121,7 +121,7 @@ def test_reals_out_of_range_are_refused_on_every_call():
     ],
     ids=str,
 )
-def test_a_row_of_a_batch_gives_what_step_gives(space):
+def test_vector_step_passes_the_same_actions_as_step(space):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: FunctionEnv(action_space=space))
     vecenv = vector.make(lambda buf: creator(buf=buf), num_envs=2, backend="Serial")
     alone = [creator(), creator()]
@@ -140,17 +140,17 @@ def test_a_row_of_a_batch_gives_what_step_gives(space):
             assert space.contains(got)
             assert repr(got) == repr(want)
     kept = [repr(action) for action in vecenv.envs[0].env.actions]
-    vecenv.actions[...] = flat.sample()  # whoever keeps an action keeps its numbers
+    vecenv.actions[...] = flat.sample()  # actions kept by an environment must not change
     assert [repr(action) for action in vecenv.envs[0].env.actions] == kept
 
 
-def test_box_is_copied_and_converted():
+def test_box_action_is_copied_and_converted():
     action = np.array([0.5, -0.5])
-    got = sent(Box(-1, 1, (2,)), action)
+    got = step_and_get_action(Box(-1, 1, (2,)), action)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, action)
     shared = np.zeros(2, np.float32)
-    assert not np.shares_memory(sent(Box(-1, 1, (2,)), shared), shared)
+    assert not np.shares_memory(step_and_get_action(Box(-1, 1, (2,)), shared), shared)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +177,6 @@ def test_box_is_copied_and_converted():
         (OneOf([Discrete(2), Discrete(9)]), [1, 2, 8], r"action.f0 must be in 0 to 1, got 2"),
     ],
 )
-def test_refused(space, action, message):
+def test_wrong_actions_are_named(space, action, message):
     with pytest.raises(APIUsageError, match=message):
-        sent(space, action)
+        step_and_get_action(space, action)

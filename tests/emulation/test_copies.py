@@ -1,4 +1,4 @@
-"""Copies and pickles of emulated environments, which go on alone from where the first one is."""
+"""Copies and pickles of emulated environments, which continue independently from the same state."""
 
 import copy
 import functools
@@ -33,7 +33,7 @@ def by_cloudpickle(env):
 every_way = pytest.mark.parametrize("how", [copy.deepcopy, by_pickle, by_cloudpickle])
 
 
-def played(env, steps=40):
+def play(env, steps=40):
     rng = np.random.default_rng(0)
     seen = []
     for _ in range(steps):
@@ -45,8 +45,8 @@ def played(env, steps=40):
     return seen
 
 
-class Noted(GymnasiumPufferEnv):
-    """A subclass whose constructor takes something else."""
+class CartPolePufferEnv(GymnasiumPufferEnv):
+    """Subclass with other constructor arguments."""
 
     def __init__(self, length):
         super().__init__(env=gymnasium.make("CartPole-v1", max_episode_steps=length), max_length=3)
@@ -54,21 +54,21 @@ class Noted(GymnasiumPufferEnv):
 
 
 @every_way
-def test_a_gymnasium_environment_goes_on_in_the_middle_of_an_episode(how):
-    env = Noted(9)
+def test_copy_of_gymnasium_environment_continues_its_episode(how):
+    env = CartPolePufferEnv(9)
     fresh = how(env)
     env.reset(seed=3)
     for _ in range(4):
         env.step(1)
     twin = how(env)
-    assert (type(twin), twin.length, twin.done) == (Noted, 9, False)
+    assert (type(twin), twin.length, twin.done) == (CartPolePufferEnv, 9, False)
     assert twin.env is not env.env
-    assert played(twin) == played(env)
-    assert fresh.reset(seed=3)[0].tolist() == Noted(9).reset(seed=3)[0].tolist()
+    assert play(twin) == play(env)
+    assert fresh.reset(seed=3)[0].tolist() == CartPolePufferEnv(9).reset(seed=3)[0].tolist()
 
 
-class Counted(gymnasium.Env, EzPickle):
-    """A count that ends at random; its pickle has the arguments of its constructor and nothing else."""
+class RandomCount(gymnasium.Env, EzPickle):
+    """Environment with random observations, whose pickle contains only the arguments of its constructor."""
 
     observation_space, action_space = Box(0, 99, (2,), np.float32), Discrete(2)
 
@@ -87,45 +87,47 @@ class Counted(gymnasium.Env, EzPickle):
 
 
 @every_way
-def test_an_environment_that_is_pickled_as_its_arguments_goes_on_too(how):
-    env = GymnasiumPufferEnv(env=TimeLimit(Counted(3), 12))
+def test_copy_of_ez_pickle_environment_continues_its_episode(how):
+    env = GymnasiumPufferEnv(env=TimeLimit(RandomCount(3), 12))
     assert how(env).reset(seed=5)[0].tolist() == env.reset(seed=5)[0].tolist()
     for _ in range(5):
         env.step(1)
     twin = how(env)
     assert twin.env is not env.env
-    assert played(twin) == played(env)
+    assert play(twin) == play(env)
 
 
-def test_its_copy_keeps_the_settings_it_was_made_with():
-    gymnasium.register("Counted-v0", Counted, kwargs={"by": 2})
+def test_copy_keeps_its_spec():
+    gymnasium.register("RandomCount-v0", RandomCount, kwargs={"by": 2})
     try:
-        env = GymnasiumPufferEnv(env=gymnasium.make("Counted-v0"))
+        env = GymnasiumPufferEnv(env=gymnasium.make("RandomCount-v0"))
         env.reset(seed=1)
         assert copy.deepcopy(env).env.spec == env.env.spec
     finally:
-        del gymnasium.registry["Counted-v0"]
+        del gymnasium.registry["RandomCount-v0"]
 
 
-def test_one_whose_game_would_be_lost_is_not_copied():
-    env = GymnasiumPufferEnv(env=Counted(3))
+def test_environment_with_unsaved_state_cannot_be_copied():
+    env = GymnasiumPufferEnv(env=RandomCount(3))
     env.env.lock = threading.Lock()
-    copy.deepcopy(env)  # before the first episode there is nothing to lose
+    copy.deepcopy(env)  # before the first episode there is no state to lose
     env.reset(seed=1)
-    with pytest.raises(APIUsageError, match=r"^a copy of GymnasiumPufferEnv: Counted must be plain data .*env\.lock"):
+    with pytest.raises(
+        APIUsageError, match=r"^a copy of GymnasiumPufferEnv: RandomCount must be plain data .*env\.lock"
+    ):
         copy.deepcopy(env)
 
 
 @every_way
 @pytest.mark.parametrize("keywords", [{}, {"repeat_action_probability": 0.0}], ids=["sticky", "not"])
-def test_a_game_of_atari_goes_on(how, keywords):
+def test_copy_of_atari_continues_its_episode(how, keywords):
     env = pufferlib.make("atari/pong", **keywords)
     env.reset(seed=2)
-    played(env)
-    assert played(how(env)) == played(env)
+    play(env)
+    assert play(how(env)) == play(env)
 
 
-def test_an_emulator_that_hides_the_action_it_may_repeat_is_not_saved():
+def test_sticky_actions_of_plain_ale_cannot_be_saved():
     env = pufferlib.make("ALE/Pong-v5")
     env.reset(seed=1)
     message = "an emulator with repeat_action_probability=0.25, which does not reveal .* repeat_action_probability=0"
@@ -133,23 +135,23 @@ def test_an_emulator_that_hides_the_action_it_may_repeat_is_not_saved():
         env.save_state()
     with pytest.raises(APIUsageError, match=rf"a copy of .* {message}"):
         copy.deepcopy(env)
-    still = pufferlib.make("ALE/Pong-v5", repeat_action_probability=0.0)
-    still.reset(seed=1)
-    assert played(copy.deepcopy(still)) == played(still)
+    deterministic = pufferlib.make("ALE/Pong-v5", repeat_action_probability=0.0)
+    deterministic.reset(seed=1)
+    assert play(copy.deepcopy(deterministic)) == play(deterministic)
 
 
 @every_way
-def test_a_pettingzoo_environment_goes_on_with_those_who_are_left(how):
+def test_copy_of_pettingzoo_environment_keeps_living_agents(how):
     script = "abc", {**alive(*"abc"), "b": "dead"}, alive(*"ac"), {"a": "cut", "c": "alive"}, {"c": "dead"}
     env = PettingZooPufferEnv(env=ScriptedParallelEnv(*script, names="abc"))
     env.reset(seed=1)
     env.step([0, 0, 0])
     twin = how(env)
     assert (twin.agents, twin.masks.tolist()) == (env.agents, env.masks.tolist())
-    assert played(twin) == played(env)
+    assert play(twin) == play(env)
 
 
-def test_one_that_belongs_to_a_batch_is_copied_with_rows_of_its_own():
+def test_copy_of_environment_in_a_batch_has_its_own_arrays():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
     with pufferlib.vector.make(creator, num_envs=2, backend="Serial") as vecenv:
         vecenv.reset(seed=1)
@@ -160,7 +162,7 @@ def test_one_that_belongs_to_a_batch_is_copied_with_rows_of_its_own():
         assert np.array_equal(vecenv.step([1, 1])[0][1], observation)
 
 
-def test_an_environment_that_cannot_be_copied_says_so_itself():
+def test_pickle_errors_of_the_environment_are_raised():
     env = GymnasiumPufferEnv(env=gymnasium.make("CartPole-v1"))
     env.env.unwrapped.lock = threading.Lock()
     with pytest.raises(TypeError, match=r"cannot pickle '_thread\.lock' object"):

@@ -1,4 +1,4 @@
-"""DMEnvPufferEnv: environments of dm_env, made of what the interface says, without the package."""
+"""DMEnvPufferEnv, tested with environments that follow the dm_env interface without the package."""
 
 import enum
 from types import SimpleNamespace
@@ -24,16 +24,16 @@ class TimeStep(SimpleNamespace):
 
 
 def array(shape=(), dtype=np.float64, **others):
-    """A spec of dm_env: Array; with minimum and maximum BoundedArray, with num_values DiscreteArray."""
+    """Make a dm_env spec, such as a BoundedArray with ``minimum`` or a DiscreteArray with ``num_values``."""
     return SimpleNamespace(shape=shape, dtype=np.dtype(dtype), **others)
 
 
 class Script:
-    """Environment of dm_env that shows its steps and a number by chance, and ends as ``discounts`` say.
+    """dm_env environment that observes its number of steps and random numbers.
 
     Args:
-        discounts: Of the steps; the last one is that of the end.
-        reward: Of each step.
+        discounts: Discount of each step. The episode ends with the last one.
+        reward: Reward of each step.
     """
 
     def __init__(self, discounts=(1.0, 1.0, 0.0), reward=0.5):
@@ -82,7 +82,7 @@ def test_specs_become_spaces():
     )
 
 
-def test_rows_show_the_fields_and_the_environment_gets_its_actions():
+def test_observations_and_actions_pass_through_emulation():
     env = DMEnvPufferEnv(env_creator=SeededScript, seed=3)
     flat, _ = env.reset()
     fields = flat.view(env.obs_dtype)[0]
@@ -104,7 +104,7 @@ def test_rows_show_the_fields_and_the_environment_gets_its_actions():
         ((0.0, None), [(False, False), (False, True)], [{"discount": 0.0}, {}]),
     ],
 )
-def test_discounts_tell_ends_from_cuts(discounts, ends, infos):
+def test_discount_of_last_step_decides_between_terminal_and_truncation(discounts, ends, infos):
     env = DMEnvPufferEnv(SeededScript(discounts))
     env.reset(seed=0)
     outcomes = [env.step(0) for _ in discounts]
@@ -128,20 +128,20 @@ def task_of_dm_control():
     ],
     ids=["seed()", "task", "reseed"],
 )
-def test_a_seed_decides_what_follows_it(kwargs):
+def test_reset_seed_reproduces_observations(kwargs):
     env = DMEnvPufferEnv(**kwargs)
     first, again, other = (env.reset(seed=seed)[0].tobytes() for seed in (1, 1, 2))
     assert first == again != other
 
 
-def test_an_environment_that_cannot_be_seeded_says_so():
+def test_environment_without_seed_warns():
     env = DMEnvPufferEnv(Script())
     env.reset()
     with pytest.warns(UserWarning, match=r"cannot be seeded: it has no seed\(\); pass reseed=function"):
         env.reset(seed=1)
 
 
-def test_many_of_them_run_side_by_side():
+def test_dm_env_environments_run_in_a_batch():
     kwargs = {"env_creator": SeededScript}
     with pufferlib.vector.make(DMEnvPufferEnv, env_kwargs=kwargs, num_envs=2, backend="Serial") as envs:
         envs.reset(seed=1)
@@ -150,12 +150,12 @@ def test_many_of_them_run_side_by_side():
 
 
 @pytest.mark.parametrize("env", [Script, SamplePufferEnv(), 3])
-def test_what_is_no_environment_of_dm_env_is_refused(env):
+def test_objects_that_are_no_dm_env_environment_are_refused(env):
     with pytest.raises(APIUsageError, match=r"DMEnvPufferEnv: env must be a dm_env.Environment, got .*; pass an inst"):
         DMEnvPufferEnv(env)
 
 
-def test_what_has_no_space_is_refused():
+def test_specs_and_rewards_without_space_are_refused():
     with pytest.raises(APIUsageError, match=r"observation\['name'\] spec must describe arrays of numbers, got .*wrap"):
         space_of("observation", {"name": array(dtype=object)})
     env = DMEnvPufferEnv(SeededScript(reward=np.ones(2)))

@@ -1,4 +1,4 @@
-"""GymnasiumPufferEnv: what goes in comes out again, and what does not fit is refused with a sentence."""
+"""GymnasiumPufferEnv: observations, outcomes of steps, and errors for wrong ones."""
 
 import pickle
 import re
@@ -19,21 +19,21 @@ from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, alive, counting
 FLOATS = [np.float16, np.float32, np.float64]
 
 
-def returning(*outcome):
-    """Environment whose steps return ``outcome``, or what it is."""
+def env_returning(*outcome):
+    """Make an environment whose steps return ``outcome``."""
     env = FunctionEnv()
     env.step = lambda action: outcome
     return env
 
 
-def test_one_element_for_a_discrete_observation():
+def test_discrete_observation_has_one_element():
     env = GymnasiumPufferEnv(FunctionEnv(Discrete(9, start=3)))
     observation, _ = env.reset()
     assert observation.shape == (1,)
     assert observation[0] == env.env.observations[-1]
 
 
-def test_structured_view_restores_the_fields():
+def test_structured_view_has_fields_of_nested_observations():
     env = GymnasiumPufferEnv(FunctionEnv(NESTED))
     observation, _ = env.reset()
     view, shown = observation.view(env.obs_dtype)[0], env.env.observations[-1]
@@ -53,7 +53,7 @@ def test_structured_view_restores_the_fields():
     }
 
 
-def test_leaves_without_elements_leave_something_to_view():
+def test_observation_of_empty_leaves_has_one_byte():
     env = GymnasiumPufferEnv(FunctionEnv(Dict({"a": Box(0, 1, (0,)), "b": Dict({"c": Box(0, 1, (2, 0))})})))
     assert env.observation_space == Box(0, 255, (1,), np.uint8)
     flat, _ = env.reset()
@@ -61,7 +61,7 @@ def test_leaves_without_elements_leave_something_to_view():
     assert (fields["a"].shape, fields["b"]["c"].shape) == ((1, 0), (1, 2, 0))
 
 
-def test_rows_of_a_batch_are_written_in_place():
+def test_observations_and_outcomes_are_written_into_buf():
     env = GymnasiumPufferEnv(FunctionEnv(Box(0, 1, (2,))))
     batch = np.zeros((3, 2), np.float32)
     buf = {
@@ -82,7 +82,7 @@ def test_rows_of_a_batch_are_written_in_place():
     assert not batch[[0, 2]].any()
 
 
-def test_new_buffers_are_noticed():
+def test_replaced_observations_array_is_written():
     env = GymnasiumPufferEnv(FunctionEnv(NESTED))
     env.reset()
     env.observations = np.zeros_like(env.observations)
@@ -92,28 +92,28 @@ def test_new_buffers_are_noticed():
 
 
 class TestOutsideABatch:
-    """Whoever gets an observation may keep it."""
+    """Callers outside of a batch can keep the observations that they get."""
 
-    def test_each_call_returns_an_array_of_its_own(self):
+    def test_each_call_returns_a_new_array(self):
         env = GymnasiumPufferEnv(counting_env())
         shown = [env.reset()[0], env.step(0)[0], env.step(0)[0], env.reset()[0]]
         assert [observation.tolist() for observation in shown] == [[0], [1], [2], [0]]
 
-    def test_no_two_play_alike_unless_they_are_seeded(self):
+    def test_environments_without_seed_differ(self):
         def first(**seed):
             return GymnasiumPufferEnv(gymnasium.make("CartPole-v1"), **seed).reset()[0].tolist()
 
         assert first() != first()
         assert first(seed=0) == first(seed=0)
 
-    def test_wrappers_that_keep_observations(self):
+    def test_wrappers_can_keep_observations(self):
         stack = FrameStackObservation(GymnasiumPufferEnv(counting_env()), 3)
         late = DelayObservation(GymnasiumPufferEnv(counting_env()), 2)
         seen = [(stack.reset()[0].ravel().tolist(), late.reset()[0].tolist())]
         seen += [(stack.step(0)[0].ravel().tolist(), late.step(0)[0].tolist()) for _ in range(3)]
         assert seen == [([0, 0, 0], [0]), ([0, 0, 1], [0]), ([0, 1, 2], [0]), ([1, 2, 3], [1])]
 
-    def test_gymnasiums_vector_keeps_the_last_observation(self):
+    def test_sync_vector_env_has_final_observations(self):
         make = partial(GymnasiumPufferEnv, env_creator=counting_env)
         envs = gymnasium.vector.SyncVectorEnv([make, make], autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
         envs.reset()
@@ -123,8 +123,8 @@ class TestOutsideABatch:
         assert [last.tolist() for last in infos["final_obs"]] == [[3], [3]]
 
     @pytest.mark.parametrize("reward", [2, 0.5, np.float64(0.1), np.float32(0.1), np.array([0.3]), np.int64(2)])
-    def test_the_reward_is_the_environments_own_number(self, reward):
-        env = GymnasiumPufferEnv(returning(np.zeros(1, np.float32), reward, np.bool_(False), np.array(True), {}))
+    def test_step_returns_python_numbers_and_bools(self, reward):
+        env = GymnasiumPufferEnv(env_returning(np.zeros(1, np.float32), reward, np.bool_(False), np.array(True), {}))
         env.reset()
         _, got, terminated, truncated, _ = env.step(0)
         assert isinstance(got, int | float)
@@ -132,7 +132,7 @@ class TestOutsideABatch:
         assert (type(terminated), type(truncated)) == (bool, bool)
 
 
-def test_its_spec_makes_it_again():
+def test_spec_recreates_environment_with_wrappers():
     dim = partial(FunctionEnv, Box(0, 1, (4, 2)), Box(-1, 1, (1,)))
     inner = ResizeObservation(
         EpisodeStats(ClipAction(gymnasium.make(EnvSpec("Dim-v0", dim)))),
@@ -172,7 +172,7 @@ class TestObservations:
             (3, r"observation"),
         ],
     )
-    def test_what_does_not_fit_is_refused_at_any_step(self, bad, message):
+    def test_wrong_observations_are_refused_at_reset_and_step(self, bad, message):
         with pytest.raises(APIUsageError, match=message):
             self.show(self.space, bad)
         with pytest.raises(APIUsageError, match=message):
@@ -200,7 +200,7 @@ class TestObservations:
             {"b": 1, "a": np.array([0.5, 1], ">f4")},
         ],
     )
-    def test_what_can_be_converted_is(self, sloppy):
+    def test_convertible_observations_are_accepted(self, sloppy):
         view = self.show(self.space, sloppy).view(observation_layout(self.space).dtype)[0]
         np.testing.assert_array_equal(view["a"], [0.5, 1])
         assert view["b"] == 1
@@ -220,7 +220,7 @@ class TestObservations:
             with pytest.raises(APIUsageError, match="observation must have values that int8 can hold"):
                 self.show(MultiBinary(2), *map(np.array, observations))
 
-    def test_fractions_and_overflows_are_not_cut_off(self):
+    def test_fractions_and_overflows_are_refused(self):
         pixels = Box(0, 255, (2,), np.uint8)
         np.testing.assert_array_equal(self.show(pixels, np.array([3, 200])), [3, 200])
         for bad in ([0.5, 1.0], [0, 256], [-1, 0]):
@@ -237,7 +237,7 @@ class TestObservations:
             with pytest.raises(APIUsageError, match=r"observation\['a'\] must have numbers, got nan"):
                 self.show(space, {"a": good, "b": 0}, {"a": good, "b": 1}, {"a": value, "b": 0})
 
-    def test_nan_in_a_large_leaf_is_refused_when_an_episode_begins(self):
+    def test_nan_in_a_large_leaf_is_refused_at_reset(self):
         good, bad = np.zeros(2000, np.float32), np.full(2000, np.nan, np.float32)
         queue = iter([good, good, bad])
         env = GymnasiumPufferEnv(FunctionEnv(Box(-1, 1, (2000,)), observe=lambda _: next(queue)))
@@ -246,11 +246,11 @@ class TestObservations:
         with pytest.raises(APIUsageError, match=r"observation must have numbers, got nan"):
             env.reset()
 
-    def test_double_precision_is_narrowed(self):
+    def test_float64_observations_become_float32(self):
         space = Box(-np.inf, np.inf, (2,))
         np.testing.assert_array_equal(self.show(space, np.array([0.1, -np.inf])), np.float32([0.1, -np.inf]))
 
-    def test_a_dtype_that_was_pickled_is_the_same(self):
+    def test_pickled_dtypes_are_accepted(self):
         space = pickle.loads(pickle.dumps(Dict({"a": Box(-1, 1, (2,)), "b": Discrete(2)})))
         value = np.zeros(2, pickle.loads(pickle.dumps(np.dtype(np.float32)))) + np.float32(0.5)
         assert self.show(space, {"a": value, "b": 1}).view(observation_layout(space).dtype)[0]["a"].tolist() == [
@@ -261,7 +261,7 @@ class TestObservations:
 
 class TestOutcome:
     def step(self, *outcome):
-        env = GymnasiumPufferEnv(returning(np.zeros(1, np.float32), *outcome))
+        env = GymnasiumPufferEnv(env_returning(np.zeros(1, np.float32), *outcome))
         env.reset()
         env.step(0)
         return float(env.rewards[0]), bool(env.terminals[0]), bool(env.truncations[0]), env.done
@@ -269,25 +269,25 @@ class TestOutcome:
     @pytest.mark.parametrize(
         "reward", [2, 2.0, np.float32(2), np.float64(2), np.int8(2), np.array(2), np.array(2.0), np.array([2.0])]
     )
-    def test_any_kind_of_number_is_a_reward(self, reward):
+    def test_rewards_can_have_any_number_type(self, reward):
         assert self.step(reward, False, False, {}) == (2.0, False, False, False)
 
     @pytest.mark.parametrize("true", [True, np.bool_(True), np.array(True), np.array([True]), 1, 1.0])
     @pytest.mark.parametrize("false", [False, np.bool_(False), np.array(False), np.array([False]), 0, 0.0])
-    def test_any_kind_of_truth_is_an_end(self, true, false):
+    def test_flags_can_have_any_type_of_bool(self, true, false):
         assert self.step(0.0, true, false, {}) == (0.0, True, False, True)
         assert self.step(0.0, false, true, {}) == (0.0, False, True, True)
         assert self.step(0.0, false, false, {}) == (0.0, False, False, False)
 
     @pytest.mark.parametrize("flag", ["False", None, [False], 2, float("nan"), np.zeros(2, bool)])
-    def test_what_is_no_truth_ends_nothing(self, flag):
+    def test_flags_that_are_no_bools_are_refused(self, flag):
         with pytest.raises(APIUsageError, match=r"terminated must be True or False, got .* from <Func"):
             self.step(0.0, flag, False, {})
         with pytest.raises(APIUsageError, match=r"truncated must be True or False, got .* from <Func"):
             self.step(0.0, False, flag, {})
 
     @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
-    def test_a_reward_that_is_nan_is_refused(self, nan):
+    def test_nan_rewards_are_refused(self, nan):
         with pytest.raises(
             APIUsageError,
             match=r"the reward must be a finite number that float32 can hold, got .*nan.* from <Func",
@@ -297,20 +297,20 @@ class TestOutcome:
     @pytest.mark.parametrize(
         "reward", [None, "1", [1.0, 2.0], np.zeros(2), np.zeros(0), -1e39, float("inf"), np.float32("-inf")]
     )
-    def test_what_is_no_number_of_float32_is_no_reward(self, reward):
+    def test_rewards_that_are_no_finite_float32_are_refused(self, reward):
         with pytest.raises(
             APIUsageError, match=r"the reward must be a finite number that float32 can hold, got .* from <Func"
         ):
             self.step(reward, False, False, {})
 
     @pytest.mark.parametrize("outcome", [(0.0, False, {}), (0.0, False, False, {}, 1)])
-    def test_five_values_are_expected(self, outcome):
+    def test_step_must_return_five_values(self, outcome):
         with pytest.raises(APIUsageError, match=rf"step must return .*, got {1 + len(outcome)} values from <Func"):
             self.step(*outcome)
 
     @pytest.mark.parametrize("returned", [None, 7, np.zeros(5)])
-    def test_something_else_than_values_is_shown(self, returned):
-        env = GymnasiumPufferEnv(returning())
+    def test_wrong_return_value_of_step_is_shown(self, returned):
+        env = GymnasiumPufferEnv(env_returning())
         env.reset()
         env.env.step = lambda action: returned
         with pytest.raises(APIUsageError, match=rf"step must return .*, got {re.escape(repr(returned))} from <Func"):
@@ -319,27 +319,27 @@ class TestOutcome:
     @pytest.mark.parametrize(
         ("returned", "got"), [(None, "NoneType"), (np.zeros(2, np.float32), "ndarray"), (([0.0, 0.0],), "1 values")]
     )
-    def test_reset_returns_an_observation_and_an_info(self, returned, got):
-        env = returning()
+    def test_reset_must_return_observation_and_info(self, returned, got):
+        env = env_returning()
         env.reset = lambda seed=None, options=None: returned
         with pytest.raises(APIUsageError, match=rf"reset must return a tuple of observation and info, got {got} from"):
             GymnasiumPufferEnv(env).reset()
 
 
 class TestReplacedParts:
-    def test_another_wrapped_environment_is_stepped(self):
+    def test_replaced_env_attribute_is_stepped(self):
         env = GymnasiumPufferEnv(FunctionEnv(Box(0, 1, (1,))))
         env.reset()
-        env.env = returning(np.ones(1, np.float32), 3.0, False, False, {})
+        env.env = env_returning(np.ones(1, np.float32), 3.0, False, False, {})
         assert env.step(0)[:2] == (np.ones(1, np.float32), 3.0)
 
-    def test_a_subclass_may_have_its_own_step(self):
+    def test_subclass_can_override_step(self):
         class Doubled(GymnasiumPufferEnv):
             def step(self, action):
                 observation, reward, *rest = super().step(action)
                 return observation, 2 * reward, *rest
 
-        env = Doubled(returning(np.zeros(1, np.float32), 3.0, False, False, {}))
+        env = Doubled(env_returning(np.zeros(1, np.float32), 3.0, False, False, {}))
         env.reset()
         assert env.step(0)[1] == 6.0
 
@@ -360,7 +360,7 @@ class TestReplacedParts:
         env.reset()
         env.step(0)
 
-    def test_arrays_are_held_as_long_as_they_are_written_into(self):
+    def test_deleted_array_is_still_written(self):
         env = GymnasiumPufferEnv(FunctionEnv(Box(0, 1, (1,)), length=100))
         env.reset()
         rewards = env.rewards
@@ -370,7 +370,7 @@ class TestReplacedParts:
 
 
 class TestConstruction:
-    def test_exactly_one_source(self):
+    def test_exactly_one_of_env_and_env_creator_is_required(self):
         with pytest.raises(APIUsageError, match="got none"):
             GymnasiumPufferEnv()
         with pytest.raises(APIUsageError, match="got both"):
@@ -413,29 +413,17 @@ def test_order_of_calls():
     assert not env.done
 
 
-class Several(gymnasium.Env):
-    """Two agents in Tuples, as EPyMARL has them."""
-
-    observation_space = gymnasium.spaces.Tuple([Box(-9, 9, (4,), np.float32)] * 2)
-    action_space = gymnasium.spaces.Tuple([Discrete(5)] * 2)
-
-    def reset(self, *, seed=None, options=None):
-        return (np.zeros(4, np.float32),) * 2, {}
-
-    def step(self, actions):
-        return (np.zeros(4, np.float32),) * 2, self.reward, self.terminated, False, {}
-
-
 @pytest.mark.parametrize(("reward", "terminated"), [([0.0, 1.0], False), (0.0, [False, False]), ({"a": 1.0}, False)])
-def test_values_of_several_agents_name_the_wrapper_for_them(reward, terminated):
-    env = GymnasiumPufferEnv(env=Several())
-    env.env.reward, env.env.terminated = reward, terminated
+def test_rewards_and_flags_of_several_agents_name_pettingzoo_puffer_env(reward, terminated):
+    two_agents = FunctionEnv(Tuple([Box(-9, 9, (4,))] * 2), Tuple([Discrete(5)] * 2))  # like EPyMARL
+    two_agents.step = lambda actions: (two_agents.observation_space.sample(), reward, terminated, False, {})
+    env = GymnasiumPufferEnv(env=two_agents)
     env.reset()
     with pytest.raises(APIUsageError, match=r"several agents, .* PettingZoo ParallelEnv .* PettingZooPufferEnv"):
         env.step([1, 2])
 
 
-def test_spaces_and_observations_of_several_agents_name_the_wrapper_for_them():
+def test_spaces_and_observations_of_several_agents_name_pettingzoo_puffer_env():
     match = r"several agents, .* PettingZooPufferEnv"
     with pytest.raises(APIUsageError, match=match):
         GymnasiumPufferEnv(env=FunctionEnv([Box(0, 1, (2,))] * 2))
@@ -450,7 +438,7 @@ def _shown(observation, env):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-np.pi, np.pi), (1e6, 2e6), (0, np.inf)])
-def test_observations_may_leave_their_box_by_rounding(low, high, dtype):
+def test_rounding_errors_beyond_box_bounds_are_accepted(low, high, dtype):
     space = Box(low, high, (1,), dtype)
     bounds = [bound for bound in (space.low, space.high) if np.isfinite(bound)]
     step = np.finfo(dtype).eps * max([*np.abs(bounds).ravel(), 1])
@@ -463,14 +451,14 @@ def test_observations_may_leave_their_box_by_rounding(low, high, dtype):
 
 
 class TestReturnedObservations:
-    """An environment alone gives arrays away, and uses their memory again once nobody holds them."""
+    """Outside of a batch, returned arrays are reused only after the caller has dropped them."""
 
     def setup_method(self):
         self.env = GymnasiumPufferEnv(
             env=FunctionEnv(Box(0, 99, (3,)), observe=lambda env: np.full(3, env.count, "f4"), length=99)
         )
 
-    def test_kept_observations_and_views_of_them_stay(self):
+    def test_kept_observations_and_views_do_not_change(self):
         kept = [self.env.reset()[0], *(self.env.step(0)[0] for _ in range(9))]
         views = [self.env.step(0)[0][1:] for _ in range(9)]
         buffers = [memoryview(self.env.step(0)[0]) for _ in range(9)]
@@ -478,7 +466,7 @@ class TestReturnedObservations:
         assert [view[0] for view in views] == list(range(10, 19))
         assert [buffer[0] for buffer in buffers] == list(range(19, 28))
 
-    def test_memory_of_dropped_observations_is_used_again(self):
+    def test_memory_of_dropped_observations_is_reused(self):
         self.env.reset()
         observation, places = None, set()
         for _ in range(9):
@@ -486,7 +474,7 @@ class TestReturnedObservations:
             places.add(observation.ctypes.data)
         assert len(places) <= 3
 
-    def test_changed_arrays_are_not_used_again(self):
+    def test_modified_arrays_are_not_reused(self):
         self.env.reset()
         for _ in range(9):
             observation = self.env.step(0)[0]
@@ -505,6 +493,6 @@ class TestReturnedObservations:
     ],
     ids=["PettingZoo", "Gymnasium", "vector"],
 )
-def test_environments_of_another_kind_name_the_right_wrapper(emulation, make, advice):
+def test_environments_of_another_api_name_the_right_wrapper(emulation, make, advice):
     with pytest.raises(APIUsageError, match=f"{emulation.__name__}: env must be a .*; {advice}"):
         emulation(env_creator=make)

@@ -1,4 +1,4 @@
-"""Layouts: where each leaf of a space lies in a row, and the packer that writes it there."""
+"""Layouts, which give each leaf of a space its place in a row, and the packer that writes them."""
 
 import gymnasium
 import numpy as np
@@ -53,7 +53,7 @@ def nested(inner, max_leaves=8):
 
 
 def flatten(space, sample):
-    """Leaves of a sample in order, by an independent route."""
+    """Return the leaves of a sample in order, without using layouts."""
     if isinstance(space, Dict):
         return [leaf for key, child in space.spaces.items() for leaf in flatten(child, sample[key])]
     if isinstance(space, Tuple):
@@ -62,7 +62,7 @@ def flatten(space, sample):
 
 
 def fields(dtype, row):
-    """Leaves of a structured element in order."""
+    """Return the leaves of a structured element in order."""
     if dtype.names is None:
         return [row]
     return [leaf for name in dtype.names for leaf in fields(dtype.fields[name][0], row[name])]
@@ -73,7 +73,7 @@ def fields(dtype, row):
 def test_round_trip_of_any_nested_observation(space, seed):
     layout = observation_layout(space)
     if layout.dtype.itemsize == 0:
-        return  # nothing to see
+        return  # no leaf has elements
     space.seed(seed)
     samples = [space.sample() for _ in range(3)]
     batch = np.zeros((3, *layout.flat_space.shape), layout.flat_space.dtype)
@@ -132,7 +132,7 @@ def test_unsupported_spaces_are_named():
         observation_layout(Dict({1: Discrete(2), "1": Discrete(2)}))
 
 
-def test_packer_keeps_to_its_batch():
+def test_packer_refuses_rows_and_arrays_that_do_not_fit():
     layout = observation_layout(Box(0, 1, (2,)))
     packer = Packer(layout)
     with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""Environments of the APIs before Gymnasium: wrapped as they are, without the packages they came from."""
+"""Environments of old APIs (gym, old PettingZoo), which are wrapped without installing these packages."""
 
 import functools
 import sys
@@ -23,23 +23,24 @@ from pufferlib import (
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.emulation.legacy_api import converted, new_space
 from pufferlib.wrappers import MultiagentEpisodeStats, PadAgents
+from tests.envs import FunctionEnv
 
 
-class Old(SimpleNamespace):
-    """A space or an environment that inherits from nothing we know."""
+class OldSpace(SimpleNamespace):
+    """Space with the attributes of an old gym space, but without a known base class."""
 
     def sample(self):
-        raise AssertionError("nobody should ask")
+        raise AssertionError("sample must not be called")
 
 
-DISCRETE = Old(n=np.int64(4), shape=())
-BOX = Old(low=np.zeros(3, np.float32), high=np.ones(3, np.float32), shape=(3,), dtype=np.dtype(np.float32))
+DISCRETE = OldSpace(n=np.int64(4), shape=())
+BOX = OldSpace(low=np.zeros(3, np.float32), high=np.ones(3, np.float32), shape=(3,), dtype=np.dtype(np.float32))
 
 
-class Walk:
-    """As environments for gym 0.21 were written: four values, no info, its own seed()."""
+class Gym21Env:
+    """Environment for gym 0.21: ``step`` returns four values, ``reset`` no info, and it has a ``seed`` method."""
 
-    observation_space = Old(spaces={"place": BOX, "size": DISCRETE})
+    observation_space = OldSpace(spaces={"place": BOX, "size": DISCRETE})
     action_space = DISCRETE
 
     def __init__(self, length=3, limit=None):
@@ -72,8 +73,8 @@ class Walk:
         self.is_open = False
 
 
-def test_four_values_become_five():
-    env = GymToGymnasium(Walk())
+def test_gym_21_environment_is_converted():
+    env = GymToGymnasium(Gym21Env())
     assert isinstance(env, gymnasium.Env)
     assert env.observation_space == Dict({"place": Box(0, 1, (3,)), "size": Discrete(4)})
     observation, info = env.reset(seed=5)
@@ -88,26 +89,26 @@ def test_four_values_become_five():
     assert "gym" not in sys.modules
 
 
-def test_a_time_limit_is_no_end():
-    env = GymToGymnasium(Walk(limit=2))
+def test_time_limit_of_gym_is_a_truncation():
+    env = GymToGymnasium(Gym21Env(limit=2))
     env.reset(seed=0)
     env.step(0)
     assert env.step(0)[2:4] == (False, True)
-    env = GymToGymnasium(Walk(length=2, limit=2))  # both at once: the end counts
+    env = GymToGymnasium(Gym21Env(length=2, limit=2))  # termination wins if both happen at once
     env.reset(seed=0)
     env.step(0)
     assert env.step(0)[2:4] == (True, False)
 
 
-def test_no_seed_is_no_call():
-    env = GymToGymnasium(Walk())
+def test_reset_without_seed_does_not_call_seed():
+    env = GymToGymnasium(Gym21Env())
     env.env.random = np.random.RandomState(0)
     env.reset()
     assert env.env.seeds == []
 
 
-class Later(Walk):
-    """As for gym 0.26: five values, reset with seed and info."""
+class Gym26Env(Gym21Env):
+    """Environment for gym 0.26: ``step`` returns five values, and ``reset`` takes a seed and returns an info."""
 
     def reset(self, *, seed=None, options=None):
         self.seed((seed, "reset") and seed)
@@ -119,15 +120,15 @@ class Later(Walk):
         return observation, reward, False, bool(done), info
 
 
-def test_later_versions_of_the_api():
-    env = GymToGymnasium(Later(length=1))
+def test_gym_26_environment_is_converted():
+    env = GymToGymnasium(Gym26Env(length=1))
     _, info = env.reset(seed=7, options={"x": 1})
     assert (info, env.env.seeds, env.env.options) == ({"fresh": True}, [7], {"x": 1})
     assert env.step(0)[1:4] == (1, False, True)
 
 
 class OldWrapper:
-    """A wrapper of the old kind, which hands on whatever it gets."""
+    """Wrapper like those of gym, which forwards all arguments and attributes."""
 
     def __init__(self, env):
         self.env = self.unwrapped = env
@@ -140,15 +141,15 @@ class OldWrapper:
         return self.env.reset(**kwargs)
 
 
-@pytest.mark.parametrize("kind", [Walk, Later])
+@pytest.mark.parametrize("kind", [Gym21Env, Gym26Env])
 def test_seeds_pass_through_wrappers(kind):
     env = GymToGymnasium(OldWrapper(kind()))
     env.reset(seed=3)
     assert env.unwrapped.env.env.seeds == [3]
 
 
-def test_who_cannot_be_seeded_says_so():
-    class Fixed(Walk):
+def test_environment_without_seed_warns():
+    class Fixed(Gym21Env):
         seed = None
         random = np.random.RandomState(0)
 
@@ -156,9 +157,9 @@ def test_who_cannot_be_seeded_says_so():
         GymToGymnasium(Fixed()).reset(seed=3)
 
 
-def test_a_tuple_observation_is_no_info():
-    class Pair(Walk):
-        observation_space = Old(spaces=[DISCRETE, Old(spaces={"a": DISCRETE})])
+def test_tuple_observation_is_not_taken_for_observation_and_info():
+    class Pair(Gym21Env):
+        observation_space = OldSpace(spaces=[DISCRETE, OldSpace(spaces={"a": DISCRETE})])
 
         def reset(self):
             return (1, {"a": 2})
@@ -167,8 +168,8 @@ def test_a_tuple_observation_is_no_info():
     assert (observation, info) == ((1, {"a": 2}), {})
 
 
-def test_other_numbers_of_values_are_refused():
-    class Three(Walk):
+def test_step_with_three_values_is_refused():
+    class Three(Gym21Env):
         def step(self, action):
             return 1, 2, 3
 
@@ -180,52 +181,52 @@ def test_other_numbers_of_values_are_refused():
     ("old", "new"),
     [
         (DISCRETE, Discrete(4)),
-        (Old(n=4, shape=(), start=-1), Discrete(4, start=-1)),
-        (Old(n=3, shape=(3,)), MultiBinary(3)),
-        (Old(n=(2, 3), shape=(2, 3)), MultiBinary([2, 3])),
-        (Old(nvec=np.array([2, 3]), shape=(2,)), MultiDiscrete([2, 3])),
+        (OldSpace(n=4, shape=(), start=-1), Discrete(4, start=-1)),
+        (OldSpace(n=3, shape=(3,)), MultiBinary(3)),
+        (OldSpace(n=(2, 3), shape=(2, 3)), MultiBinary([2, 3])),
+        (OldSpace(nvec=np.array([2, 3]), shape=(2,)), MultiDiscrete([2, 3])),
         (BOX, Box(0, 1, (3,))),
-        (Old(low=np.zeros(2), high=np.ones(2), shape=(2,), dtype=None), Box(0, 1, (2,))),
-        (Old(spaces=(DISCRETE, BOX)), Tuple([Discrete(4), Box(0, 1, (3,))])),
-        (Old(max_length=3, min_length=0, character_set=frozenset("ab")), Text(3, min_length=0, charset="ab")),
-        (Old(feature_space=BOX), Sequence(Box(0, 1, (3,)))),
-        (Old(node_space=BOX, edge_space=DISCRETE), Graph(Box(0, 1, (3,)), Discrete(4))),
-        (Old(node_space=BOX, edge_space=None), Graph(Box(0, 1, (3,)), None)),
+        (OldSpace(low=np.zeros(2), high=np.ones(2), shape=(2,), dtype=None), Box(0, 1, (2,))),
+        (OldSpace(spaces=(DISCRETE, BOX)), Tuple([Discrete(4), Box(0, 1, (3,))])),
+        (OldSpace(max_length=3, min_length=0, character_set=frozenset("ab")), Text(3, min_length=0, charset="ab")),
+        (OldSpace(feature_space=BOX), Sequence(Box(0, 1, (3,)))),
+        (OldSpace(node_space=BOX, edge_space=DISCRETE), Graph(Box(0, 1, (3,)), Discrete(4))),
+        (OldSpace(node_space=BOX, edge_space=None), Graph(Box(0, 1, (3,)), None)),
     ],
 )
-def test_spaces_by_what_they_have(old, new):
+def test_old_spaces_are_recognized_by_their_attributes(old, new):
     assert new_space("observation", old) == new
 
 
 def test_unknown_spaces_are_named():
-    with pytest.raises(APIUsageError, match=r"observation\['a'\]\[0\] space Old\(\) looks like no known space"):
-        new_space("observation", Old(spaces={"a": Old(spaces=[Old()])}))
+    with pytest.raises(APIUsageError, match=r"observation\['a'\]\[0\] space OldSpace\(\) looks like no known space"):
+        new_space("observation", OldSpace(spaces={"a": OldSpace(spaces=[OldSpace()])}))
 
 
-def test_emulation_converts_by_itself():
-    env = GymnasiumPufferEnv(Walk(length=2), seed=4)
+def test_gymnasium_puffer_env_converts_old_environments():
+    env = GymnasiumPufferEnv(Gym21Env(length=2), seed=4)
     observation, _ = env.reset()
     assert env.env.env.seeds == [4]
     assert observation.view(env.obs_dtype)[0]["size"] == 3
     env.step(0)
     assert env.step(np.int64(3))[1:4] == (1, True, False)
-    assert GymnasiumPufferEnv(env_creator=Walk).action_space == Discrete(4)
+    assert GymnasiumPufferEnv(env_creator=Gym21Env).action_space == Discrete(4)
     with pytest.raises(APIUsageError, match=r"env must be a gymnasium.Env, got <class"):
-        GymnasiumPufferEnv(Walk)
+        GymnasiumPufferEnv(Gym21Env)
 
 
-def test_batches_are_no_old_environments():
+def test_vector_environments_are_not_taken_for_old_environments():
     for env in (pufferlib.make("squared", num_envs=1), gymnasium.make_vec("CartPole-v1", num_envs=1)):
         with pytest.raises(APIUsageError, match=r"env must be a gymnasium.Env, got"):
             GymnasiumPufferEnv(env)
         env.close()
 
 
-def test_old_environments_in_a_batch():
+def test_old_environments_run_in_a_batch():
     def creator(buf=None, seed=0):
-        return GymnasiumPufferEnv(EpisodeStats(Walk()), buf=buf, seed=seed)
+        return GymnasiumPufferEnv(EpisodeStats(Gym21Env()), buf=buf, seed=seed)
 
-    for maker in (creator, functools.partial(GymnasiumPufferEnv, env_creator=Walk)):
+    for maker in (creator, functools.partial(GymnasiumPufferEnv, env_creator=Gym21Env)):
         envs = pufferlib.vector.make(maker, num_envs=2, backend=pufferlib.vector.Serial)
         envs.reset(seed=1)
         ends = [envs.step([0, 1])[2].tolist() for _ in range(4)]
@@ -233,8 +234,8 @@ def test_old_environments_in_a_batch():
         envs.close()
 
 
-class OldDuel:
-    """As for PettingZoo before 1.23: four values, no infos from reset, spaces in dicts."""
+class OldParallelEnv:
+    """Environment for PettingZoo before 1.23: four values of ``step``, no infos of ``reset``, spaces in dicts."""
 
     possible_agents = ("a", "b")
 
@@ -262,8 +263,8 @@ class OldDuel:
         )
 
 
-def test_old_pettingzoo():
-    env = PettingZooTruncatedWrapper(OldDuel())
+def test_old_pettingzoo_environment_is_converted():
+    env = PettingZooTruncatedWrapper(OldParallelEnv())
     observations, infos = env.reset(seed=3)
     assert (observations.keys(), infos, env.env.seeded) == ({"a", "b"}, {"a": {}, "b": {}}, 3)
     assert env.action_space("b") == Discrete(4)
@@ -272,8 +273,8 @@ def test_old_pettingzoo():
     assert env.agents == ["a"]
 
 
-def test_emulation_converts_old_pettingzoo_by_itself():
-    env = PettingZooPufferEnv(OldDuel())
+def test_pettingzoo_puffer_env_converts_old_environments():
+    env = PettingZooPufferEnv(OldParallelEnv())
     env.reset(seed=0)
     assert env.masks.tolist() == [True, True]
     env.step(np.zeros(2, np.int32))
@@ -282,9 +283,9 @@ def test_emulation_converts_old_pettingzoo_by_itself():
     assert (env.masks.tolist(), env.done) == ([True, False], True)
 
 
-def test_our_wrappers_convert():
-    class Steer(Walk):
-        observation_space = Old(low=np.zeros((4, 4)), high=np.ones((4, 4)), shape=(4, 4), dtype=np.float32)
+def test_wrappers_convert_old_environments():
+    class Steer(Gym21Env):
+        observation_space = OldSpace(low=np.zeros((4, 4)), high=np.ones((4, 4)), shape=(4, 4), dtype=np.float32)
         action_space = BOX
 
     assert ResizeObservation(Steer()).observation_space.shape == (2, 2)
@@ -293,7 +294,7 @@ def test_our_wrappers_convert():
 
 
 class TestLimitedReset:
-    """Environments of today whose ``reset`` has no ``seed`` or no ``options``, wrapped or not."""
+    """Gymnasium and PettingZoo environments whose ``reset`` takes no ``seed`` or no ``options``."""
 
     class SeedOnly(gymnasium.Env):
         observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
@@ -320,12 +321,12 @@ class TestLimitedReset:
 
     @pytest.mark.parametrize("wrapper", [lambda env: env, EpisodeStats])
     @pytest.mark.parametrize("kind", [SeedOnly, OptionsOnly, Neither, AnyKeyword])
-    def test_of_gymnasium(self, kind, wrapper):
+    def test_gymnasium_environment_is_seeded(self, kind, wrapper):
         env = GymnasiumPufferEnv(wrapper(kind()))
         first, other, again = (env.reset(seed=seed)[0].tolist() for seed in (3, 4, 3))
         assert first == again != other
 
-    def test_options_pass_where_they_are_taken_and_are_refused_elsewhere(self):
+    def test_options_are_refused_if_reset_does_not_take_them(self):
         assert GymnasiumPufferEnv(self.OptionsOnly()).reset(options={"x": 1})[1] == {"x": 1}
         with pytest.raises(APIUsageError, match=r"reset of <Neither.*> takes no options, got {'x': 1}; leave them out"):
             GymnasiumPufferEnv(self.Neither()).reset(options={"x": 1})
@@ -349,13 +350,13 @@ class TestLimitedReset:
 
     @pytest.mark.parametrize("wrapper", [lambda env: env, MultiagentEpisodeStats, PadAgents])
     @pytest.mark.parametrize("kind", [Pair, PairWithSeed])
-    def test_of_pettingzoo(self, kind, wrapper):
+    def test_pettingzoo_environment_is_seeded(self, kind, wrapper):
         env = PettingZooPufferEnv(wrapper(kind()))
         first, other, again = (env.reset(seed=seed)[0]["a"].tolist() for seed in (3, 4, 3))
         assert first == again != other
         assert (env.metadata, env.render_mode) == ({}, None)
 
-    def test_of_pettingzoo_in_turns(self):
+    def test_aec_environment_is_seeded(self):
         class Turns(AECEnv):  # has no render_mode
             metadata = {"is_parallelizable": True}  # noqa: RUF012
             possible_agents = agents = ["a"]  # noqa: RUF012
@@ -382,54 +383,45 @@ class TestLimitedReset:
             PettingZooPufferEnv(Turns())
 
 
-def test_wrappers_tell_of_a_reset_without_infos():
-    class Bare(gymnasium.Env):
-        observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
-
-        def reset(self, seed=None, options=None):
-            return np.zeros(2, np.float32)
-
+def test_reset_without_infos_raises_in_wrappers():
+    env = FunctionEnv()
+    env.reset = lambda seed=None, options=None: np.zeros(1, np.float32)
     with pytest.raises(APIUsageError, match="reset must return a tuple of observation and info, got ndarray"):
-        EpisodeStats(Bare()).reset()
+        EpisodeStats(env).reset()
 
 
-def test_gymnasium_environments_with_the_old_step_are_told_how():
-    class Half(gymnasium.Env):
-        observation_space = action_space = Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return 0, {}
-
-        def step(self, action):
-            return 0, 1.0, True, {}
-
-    env = GymnasiumPufferEnv(Half())
+def test_gymnasium_environment_with_old_step_names_the_wrapper():
+    old_step = FunctionEnv(Discrete(2))
+    old_step.step = lambda action: (0, 1.0, True, {})
+    env = GymnasiumPufferEnv(old_step)
     env.reset()
     with pytest.raises(APIUsageError, match=r"step must return .* got 4 values.*pufferlib.GymToGymnasium"):
         env.step(0)
-    env = GymnasiumPufferEnv(GymToGymnasium(Half()))
+    env = GymnasiumPufferEnv(GymToGymnasium(old_step))
     env.reset()
     assert env.step(0)[1:4] == (1, True, False)
 
 
-class Counted(Walk):
-    """Notes, as wrappers of gym do, that it is one environment."""
+class SingleEnv(Gym21Env):
+    """Environment with the attributes by which wrappers of gym mark a single environment."""
 
     num_envs, is_vector_env = 1, False
 
 
-class Batch(Walk):
+class BatchEnv(Gym21Env):
     num_envs = 2
 
 
-class Stepper(Counted):
+class AsyncEnv(SingleEnv):
     def step_async(self, actions): ...
 
 
-class Marked(Counted):
+class VectorFlagEnv(SingleEnv):
     is_vector_env = True
 
 
-@pytest.mark.parametrize(("kind", "is_one"), [(Counted, True), (Batch, False), (Stepper, False), (Marked, False)])
-def test_one_environment_may_count_itself(kind, is_one):
+@pytest.mark.parametrize(
+    ("kind", "is_one"), [(SingleEnv, True), (BatchEnv, False), (AsyncEnv, False), (VectorFlagEnv, False)]
+)
+def test_only_single_environments_are_converted(kind, is_one):
     assert isinstance(converted(kind()), GymToGymnasium) is is_one

@@ -1,4 +1,4 @@
-"""PettingZoo: every possible agent has its row, whoever is alive."""
+"""PettingZooPufferEnv, which has one row for each possible agent, alive or not."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ def place(env, agent):
 Arena = functools.partial(ScriptedParallelEnv, space=SPACE, observe=place)
 
 
-def test_it_is_closed_at_the_end_of_a_with_block():
+def test_with_block_closes_the_environment():
     arena, closed = Arena(alive("a")), []
     arena.close = lambda: closed.append(arena)
     with PettingZooPufferEnv(arena):
@@ -48,7 +48,7 @@ def test_rows_are_in_the_order_of_possible_agents():
     assert rewards == {"c": 1.0, "a": 1.0, "b": 1.0}
 
 
-def test_who_batches_sees_the_rows_and_others_may_keep_what_they_get():
+def test_only_environments_in_a_batch_return_views_of_their_rows():
     script = [alive("a", "b")] * 3
     buf = allocate(Box(0, 255, (12,), np.uint8), Discrete(3), 3)
     for env in (PettingZooPufferEnv(Arena(*script)), PettingZooPufferEnv(Arena(*script), buf=buf)):
@@ -57,14 +57,14 @@ def test_who_batches_sees_the_rows_and_others_may_keep_what_they_get():
         assert times == ([12, 12, 12] if env.observations is buf["observations"] else [10, 11, 12])
 
 
-def test_rewards_are_the_environments_own():
+def test_step_returns_rewards_unchanged():
     script, rewards = (alive("a", "b"), alive("a", "b")), {"a": 0.3, "b": 7}
     env = PettingZooPufferEnv(Arena(*script, reward=lambda env, agent: rewards[agent]))
     env.reset()
     assert env.step([0, 0, 0])[1] == {"c": 0, "a": 0.3, "b": 7}
 
 
-def test_observations_without_axes_are_seen():
+def test_scalar_observations_are_returned():
     script = [alive("a", "b", "c")] * 2
     env = PettingZooPufferEnv(
         Arena(*script, space=Box(0, 10, ()), observe=lambda env, agent: np.float32(env.count + 1))
@@ -92,9 +92,9 @@ def test_absent_agents_are_padded(echo):
     assert env.masks.tolist() == [False, True, True]
     assert env.terminals.tolist() == [False, True, False]
     assert env.rewards.tolist() == [0, 1, 1]
-    assert env.observations[1].any()  # what it saw last
+    assert env.observations[1].any()  # its last observation
     env.step({"b": np.int64(1)})
-    assert env.masks.tolist() == [True, False, True]  # c has come, a is gone
+    assert env.masks.tolist() == [True, False, True]  # c has joined, a has left
     assert env.terminals.tolist() == [False, False, False]
     assert env.rewards.tolist() == [2, 0, 2]
     assert not env.observations[1].any()
@@ -113,7 +113,7 @@ def test_absent_agents_are_padded(echo):
 
 
 class Model:
-    """Model of PettingZooPufferEnv's rows in plain Python; ``script`` as ScriptedParallelEnv has it."""
+    """Model of the rows of PettingZooPufferEnv in plain Python, for a ``script`` of ScriptedParallelEnv."""
 
     def __init__(self, script, names, echo):
         self.script, self.names, self.echo = script, names, echo
@@ -121,9 +121,10 @@ class Model:
         self.listed = set(script[0])
 
     def step(self, count):
-        """Per agent: reward, terminal, truncation, mask."""
-        told = self.script[count]
-        fate = {**dict.fromkeys(self.names, "dead"), **told} if self.echo else told
+        """Return reward, terminal, truncation and mask of each agent."""
+        fate = self.script[count]
+        if self.echo:
+            fate = {**dict.fromkeys(self.names, "dead"), **fate}
         listed = {name for name, how in fate.items() if how == "alive"}
         here = self.acting | (listed - self.listed)
         rows = []
@@ -138,17 +139,17 @@ class Model:
 
 @pytest.mark.parametrize("in_rows", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_agents_come_and_go_as_a_plain_model_says(seed, in_rows):
+def test_rows_match_a_plain_python_model(seed, in_rows):
     random = np.random.default_rng(seed)
     names = list("cabed")
     fates = ["alive", "alive", "alive", "dead", "cut", None]
 
-    def scene():
+    def random_fates():
         some = [names[i] for i in random.permutation(5)]
         return {name: how for name in some if (how := fates[random.integers(6)])}
 
     echo = bool(seed % 2)
-    script = [alive(*(scene() or "a")), *[scene() for _ in range(8)]]
+    script = [alive(*(random_fates() or "a")), *[random_fates() for _ in range(8)]]
     vecenv = vector.make(
         functools.partial(
             PettingZooPufferEnv, env_creator=Arena, env_args=script, env_kwargs={"names": names, "echo": echo}
@@ -173,15 +174,15 @@ def test_agents_come_and_go_as_a_plain_model_says(seed, in_rows):
             assert getattr(env, name).tolist() == list(got), name
         assert set(env.agents) == model.acting
         seen = env.observations.view(env.obs_dtype)["xy"][:, 0, 0]
-        told = set(names) if echo else set(script[count])
+        reported = set(names) if echo else set(script[count])
         assert seen.tolist() == [
-            10.0 + count if row[3] and name in told else 0 for name, row in zip(names, rows, strict=True)
+            10.0 + count if row[3] and name in reported else 0 for name, row in zip(names, rows, strict=True)
         ]
         if returned:
             assert [list(dict(zip(names, part, strict=True)).values()) for part in zip(*rows, strict=True)][:3] == [
                 list(per_agent.values()) for per_agent in returned[1:]
             ]
-    if env.done:  # and stands still
+    if env.done:  # later steps change nothing
         last = env.observations.copy()
         *_, masks = vecenv.step(np.full(5, 1)), vecenv.masks
         assert not masks.any()
@@ -191,7 +192,7 @@ def test_agents_come_and_go_as_a_plain_model_says(seed, in_rows):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
-def test_a_step_of_the_users_own_is_called_and_gives_the_same_rows(autoreset):
+def test_overridden_step_is_called_and_gives_the_same_rows(autoreset):
     class OwnStep(PettingZooPufferEnv):
         calls = 0
 
@@ -217,7 +218,7 @@ def test_a_step_of_the_users_own_is_called_and_gives_the_same_rows(autoreset):
 
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("own", [{"a": 7}, {"a": {"x": 1}}, [7, 7, 7]])
-def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_told(place, own):
+def test_overridden_step_must_return_values_of_its_rows(place, own):
     class OwnStep(PettingZooPufferEnv):
         def step(self, actions):
             outcome = list(super().step(actions))
@@ -234,16 +235,16 @@ def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_tol
 
 
 @pytest.mark.parametrize("reward", [np.nan, -np.inf])
-def test_a_reward_or_observation_that_is_no_number_is_refused_and_the_agent_named(reward):
+def test_nan_and_infinite_values_name_the_agent(reward):
     env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
     env.reset()
-    see = env.env.observe
+    observe = env.env.observe
     nan = {"id": 0, "xy": np.float32([0, np.nan])}
-    env.env.observe = lambda env, agent: nan if agent == "b" else see(env, agent)
+    env.env.observe = lambda env, agent: nan if agent == "b" else observe(env, agent)
     with pytest.raises(APIUsageError, match=r"observation\['xy'\] must have numbers, got nan") as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
-    env.env.observe = see
+    env.env.observe = observe
     env.env.reward = lambda env, agent: reward if agent == "b" else 0.0
     with pytest.raises(
         APIUsageError, match=r"the reward must be a finite number that float32 can hold, got -?(nan|inf) from scripted"
@@ -253,7 +254,7 @@ def test_a_reward_or_observation_that_is_no_number_is_refused_and_the_agent_name
 
 
 @pytest.mark.parametrize(("place", "name"), [(2, "termination"), (3, "truncation")])
-def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
+def test_flags_that_are_no_bools_name_the_agent(place, name):
     env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
     env.reset()
     step = env.env.step
@@ -267,7 +268,7 @@ def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
 
 @pytest.mark.parametrize("name", ["observations", "rewards", "terminations", "truncations"])
 @pytest.mark.parametrize("value", [None, [1.0, 2.0]])
-def test_what_is_no_dict_by_agent_is_told(name, value):
+def test_outcomes_that_are_no_dicts_are_refused(name, value):
     class Careless(ScriptedParallelEnv):
         def reset(self, seed=None, options=None):
             observations, infos = super().reset()
@@ -288,7 +289,7 @@ def test_what_is_no_dict_by_agent_is_told(name, value):
         env.reset()
 
 
-def test_a_failed_reset_starts_no_episode():
+def test_failed_reset_starts_no_episode():
     env = PettingZooPufferEnv(Arena(*[alive("a")] * 3))
     env.reset()
     env.env.script, env.env.observe = (alive("nobody"),), lambda *_: 0
@@ -299,7 +300,7 @@ def test_a_failed_reset_starts_no_episode():
         env.step([0, 0, 0])
 
 
-def test_an_agent_that_vanishes_has_ended():
+def test_agent_that_vanishes_is_terminated():
     env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("b"), alive("b")))
     env.reset()
     env.step([0, 0, 0])
@@ -310,7 +311,7 @@ def test_an_agent_that_vanishes_has_ended():
     assert env.masks.tolist() == [False, False, True]
 
 
-def test_same_step_autoreset_masks_those_who_left_a_game_that_goes_on():
+def test_same_step_autoreset_masks_dead_agents_until_the_reset():
     script = (alive("a", "b", "c"), {"a": "dead", **alive("b", "c")}, alive("b", "c"), {"b": "cut", "c": "dead"})
     creator = functools.partial(PettingZooPufferEnv, env_creator=lambda: Arena(*script))
     with vector.make(lambda buf, seed: creator(buf=buf, seed=seed), backend="Serial", autoreset="same_step") as vecenv:
@@ -319,19 +320,19 @@ def test_same_step_autoreset_masks_those_who_left_a_game_that_goes_on():
         for _ in range(3):
             _, rewards, terminals, truncations, _ = vecenv.step(np.zeros(3, np.int64))
             seen.append([array.tolist() for array in (rewards, terminals, truncations, vecenv.masks)])
-    assert seen == [  # of c, a and b
+    assert seen == [  # in the order c, a, b
         [
             [1, 1, 1],
             [False, True, False],
             [False] * 3,
             [True, False, True],
-        ],  # a's reward counts, its next action does not
+        ],  # the last reward of a is returned, its next action is ignored
         [[2, 0, 2], [False] * 3, [False] * 3, [True, False, True]],
-        [[3, 0, 3], [True, False, False], [False, False, True], [True] * 3],  # the next game
+        [[3, 0, 3], [True, False, False], [False, False, True], [True] * 3],  # the reset
     ]
 
 
-def test_actions_that_are_refused():
+def test_wrong_actions_are_refused():
     env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("a", "b")))
     with pytest.raises(APIUsageError, match="no episode is running"):
         env.step([0, 0, 0])
@@ -368,7 +369,7 @@ def test_first_observation_names_the_leaf():
     assert error.value.__notes__ == ["agent: 'a'"]
 
 
-def test_construction():
+def test_constructor_arguments():
     with pytest.raises(APIUsageError, match="got none"):
         PettingZooPufferEnv()
     with pytest.raises(APIUsageError, match=r"env must be a pettingzoo.ParallelEnv or pettingzoo.AECEnv, got 3"):
@@ -397,7 +398,7 @@ def test_structured_actions_by_row():
 
 
 class Turns(AECEnv):
-    """Two players add one each, in turns, for three rounds."""
+    """Turn-based environment of two agents, which add their actions for three rounds."""
 
     metadata = {"name": "turns", "is_parallelizable": True}  # noqa: RUF012
 
@@ -456,7 +457,7 @@ def test_wrappers_take_turn_based_environments(wrapper):
         assert [infos[agent]["episode_length"] for agent in "xy"] == [3, 3]
 
 
-def test_turn_based_environments_that_are_not_parallel():
+def test_turn_based_environments_must_be_parallelizable():
     env = Turns()
     env.metadata = {"name": "turns"}
     with pytest.raises(APIUsageError, match=r"is_parallelizable=True, got .*turn_based_aec_to_parallel\(env\)"):
@@ -468,8 +469,8 @@ def test_turn_based_environments_that_are_not_parallel():
         assert emulated.observations.ravel().tolist() == [total, total]
 
 
-class Partial(ScriptedParallelEnv):
-    """Lets tests change what a step or a reset returns."""
+class ChangedParallelEnv(ScriptedParallelEnv):
+    """Environment that applies ``change`` to one of the dicts returned by ``step`` or ``reset``."""
 
     def __init__(self, place, change):
         super().__init__(*[alive("a", "b")] * 3)
@@ -488,15 +489,15 @@ class Partial(ScriptedParallelEnv):
 
 
 @pytest.mark.parametrize(("place", "what"), [(0, "observation"), (1, "reward")])
-def test_a_living_agent_without_a_value_is_an_error_that_names_it(place, what):
-    env = PettingZooPufferEnv(env=Partial(place, lambda values: values.pop("b")))
+def test_missing_value_of_a_living_agent_is_named(place, what):
+    env = PettingZooPufferEnv(env=ChangedParallelEnv(place, lambda values: values.pop("b")))
     env.reset()
     with pytest.raises(APIUsageError, match=f"step must return one {what} for each living agent, got none for 'b'"):
         env.step([0, 0, 0])
 
 
-def test_a_living_agent_without_a_first_observation_is_an_error_that_names_it():
-    env = PettingZooPufferEnv(env=Partial("reset", lambda values: values.pop("b")))
+def test_missing_first_observation_of_a_living_agent_is_named():
+    env = PettingZooPufferEnv(env=ChangedParallelEnv("reset", lambda values: values.pop("b")))
     with pytest.raises(
         APIUsageError, match="reset must return one observation for each living agent, got none for 'b'"
     ):
@@ -504,16 +505,18 @@ def test_a_living_agent_without_a_first_observation_is_an_error_that_names_it():
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_a_misspelled_agent_is_an_error_in_every_dict(place):
-    env = PettingZooPufferEnv(env=Partial(place, lambda values: values.update(bb=0)))
+def test_unknown_agent_in_any_dict_is_named(place):
+    env = PettingZooPufferEnv(env=ChangedParallelEnv(place, lambda values: values.update(bb=0)))
     env.reset()
     with pytest.raises(InvalidAgentError, match="unknown agent 'bb'"):
         env.step([0, 0, 0])
 
 
 @pytest.mark.parametrize("place", [2, 3])
-def test_ends_may_name_all_agents_at_once_or_none(place):
-    env = PettingZooPufferEnv(env=Partial(place, lambda values: (values.clear(), values.update(__all__=False))))
+def test_terminations_and_truncations_can_have_all_or_be_empty(place):
+    env = PettingZooPufferEnv(
+        env=ChangedParallelEnv(place, lambda values: (values.clear(), values.update(__all__=False)))
+    )
     env.reset()
     env.step([0, 0, 0])
     assert env.agents == ["a", "b"]
@@ -530,7 +533,7 @@ def test_ends_may_name_all_agents_at_once_or_none(place):
     ],
     ids=["plural", "dicts", "Dict", "one", "lists"],
 )
-def test_spaces_may_be_attributes(attributes):
+def test_spaces_can_be_attributes(attributes):
     class Fixed(ParallelEnv):
         metadata = {"name": "fixed"}  # noqa: RUF012 - as PettingZoo declares it
         possible_agents = ["a", "b"]  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""States of emulated environments: saved, loaded elsewhere, to the same bytes; and what is refused."""
+"""``save_state`` and ``load_state`` of emulated environments."""
 
 import collections
 import enum
@@ -27,8 +27,8 @@ from tests.envs import ScriptedParallelEnv, alive
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
 
 
-def played(env, steps, seed):
-    """Everything that the rows show of so many steps, over resets."""
+def play(env, steps, seed):
+    """Return the bytes of all rows for ``steps`` random steps, with resets at the ends of episodes."""
     rng = np.random.default_rng(seed)
     actions = env.single_action_space
     seen = []
@@ -50,7 +50,7 @@ class Kind(enum.Enum):
 
 
 class Thing:
-    """An object of the environment's own, of which there are now more and now fewer."""
+    """Object of which an environment holds a variable number."""
 
     __slots__ = ("at", "kind", "owner")
 
@@ -59,7 +59,7 @@ class Thing:
 
 
 class Field(gymnasium.Env):
-    """A tutorial's environment, with everything that these keep: chance of three kinds, objects, shared arrays."""
+    """Environment with many kinds of attributes: three random generators, objects, and shared arrays."""
 
     def __init__(self, size=6):
         self.size = size
@@ -90,7 +90,7 @@ class Field(gymnasium.Env):
         return self._observe(), {}
 
     def step(self, action):
-        self.alias += self._moves[int(action)]  # moves ``at`` as well, while both are one array
+        self.alias += self._moves[int(action)]  # changes ``at`` too, because both are one array
         self.recent.append(int(action))
         if self.np_random.random() < 0.2:
             self.things.append(Thing(self.at.copy(), Kind(len(self.things) % 2), self))
@@ -102,8 +102,8 @@ class Field(gymnasium.Env):
         return {"at": self.at * scale, "draw": np.array(draws)}
 
 
-class Told(gymnasium.Env):
-    """An environment that says itself what its state is; what else it holds is no plain data."""
+class SelfSavingEnv(gymnasium.Env):
+    """Environment with ``save_state`` and ``load_state``. It also holds an iterator, which is no plain data."""
 
     observation_space, action_space = Box(0, 99, (1,)), Discrete(2)
 
@@ -126,8 +126,8 @@ class Told(gymnasium.Env):
         self._at, self._count = state["at"], iter(range(state["at"] + 1, 99))
 
 
-class Opaque(Told):
-    """The same, without the methods, but with a description for pickle."""
+class PicklableEnv(SelfSavingEnv):
+    """Environment that can be pickled, but is no plain data and has no ``save_state``."""
 
     save_state = load_state = None
 
@@ -139,8 +139,8 @@ class Opaque(Told):
         self._count = iter(range(state["_at"] + 1, 99))
 
 
-class Closed(Told):
-    """The same, and not even that."""
+class UnpicklableEnv(SelfSavingEnv):
+    """Environment that can neither be saved nor pickled."""
 
     save_state = load_state = None
 
@@ -172,7 +172,7 @@ GYMNASIUM = [
     lambda: pufferlib.EpisodeStats(FrameStackObservation(TimeLimit(gymnasium.make("CartPole-v1"), 30), 3)),
     lambda: TimeLimit(Field(), 30),
     lambda: DMEnvToGymnasium(Script((1.0,) * 9 + (0.0,)), reseed=lambda env, seed: env.rng.seed(seed)),
-    Told,
+    SelfSavingEnv,
     needs("ale_py", atari, id="atari"),
     needs("minigrid", minigrid, id="minigrid"),
     needs("mujoco", functools.partial(gymnasium.make, "HalfCheetah-v5", max_episode_steps=30), id="HalfCheetah-v5"),
@@ -180,31 +180,31 @@ GYMNASIUM = [
 ]
 
 
-def two(make):
-    """Two environments in the middle of different episodes."""
+def make_two(make):
+    """Make two environments in the middle of different episodes."""
     env, other = GymnasiumPufferEnv(env=make()), GymnasiumPufferEnv(env=make())
     env.reset(seed=1)
     other.reset(seed=2)
-    played(env, 25, 1)
-    played(other, 7, 2)
+    play(env, 25, 1)
+    play(other, 7, 2)
     return env, other
 
 
 @pytest.mark.parametrize("make", GYMNASIUM)
-def test_another_environment_goes_on_from_a_state_to_the_same_bytes(make, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it is
-    env, other = two(make)
+def test_load_state_continues_with_the_same_bytes(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log into the working directory
+    env, other = make_two(make)
     state = env.save_state(allow_pickle=False)
-    expected = played(env, 80, 3)
+    expected = play(env, 80, 3)
     other.load_state(state)
-    assert played(other, 80, 3) == expected
+    assert play(other, 80, 3) == expected
     env.load_state(state)
-    assert played(env, 80, 3) == expected
+    assert play(env, 80, 3) == expected
     env.close()
     other.close()
 
 
-def test_agents_that_are_left_go_on():
+def test_state_includes_living_agents():
     def make():
         script = "abc", {**alive(*"abc"), "b": "dead"}, alive(*"ac"), {"a": "cut", "c": "alive"}, {"c": "dead"}
         return PettingZooPufferEnv(env=ScriptedParallelEnv(*script, names="abc"))
@@ -216,21 +216,21 @@ def test_agents_that_are_left_go_on():
     state = env.save_state(allow_pickle=False)
     other.load_state(state)
     assert (other.agents, other.masks.tolist()) == (env.agents, [True, True, True])
-    assert played(other, 20, 0) == played(env, 20, 0)
+    assert play(other, 20, 0) == play(env, 20, 0)
 
 
-def test_a_pettingzoo_game_goes_on():
+def test_pettingzoo_environment_continues_from_state():
     rps = pytest.importorskip("pettingzoo.classic.rps.rps")
     env, other = (PettingZooPufferEnv(env=rps.parallel_env(max_cycles=30)) for _ in range(2))
     env.reset(seed=1)
     other.reset(seed=2)
-    played(env, 12, 0)
+    play(env, 12, 0)
     other.load_state(env.save_state(allow_pickle=False))
-    assert played(other, 40, 1) == played(env, 40, 1)
+    assert play(other, 40, 1) == play(env, 40, 1)
 
 
-def test_what_is_shared_stays_shared_and_what_is_not_does_not():
-    env, other = two(lambda: TimeLimit(Field(), 30))
+def test_state_keeps_which_objects_are_shared():
+    env, other = make_two(lambda: TimeLimit(Field(), 30))
     env.reset(seed=3)
     other.unwrapped.alias = other.unwrapped.at = np.zeros(2, np.int64)
     env.unwrapped.alias = env.unwrapped.at.copy()
@@ -247,7 +247,7 @@ LEVELS = [{"walls": [0]}, {"walls": [1, 2]}]
 
 
 class Walk(gymnasium.Env):
-    """A tutorial's environment that points to constants of its module."""
+    """Environment whose attributes refer to constants of its module."""
 
     observation_space, action_space = Box(-99, 99, (2,), np.int64), Discrete(2)
 
@@ -267,8 +267,8 @@ class Walk(gymnasium.Env):
         return self.at.copy(), float(sum(self._seen)), len(self._seen) % 9 == 8, False, {}
 
 
-def test_constants_that_a_state_points_to_stay_what_they_are():
-    env, other = two(Walk)
+def test_load_state_does_not_change_constants_of_the_module():
+    env, other = make_two(Walk)
     for chosen in (0, 1):
         env.reset(seed=chosen)
         env.step(chosen)
@@ -277,36 +277,36 @@ def test_constants_that_a_state_points_to_stay_what_they_are():
         other.load_state(env.save_state(allow_pickle=False))
         assert np.array(DIRECTIONS).tolist() == [[1, 0], [0, 1]]
         assert [len(level["walls"]) for level in LEVELS] == [1, 2]
-        assert played(other, 20, 1) == played(env, 20, 1)
+        assert play(other, 20, 1) == play(env, 20, 1)
 
 
-def test_what_is_no_plain_data_is_pickled_and_loaded_only_by_who_asks_for_it():
-    env, other = two(Opaque)
+def test_pickled_states_need_allow_pickle():
+    env, other = make_two(PicklableEnv)
     with pytest.raises(
         pufferlib.APIUsageError,
-        match=r"GymnasiumPufferEnv\.save_state: Opaque must be plain data to be saved, got .*: env\._count is "
-        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in Opaque, or allow",
+        match=r"GymnasiumPufferEnv\.save_state: PicklableEnv must be plain data to be saved, got .*: env\._count is "
+        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in PicklableEnv, or allow",
     ):
         env.save_state(allow_pickle=False)
     state = env.save_state()
     with pytest.raises(pufferlib.APIUsageError, match=r"load_state: the state must be plain data, got a pickle, which"):
         other.load_state(state)
-    expected = played(env, 60, 3)
+    expected = play(env, 60, 3)
     other.load_state(state, allow_pickle=True)
-    assert played(other, 60, 3) == expected
-    with pytest.raises(pufferlib.APIUsageError, match=r"in Closed; it cannot be pickled: never"):
-        two(Closed)[0].save_state()
+    assert play(other, 60, 3) == expected
+    with pytest.raises(pufferlib.APIUsageError, match=r"in UnpicklableEnv; it cannot be pickled: never"):
+        make_two(UnpicklableEnv)[0].save_state()
 
 
-def test_pickles_that_begin_anew_are_no_states():
-    class Remade(gymnasium.utils.EzPickle, Opaque):
+def test_ez_pickle_without_state_is_refused():
+    class Remade(gymnasium.utils.EzPickle, PicklableEnv):
         __getstate__, __setstate__ = gymnasium.utils.EzPickle.__getstate__, gymnasium.utils.EzPickle.__setstate__
 
     with pytest.raises(pufferlib.APIUsageError, match=r"define save_state\(\) and load_state\(state\) in Remade$"):
-        two(Remade)[0].save_state()
+        make_two(Remade)[0].save_state()
 
 
-def test_box2d_says_what_to_define():
+def test_box2d_state_error_names_methods_to_define():
     pytest.importorskip("Box2D")
     env = GymnasiumPufferEnv(env=gymnasium.make("LunarLander-v3"))
     env.reset(seed=1)
@@ -318,7 +318,7 @@ def cartpole(**kwargs):
     return lambda: gymnasium.make("CartPole-v1", **kwargs)
 
 
-def of_version(state, version):
+def with_gymnasium_version(state, version):
     facts, content = unpack("", MAGIC, state)
     facts["versions"]["gymnasium"] = version
     return pack(MAGIC, facts, bytes(content))
@@ -328,18 +328,21 @@ def of_version(state, version):
     ("state", "message"),
     [
         (lambda: 7, "state must be the bytes that save_state returned, got 7"),
-        (lambda: two(cartpole())[0].save_state()[:-1], "the state is damaged"),
+        (lambda: make_two(cartpole())[0].save_state()[:-1], "the state is damaged"),
         (
-            lambda: two(cartpole(sutton_barto_reward=True))[0].save_state(),
+            lambda: make_two(cartpole(sutton_barto_reward=True))[0].save_state(),
             "settings must be .*reward=None, got .*=True",
         ),
-        (lambda: two(lambda: TimeLimit(cartpole()(), 9))[0].save_state(), "env must be .* in the same wrappers"),
-        (lambda: two(Told)[0].save_state(), r"env must be .*CartPoleEnv, got a state of .*Told"),
-        (lambda: of_version(two(cartpole())[0].save_state(), "0.1"), "versions must be gymnasium=.*gymnasium=0.1; "),
+        (lambda: make_two(lambda: TimeLimit(cartpole()(), 9))[0].save_state(), "env must be .* in the same wrappers"),
+        (lambda: make_two(SelfSavingEnv)[0].save_state(), r"env must be .*CartPoleEnv, got a state of .*SelfSavingEnv"),
+        (
+            lambda: with_gymnasium_version(make_two(cartpole())[0].save_state(), "0.1"),
+            "versions must be gymnasium=.*gymnasium=0.1; ",
+        ),
     ],
 )
-def test_what_is_no_state_of_this_environment_is_refused_and_changes_nothing(state, message):
-    env, _ = two(cartpole())
+def test_wrong_states_are_refused_and_change_nothing(state, message):
+    env, _ = make_two(cartpole())
     before = env.save_state()
     with pytest.raises(pufferlib.APIUsageError, match=rf"GymnasiumPufferEnv\.load_state: {message}"):
         env.load_state(state())
@@ -347,7 +350,7 @@ def test_what_is_no_state_of_this_environment_is_refused_and_changes_nothing(sta
 
 
 class Sentinel:
-    """Notes that somebody made one."""
+    """Class that records its instances, to detect that a state made one."""
 
     made: ClassVar = []
 
@@ -375,8 +378,8 @@ class Sentinel:
         ["enum", "tests.emulation.test_states.Kind", "UP"],
     ],
 )
-def test_a_forged_state_makes_nothing_and_changes_nothing(forged):
-    env, _ = two(Field)
+def test_forged_state_creates_and_changes_nothing(forged):
+    env, _ = make_two(Field)
     Sentinel.made.clear()
     state = env.save_state()
     facts, content = unpack("", MAGIC, state)
@@ -396,7 +399,7 @@ WORKERS = {"backend": "Multiprocessing", "num_workers": 2, "overwork": True}
 
 
 @pytest.mark.parametrize("layout", [{"backend": "Serial"}, WORKERS, {**WORKERS, "batch_size": 2, "num_workers": 4}])
-def test_environments_of_a_batch_go_on_from_states_wherever_they_live(layout):
+def test_load_state_of_a_batch_continues_on_every_backend(layout):
     with pufferlib.vector.make(CREATOR, num_envs=4, zero_copy=False, **layout) as vecenv:
         with pytest.raises(pufferlib.APIUsageError, match=r"save_state: no episode has begun; call reset first"):
             vecenv.save_state()
@@ -419,7 +422,7 @@ def test_environments_of_a_batch_go_on_from_states_wherever_they_live(layout):
             assert outcomes[0] == outcomes[1]
 
 
-def test_a_batch_of_c_environments_has_states_too():
+def test_c_environments_in_a_batch_have_states():
     with pufferlib.vector.make(
         pufferlib.env_creator("breakout"), num_envs=2, backend="Serial", env_kwargs={"num_envs": 3}
     ) as vecenv:
@@ -430,7 +433,7 @@ def test_a_batch_of_c_environments_has_states_too():
         assert [vecenv.step([1] * 6)[0].tolist() for _ in range(9)] == first
 
 
-def test_states_can_be_sent_to_other_processes():
-    env, other = two(cartpole())
+def test_states_can_be_pickled():
+    env, other = make_two(cartpole())
     other.load_state(pickle.loads(pickle.dumps(env.save_state())))
-    assert played(other, 9, 1) == played(env, 9, 1)
+    assert play(other, 9, 1) == play(env, 9, 1)

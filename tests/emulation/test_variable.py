@@ -1,4 +1,4 @@
-"""Every space that varies in size goes into a row and comes out again, nested as it likes."""
+"""Spaces of variable size (Sequence, Graph, Text, OneOf), which are padded to rows of fixed size."""
 
 import copy
 
@@ -68,7 +68,7 @@ spaces = st.recursive(leaves, containers, max_leaves=5)
 
 
 def draw(space, rng):
-    """A sample within LIMITS."""
+    """Return a random sample of ``space`` within LIMITS."""
     if isinstance(space, Dict):
         return {key: draw(child, rng) for key, child in space.spaces.items()}
     if isinstance(space, Tuple):
@@ -95,7 +95,7 @@ def stack(space, items):
 
 
 def restore(space, fields, index=()):
-    """The sample of which ``fields[index]`` is the structure."""
+    """Return the sample that was packed into ``fields[index]``."""
     if isinstance(space, Dict):
         return {
             key: restore(child, fields[name], index)
@@ -166,7 +166,7 @@ def test_round_trip_of_any_observation(space, seed):
     samples = [draw(space, rng) for _ in range(3)]
     batch = np.zeros((3, *layout.flat_space.shape), layout.flat_space.dtype)
     packer = Packer(layout)
-    for row in (2, 1, 0, 1, 2):  # what a row held before must not show
+    for row in (2, 1, 0, 1, 2):  # later samples must overwrite earlier ones
         packer.pack(batch, row, samples[(row + 1) % 3])
     for row, sample in enumerate(samples):
         layout.check(sample)
@@ -207,7 +207,7 @@ finite_spaces = st.recursive(
 
 
 def flatten(space, sample):
-    """The numbers of an action one after the other; of options that were not chosen, any."""
+    """Return the flat action for ``sample``. Options that were not chosen get random values."""
     if isinstance(space, Dict):
         return [number for key, child in space.spaces.items() for number in flatten(child, sample[key])]
     if isinstance(space, Tuple):
@@ -251,7 +251,7 @@ def pack(space, sample, limits=LIMITS):
     return batch[0].view(layout.dtype)[0]
 
 
-def test_fields_of_spaces_that_vary():
+def test_fields_of_variable_spaces_are_padded():
     hp = np.array([7, 8], np.uint8)
     links = GraphInstance(np.ones((2, 2), np.float32), np.array([2, 1]), np.array([[0, 1], [1, 1]]))
     row = pack(WORLD, {"crew": ({"name": "ab", "hp": hp}, {"name": "c", "hp": hp}), "map": links, "goal": (1, "x")})
@@ -267,7 +267,7 @@ def test_fields_of_spaces_that_vary():
     assert bytes(row["goal"]["f1"]["codes"]) == b"x\0"
 
 
-def test_bounds_of_spaces_that_vary_include_what_pads_them():
+def test_observation_bounds_include_padding():
     space = Dict({"crew": Sequence(Discrete(3, start=5)), "map": Graph(Box(-2, -1, (2,)), Discrete(3)), "none": BARE})
     assert observation_layout(space, LIMITS).emulated["observation_bounds"] == {
         "crew": {"length": (0, 3), "items": (0, 7)},
@@ -319,7 +319,7 @@ NODES = np.zeros((2, 2), np.float32)
         ("one", (1, {"a": 1}), r"observation\['one'\].f1 must have the keys \['b'\], got \['a'\]"),
     ],
 )
-def test_what_does_not_fit_is_refused(key, bad, message):
+def test_observations_that_do_not_fit_are_refused(key, bad, message):
     box = Box(0, 1, (2,))
     space = {
         "name": Text(4, charset="abc"),
@@ -342,7 +342,7 @@ def test_what_does_not_fit_is_refused(key, bad, message):
         (Graph(Discrete(2), None), GraphInstance(np.array([2]), None, None), r"observation.nodes must have values in"),
     ],
 )
-def test_bounds_inside_are_checked(space, bad, message):
+def test_bounds_of_nested_values_are_checked(space, bad, message):
     with pytest.raises(APIUsageError, match=message):
         observation_layout(space, LIMITS).check(bad)
 
@@ -356,12 +356,12 @@ def test_bounds_inside_are_checked(space, bad, message):
         (Sequence(Discrete(2)), Limits(0), r"max_length must be a positive integer, got 0"),
     ],
 )
-def test_what_has_no_limit_needs_one(space, limits, message):
+def test_variable_spaces_need_limits(space, limits, message):
     with pytest.raises(APIUsageError, match=message):
         observation_layout(space, limits)
 
 
-def test_wrappers_take_the_limits():
+def test_gymnasium_puffer_env_takes_limits():
     crowd = FunctionEnv(Sequence(Discrete(9)), observe=lambda _: (7, 8))
     env = GymnasiumPufferEnv(crowd, max_length=3)
     observation, _ = env.reset()
@@ -373,7 +373,7 @@ def test_wrappers_take_the_limits():
 
 
 def world(action_space, buf=None, seed=0):
-    """Environment that shows things of WORLD."""
+    """Make an environment whose observations are random samples of WORLD."""
     env = FunctionEnv(
         copy.deepcopy(WORLD), action_space, observe=lambda env: draw(env.observation_space, env.np_random)
     )
@@ -394,7 +394,7 @@ ACTION_SPACES = [
 
 
 @pytest.mark.parametrize("space", ACTION_SPACES, ids=str)
-def test_actions_of_any_form_arrive_through_a_batch(space):
+def test_vector_step_passes_actions_of_any_space(space):
     envs = pufferlib.vector.make(world, num_envs=2, env_args=[space], backend=pufferlib.vector.Serial)
     envs.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -414,7 +414,7 @@ def test_actions_of_any_form_arrive_through_a_batch(space):
     envs.close()
 
 
-def test_spaces_that_vary_come_through_processes():
+def test_variable_spaces_give_the_same_rows_in_workers():
     batches = []
     for backend, options in ((pufferlib.vector.Serial, {}), (pufferlib.vector.Multiprocessing, {"num_workers": 1})):
         envs = pufferlib.vector.make(world, num_envs=2, env_args=[Discrete(2)], backend=backend, **options)
@@ -432,7 +432,7 @@ def test_spaces_that_vary_come_through_processes():
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(spaces, st.integers(0, 2**31))
-def test_torch_sees_what_numpy_does(space, seed):
+def test_nativize_tensor_gives_the_fields_of_numpy(space, seed):
     torch = pytest.importorskip("torch")
     from pufferlib.pytorch import nativize_dtype, nativize_tensor
 

@@ -1,4 +1,4 @@
-"""Run as a script, with the name of a backend: what people define in scripts and notebooks, used in a worker."""
+"""Script that uses in a worker what users define in scripts and notebooks. Its argument is the name of a backend."""
 
 import abc
 import collections
@@ -142,7 +142,7 @@ class Piece(Base):
     lock = threading.Lock()
 
     class Inner:
-        @functools.lru_cache  # noqa: B019 - as people write it
+        @functools.lru_cache  # noqa: B019 - as users write it
         def name(self):
             return type(self).__name__
 
@@ -216,15 +216,15 @@ def local_class():
         observation_space = gymnasium.spaces.Box(-1, 1, (2,))
         action_space = gymnasium.spaces.Discrete(3)
 
-        @functools.cache  # noqa: B019 - as people write it
+        @functools.cache  # noqa: B019 - as users write it
         def worth(self, action):
             return int(action) + bonus
 
         def reset(self, *, seed=None, options=None):
             super().reset(seed=seed)
             use_everything()
-            told = {"move": Move.TOP, "access": Access.BOTH, "color": Color.RED, "config": Config()}
-            return np.zeros(2, np.float32), {**told, "position": Position(1), "pair": Pair(1), "point": Point(1, 2)}
+            info = {"move": Move.TOP, "access": Access.BOTH, "color": Color.RED, "config": Config()}
+            return np.zeros(2, np.float32), {**info, "position": Position(1), "pair": Pair(1), "point": Point(1, 2)}
 
         def step(self, action):
             return np.zeros(2, np.float32), self.worth(action), False, False, {"name": __class__.__name__}
@@ -255,10 +255,10 @@ finally:
     stop.set()
     thread.join()
 assert not failures, failures[0]
-(told, _) = envs.reset()[1]
-assert told["move"] is Move.UP
-assert told["access"] is Access.BOTH
-assert (told["config"], told["position"], told["pair"], told["point"]) == (Config(), Position(1), Pair(1), Point(1, 2))
+(info, _) = envs.reset()[1]
+assert info["move"] is Move.UP
+assert info["access"] is Access.BOTH
+assert (info["config"], info["position"], info["pair"], info["point"]) == (Config(), Position(1), Pair(1), Point(1, 2))
 *_, rewards, _, _, infos = envs.step([0, 1])
 assert (rewards.tolist(), infos) == ([7, 8], [{"name": "Local"}] * 2)
 envs.close()

@@ -1,4 +1,4 @@
-"""Calls, attributes, resets of some environments, and whose infos are: the same on every backend."""
+"""Calls of methods, attributes, partial resets and sources of infos, on every backend."""
 
 import functools
 import os
@@ -35,7 +35,7 @@ class TaskError(ValueError):
 
 
 class Tasks(gymnasium.Env):
-    """Counts its steps up to the length of its task, which is an option of a reset, and can be set."""
+    """Environment whose episode length is ``task``, an attribute and an option of ``reset``. It observes its steps."""
 
     observation_space, action_space = gymnasium.spaces.Box(0, 1000, (2,)), gymnasium.spaces.Discrete(2)
     task = 3
@@ -68,7 +68,7 @@ class Tasks(gymnasium.Env):
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.all if name == "ray" else ()) for name in LAYOUTS])
 def make(request):
-    """Makes four environments of that layout, and closes them."""
+    """Function that makes four environments with this layout. They are closed after the test."""
     layout, made = LAYOUTS[request.param], []
     if layout["backend"] == "Ray":
         pytest.importorskip("ray")
@@ -87,13 +87,13 @@ def make(request):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """End the Ray cluster that some layout has started, once."""
+    """Shut down the Ray cluster, if one was started, after the last test of this module."""
     yield
     if "ray" in sys.modules:
         sys.modules["ray"].shutdown()
 
 
-def test_methods_and_attributes_are_those_of_the_users_environment(make):
+def test_call_get_attr_and_set_attr_reach_the_wrapped_environment(make):
     vecenv = make()
     assert vecenv.call("describe", "<", end=">") == [f"<task {i} 3>" for i in range(4)]
     vecenv.reset()
@@ -104,10 +104,10 @@ def test_methods_and_attributes_are_those_of_the_users_environment(make):
     assert vecenv.get_attr("task") == [3, 5, 3, 6]
     assert vecenv.get_attr("name", env_ids=np.array([True, False, False, True])) == ["same", "same"]
     terminals = [vecenv.step([0] * 4)[2].tolist() for _ in range(3)][-1]
-    assert terminals == [True, False, True, False], "steps go on with what was set"
+    assert terminals == [True, False, True, False], "steps use the new values"
 
 
-def test_environments_go_on_from_states(make):
+def test_load_state_continues_from_save_state(make):
     vecenv = make()
     vecenv.reset(options={"task": 50})
     for count in (3, 1):
@@ -124,7 +124,7 @@ def test_environments_go_on_from_states(make):
     vecenv.step([0] * 4)
 
 
-def test_an_exception_comes_as_it_was_raised_and_ends_nothing(make):
+def test_exceptions_of_calls_keep_their_class_and_batch_continues(make):
     vecenv = make()
     vecenv.reset()
     with pytest.raises(TaskError, match="no task 9") as caught:
@@ -136,7 +136,7 @@ def test_an_exception_comes_as_it_was_raised_and_ends_nothing(make):
     assert vecenv.step([0] * 4)[0][:, 0].tolist() == [1] * 4
 
 
-def test_a_call_while_a_step_is_under_way_is_refused(make):
+def test_call_between_send_and_recv_is_refused(make):
     vecenv = make()
     vecenv.reset()
     vecenv.send([0] * 4)
@@ -155,14 +155,14 @@ def test_a_call_while_a_step_is_under_way_is_refused(make):
         ("a", "ints"),
     ],
 )
-def test_environments_that_are_not_there_are_refused(env_ids, message):
+def test_invalid_env_ids_are_refused(env_ids, message):
     with pufferlib.vector.make(ScriptedPufferEnv, num_envs=4, backend="Serial") as vecenv:
         vecenv.reset()
         with pytest.raises(APIUsageError, match=message):
             vecenv.get_attr("num_agents", env_ids=env_ids)
 
 
-def test_some_environments_are_reset_and_the_others_go_on(make):
+def test_partial_reset_leaves_other_environments_unchanged(make):
     vecenv = make()
     vecenv.reset(seed=1)
     vecenv.step([0] * 4)
@@ -177,12 +177,12 @@ def test_some_environments_are_reset_and_the_others_go_on(make):
     assert terminals.tolist() == [True, True, True, False]
     mask = np.array([False, True, False, False])
     assert vecenv.reset(env_ids=mask)[0][:, 0].tolist() == [2, 0, 3, 2]
-    assert vecenv.step([0] * 4)[0][:, 0].tolist() == [0, 1, 0, 3], "the others of those that ended reset in this step"
+    assert vecenv.step([0] * 4)[0][:, 0].tolist() == [0, 1, 0, 3], "the other finished environments reset in this step"
 
 
-def test_seeds_and_options_of_a_whole_reset_are_one_for_all_or_a_list(make):
+def test_reset_takes_seeds_and_options_as_one_value_or_a_list(make):
     vecenv = make()
-    vecenv.reset()  # the first one gives each environment a seed of its own
+    vecenv.reset()  # the first reset seeds each environment
     _, infos = vecenv.reset([5, 6, None, 8], options={"task": 4})
     assert [info["seed"] for info in infos] == [5, 6, None, 8]
     assert vecenv.get_attr("task") == [4] * 4
@@ -197,7 +197,7 @@ def test_seeds_and_options_of_a_whole_reset_are_one_for_all_or_a_list(make):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_infos_say_whose_they_are_and_of_what(make, autoreset):
+def test_info_sources_name_environment_and_call(make, autoreset):
     vecenv = make(autoreset=autoreset)
     vecenv.reset()
     vecenv.reset([1, None, None, None], options=[None, {"task": 1}, None, {"task": 2}])
@@ -222,7 +222,7 @@ class Greets(gymnasium.Env):
         return np.zeros(1, np.float32), 0.0, bool(action), False, {"bye": 1} if action else {}
 
 
-def test_the_infos_of_an_ended_and_of_a_new_episode_are_told_apart(make):
+def test_info_sources_distinguish_last_step_and_reset(make):
     vecenv = make(Greets, autoreset="same_step")
     vecenv.reset()
     *_, infos = vecenv.step([0, 1, 0, 1])
@@ -239,7 +239,7 @@ class Fragile(Greets):
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_infos_of_restarts_are_told_apart(backend, autoreset):
+def test_info_sources_mark_restarts(backend, autoreset):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Fragile, env_args=["fragile"])
     with pufferlib.vector.make(
         creator, num_envs=2, num_workers=2, backend=backend, on_crash="restart", autoreset=autoreset, overwork=True
@@ -251,7 +251,7 @@ def test_infos_of_restarts_are_told_apart(backend, autoreset):
         assert "worker_error" in infos[-1]
 
 
-def test_only_environments_of_the_last_batch_are_called_and_reset():
+def test_calls_and_partial_resets_outside_the_last_batch_are_refused():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
     with pufferlib.vector.make(
         creator, num_envs=4, num_workers=4, batch_size=2, backend="Multiprocessing", overwork=True
@@ -266,7 +266,7 @@ def test_only_environments_of_the_last_batch_are_called_and_reset():
         assert vecenv.get_attr("count", env_ids=[2, 3]) == [0, 0]
 
 
-def test_a_batch_that_is_copied_shows_the_reset():
+def test_partial_reset_updates_a_copied_batch():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
     with pufferlib.vector.make(
         creator, num_envs=4, num_workers=4, batch_size=2, zero_copy=False, backend="Multiprocessing", overwork=True
@@ -278,7 +278,7 @@ def test_a_batch_that_is_copied_shows_the_reset():
         assert observations[1].tolist() == [0, 9]
 
 
-def test_what_cannot_be_sent_back_is_told_and_ends_nothing():
+def test_unpicklable_result_of_call_raises_and_batch_continues():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
     with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
         vecenv.reset()
@@ -287,7 +287,7 @@ def test_what_cannot_be_sent_back_is_told_and_ends_nothing():
         assert vecenv.get_attr("count") == [0, 0]
 
 
-def test_a_worker_that_dies_in_a_call_is_told():
+def test_worker_exit_during_call_raises_worker_error():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
     with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
         vecenv.reset()
@@ -296,20 +296,20 @@ def test_a_worker_that_dies_in_a_call_is_told():
             vecenv.call("describe", 3)
 
 
-def test_a_native_reset_without_options_is_told_to_take_them():
+def test_native_reset_without_options_parameter_raises():
     vecenv = pufferlib.vector.make(ScriptedPufferEnv, num_envs=2, backend="Serial")
     with vecenv, pytest.raises(APIUsageError, match=r"ScriptedPufferEnv: reset must take options .*options=None"):
         vecenv.reset(options={"a": 1})
 
 
-def test_the_native_backend_calls_its_environment():
+def test_native_backend_has_call_get_attr_and_set_attr():
     env = pufferlib.vector.make(ScriptedPufferEnv)
     env.set_attr("name", ["squared"])
     assert env.get_attr("name") == ["squared"]
     assert env.call("reset")[0][1] == []
 
 
-def test_set_attr_of_a_game_in_c_refuses_what_would_have_no_effect():
+def test_set_attr_refuses_unknown_attributes_of_c_environments():
     with pufferlib.make("breakout", num_envs=2) as env:
         with pytest.raises(APIUsageError, match=r"Breakout.set_attr: a C environment has no attribute 'ball_size'"):
             env.set_attr("ball_size", 3)
@@ -317,7 +317,7 @@ def test_set_attr_of_a_game_in_c_refuses_what_would_have_no_effect():
         assert env.get_attr("name") == ["bricks"]
 
 
-def test_ctrl_c_ends_the_waiting_for_a_call_and_nothing_else():
+def test_ctrl_c_interrupts_call_and_batch_continues():
     class Slow(Tasks):
         def wait(self):
             time.sleep(0.5)
@@ -330,12 +330,12 @@ def test_ctrl_c_ends_the_waiting_for_a_call_and_nothing_else():
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
             vecenv.call("wait")
-        assert vecenv.get_attr("name") == ["task", "task"], "not the late answers"
+        assert vecenv.get_attr("name") == ["task", "task"], "got the late reply to wait()"
         vecenv.reset()
         vecenv.step([0, 0])
 
 
-def test_a_call_may_bring_and_return_more_than_a_mailbox_or_a_pipe_holds(make):
+def test_call_sends_and_returns_more_than_mailbox_and_pipe_hold(make):
     vecenv = make()
     for size in (3900, 4200, 1 << 20, 1):
         big = bytes(size)

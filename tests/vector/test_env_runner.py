@@ -1,4 +1,4 @@
-"""Steps and resets of environments in one process: autoreset, infos, and a sentence for each mistake."""
+"""Steps and resets of environments in one process: autoreset, infos, and errors of environments."""
 
 import functools
 
@@ -10,13 +10,13 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
-from tests.envs import FunctionEnv, SamplePufferEnv, counting_env
+from tests.envs import FunctionEnv, SamplePufferEnv, ScriptedPufferEnv, counting_env
 
 counter = functools.partial(counting_env, action_space=gymnasium.spaces.Discrete(4, start=-1), dtype=np.int32)
 
 
 class OwnStep(GymnasiumPufferEnv):
-    """Counts its own calls."""
+    """Emulated environment with a ``step`` of its own, which counts its calls."""
 
     calls = 0
 
@@ -26,21 +26,21 @@ class OwnStep(GymnasiumPufferEnv):
 
 
 def counters(autoreset=None, general=False, **kwargs):
-    """Two of them; ``general`` takes the way of classes that have a ``step`` of their own."""
+    """Make two counting environments. With ``general`` their class overrides ``step``, which disables a fast path."""
     kind = OwnStep if general else GymnasiumPufferEnv
     creator = functools.partial(kind, env_creator=counter, env_kwargs=kwargs)
     return pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset=autoreset)
 
 
 def rollout(vecenv, steps):
-    """Observation, reward, terminal and truncation of the first environment in every step."""
+    """Return observation, reward, terminal and truncation of the first environment at each step."""
     vecenv.reset()
     outcomes = (vecenv.step([0, 0]) for _ in range(steps))
     return [(int(o[0, 0]), float(r[0]), bool(d[0]), bool(t[0])) for o, r, d, t, _ in outcomes]
 
 
 @pytest.mark.parametrize("general", [False, True])
-def test_next_step_autoreset_spends_a_step_on_the_reset(general):
+def test_next_step_autoreset_resets_in_a_step_of_its_own(general):
     vecenv = counters(general=general)
     assert vecenv.autoreset == "next_step"
     assert rollout(vecenv, 5) == [
@@ -54,7 +54,7 @@ def test_next_step_autoreset_spends_a_step_on_the_reset(general):
 
 @pytest.mark.parametrize("general", [False, True])
 @pytest.mark.parametrize("truncates", [False, True])
-def test_same_step_autoreset_keeps_the_last_observation(truncates, general):
+def test_same_step_autoreset_keeps_final_observations(truncates, general):
     vecenv = counters("same_step", general, truncates=truncates)
     assert rollout(vecenv, 3) == [
         (1, 1.0, False, False),
@@ -66,7 +66,7 @@ def test_same_step_autoreset_keeps_the_last_observation(truncates, general):
     assert int(vecenv.step([0, 0])[0][0, 0]) == 1
 
 
-def test_a_step_of_the_users_own_is_called():
+def test_overridden_step_is_called():
     vecenv = counters(general=True)
     vecenv.reset()
     vecenv.step([0, 0])
@@ -82,7 +82,7 @@ def test_a_step_of_the_users_own_is_called():
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_told(place):
+def test_overridden_step_must_return_values_of_its_rows(place):
     def step(env, action):
         outcome = list(OwnStep.step(env, action))
         outcome[place] = outcome[place] + 1.0 if place < 2 else not outcome[place]
@@ -108,7 +108,7 @@ def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_tol
 
 
 @pytest.mark.parametrize("call", ["reset", "step"])
-def test_an_environment_may_close_the_batch_that_it_is_in(call):
+def test_environment_can_close_its_batch(call):
     vecenv = counters()
     vecenv.reset()
     first = vecenv.envs[0].env
@@ -123,7 +123,7 @@ def test_an_environment_may_close_the_batch_that_it_is_in(call):
     vecenv.close()
 
 
-def test_a_step_that_closes_its_batch_says_so():
+def test_step_after_close_during_step_raises():
     vecenv = counters()
     vecenv.reset()
     first = vecenv.envs[0].env
@@ -134,64 +134,96 @@ def test_a_step_that_closes_its_batch_says_so():
             vecenv.step([0, 0])
 
 
-@pytest.mark.parametrize("kind", ["native", "emulated"])
-def test_infos_without_content_are_skipped(kind):
-    class Native(SamplePufferEnv):
-        def step(self, action):
-            return *super().step(action)[:4], [{}, {"a": 1}, {}]
+def infos_of_three_steps(creator, **kwargs):
+    vecenv = pufferlib.vector.make(creator, env_kwargs=kwargs, backend="Serial")
+    vecenv.reset()
+    return [vecenv.step(vecenv.action_space.sample())[4] for _ in range(3)]
 
+
+def test_empty_infos_are_skipped():
+    assert infos_of_three_steps(ScriptedPufferEnv, on_step=lambda: [{}, {"a": 1}, {}]) == [[{"a": 1}]] * 3
     gym = functools.partial(counter, info=lambda env: {"a": 1} if env.count == 2 else {})
-    creator = {"native": Native, "emulated": functools.partial(GymnasiumPufferEnv, env_creator=gym)}[kind]
-    vecenv = pufferlib.vector.make(creator, backend="Serial")
+    assert infos_of_three_steps(GymnasiumPufferEnv, env_creator=gym) == [[], [{"a": 1}], []]
+
+
+def test_info_that_is_no_dict_raises():
+    gym = functools.partial(FunctionEnv, info=lambda env: ["won"])
+    with pytest.raises(APIUsageError, match=r"the info must be a dict, got \['won'\] from .*; return {}"):
+        infos_of_three_steps(GymnasiumPufferEnv, env_creator=gym)
+
+
+def make_careless(**methods):
+    """Make a batch of one ``SamplePufferEnv`` whose class has other ``methods``, such as a wrong ``step``."""
+    vecenv = pufferlib.vector.make(type("Careless", (SamplePufferEnv,), methods), backend="Serial")
     vecenv.reset()
-    seen = [vecenv.step(vecenv.action_space.sample())[4] for _ in range(3)]
-    assert seen == ([[{"a": 1}]] * 3 if kind == "native" else [[], [{"a": 1}], []])
+    return vecenv
 
 
-def test_an_environment_that_returns_too_little_is_told():
-    class Careless(SamplePufferEnv):
-        def step(self, actions):
-            return self.observations, self.rewards, self.terminals, []
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    vecenv.reset()
-    with pytest.raises(
-        APIUsageError, match=r"Careless: step must return observations, .* got 4 values; return exactly"
-    ):
-        vecenv.step([0, 0])
+def outcome(env, **changes):
+    """Return what ``step`` of ``env`` must return, except for ``changes``."""
+    names = ("observations", "rewards", "terminals", "truncations")
+    return tuple(({name: getattr(env, name) for name in names} | {"infos": []} | changes).values())
 
 
-def test_a_step_and_a_reset_that_forget_to_return_are_told():
-    class Forgetful(SamplePufferEnv):
-        def step(self, actions):
-            pass
+def step_with_three_arrays(env, actions):
+    return env.observations, env.rewards, env.terminals, []
 
-    vecenv = pufferlib.vector.make(Forgetful, backend="Serial")
-    vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"Forgetful: step must return observations, .* got None; return exactly"):
-        vecenv.step([0, 0])
+
+def step_without_return(env, actions):
+    pass
+
+
+def step_with_dict_as_infos(env, actions):
+    return outcome(env, infos={"a": 1})
+
+
+def step_with_copied_rewards(env, actions):
+    return outcome(env, rewards=env.rewards.copy())
+
+
+def step_with_copied_terminals(env, actions):
+    return outcome(env, terminals=env.terminals.copy())
+
+
+def step_with_copied_truncations(env, actions):
+    return outcome(env, truncations=env.truncations.copy())
+
+
+def step_with_new_observations(env, actions):
+    env.observations = np.zeros((2, 1), np.float32)
+    return outcome(env)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (step_with_three_arrays, "step must return observations, .* got 4 values; return exactly"),
+        (step_without_return, "step must return observations, .* got None; return exactly"),
+        (step_with_dict_as_infos, "infos must be a list of dicts, got dict"),
+        (step_with_copied_rewards, r"rewards must be written in place, self.rewards\[:\]"),
+        (step_with_copied_terminals, r"terminals must be written in place, self.terminals\[:\]"),
+        (step_with_copied_truncations, r"truncations must be written in place, self.truncations\[:\]"),
+        (step_with_new_observations, r"observations must be written in place, self.observations\[:\]"),
+    ],
+)
+def test_wrong_return_values_of_step_are_named(step, message):
+    with pytest.raises(APIUsageError, match=f"Careless: {message}"):
+        make_careless(step=step).step([0, 0])
+
+
+def test_reset_without_infos_raises():
+    vecenv = make_careless()
     vecenv.driver_env.reset = lambda seed=None: vecenv.driver_env.observations
-    with pytest.raises(APIUsageError, match="Forgetful: reset must return observations and infos, got ndarray; return"):
+    with pytest.raises(APIUsageError, match="Careless: reset must return observations and infos, got ndarray; return"):
         vecenv.reset()
 
 
-def test_an_info_that_is_no_dict_is_told():
-    gym = functools.partial(FunctionEnv, info=lambda env: ["won"])
-    vecenv = pufferlib.vector.make(functools.partial(GymnasiumPufferEnv, env_creator=gym), backend="Serial")
-    vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"the info must be a dict, got \['won'\] from .*; return {}"):
-        vecenv.step([0])
+def test_return_values_of_later_steps_are_checked():
+    def step(env, actions):
+        env.foo += 1
+        return outcome(env, rewards=env.rewards.copy() if env.foo == 3 else env.rewards[:])
 
-
-def test_arrays_returned_later_are_checked_too():
-    class Careless(SamplePufferEnv):
-        def step(self, actions):
-            self.foo += 1
-            rewards = self.rewards.copy() if self.foo == 3 else self.rewards[:]
-            return self.observations, rewards, self.terminals, self.truncations, []
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    vecenv.reset()
+    vecenv = make_careless(step=step)
     for _ in range(2):
         vecenv.step([0, 0])
     with pytest.raises(APIUsageError, match="Careless: rewards must be written in place"):
@@ -199,7 +231,7 @@ def test_arrays_returned_later_are_checked_too():
 
 
 @pytest.mark.parametrize("general", [False, True])
-def test_disabled_autoreset_lets_a_finished_game_stand_still(general):
+def test_disabled_autoreset_masks_finished_environments(general):
     vecenv = counters("disabled", general=general)
     for _ in range(2):
         assert rollout(vecenv, 5) == [
@@ -215,84 +247,32 @@ def test_disabled_autoreset_lets_a_finished_game_stand_still(general):
         assert env.env.count == 0
 
 
-@pytest.mark.parametrize("name", ["rewards", "terminals", "truncations"])
-def test_an_environment_that_returns_other_arrays_is_told(name):
-    class Careless(SamplePufferEnv):
-        def step(self, actions):
-            own = {key: getattr(self, key) for key in ("observations", "rewards", "terminals", "truncations")}
-            own[name] = own[name].copy()
-            return *own.values(), []
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    vecenv.reset()
-    with pytest.raises(APIUsageError, match=rf"Careless: {name} must be written in place, self.{name}\[:\]"):
-        vecenv.step([0, 0])
-
-
-def test_an_environment_that_replaces_its_arrays_is_told():
-    class Careless(SamplePufferEnv):
-        def step(self, actions):
-            self.observations = np.zeros((2, 1), np.float32)
-            return self.observations, self.rewards, self.terminals, self.truncations, []
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"Careless: observations must be written in place, self.observations\[:\]"):
-        vecenv.step([0, 0])
-
-
 @pytest.mark.parametrize("name", ["masks", "final_observations"])
 @pytest.mark.parametrize("call", ["reset", "step"])
-def test_an_environment_that_replaces_what_it_does_not_return_is_told(name, call):
-    class Careless(SamplePufferEnv):
-        def reset(self, seed=None):
-            if call == "reset":
-                setattr(self, name, getattr(self, name).copy())
-            return super().reset(seed)
+def test_replaced_masks_and_final_observations_raise(name, call):
+    def replace_and_call(env, *args, **kwargs):
+        setattr(env, name, getattr(env, name).copy())
+        return getattr(SamplePufferEnv, call)(env, *args, **kwargs)
 
-        def step(self, actions):
-            setattr(self, name, getattr(self, name).copy())
-            return super().step(actions)
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    act = vecenv.reset
-    if call == "step":
-        vecenv.reset()
-        act = functools.partial(vecenv.step, [0, 0])
     with pytest.raises(APIUsageError, match=rf"Careless: {name} must be written in place, self.{name}\[:\]"):
-        act()
+        make_careless(**{call: replace_and_call}).step([0, 0])
 
 
-def test_nothing_may_be_seen():
-    class Blind(pufferlib.PufferEnv):
-        def __init__(self, buf=None):
-            self.single_observation_space = gymnasium.spaces.Box(-1, 1, (0,))
-            self.single_action_space = gymnasium.spaces.Discrete(2)
-            self.num_agents = 2
-            super().__init__(buf)
-
-        def reset(self, seed=None):
-            return self.observations, []
-
-        def step(self, actions):
-            return self.observations, self.rewards, self.terminals, self.truncations, []
-
-        def close(self):
-            pass
-
-    vecenv = pufferlib.vector.make(Blind, num_envs=2, backend="Serial")
+def test_observations_may_have_no_elements():
+    kwargs = {"num_agents": 2, "size": 0}
+    vecenv = pufferlib.vector.make(ScriptedPufferEnv, env_kwargs=kwargs, num_envs=2, backend="Serial")
     assert vecenv.reset()[0].shape == vecenv.step([0] * 4)[0].shape == (4, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
     ("name", "call", "size"),
-    [  # observations of 3000 numbers are searched in reset only
+    [  # long observations are checked in reset only
         *(("observations", call, size) for call, size in (("reset", 1), ("reset", 3000), ("step", 1))),
         *(("rewards", "step", size) for size in (1, 3000)),
     ],
 )
-def test_nan_in_a_native_environment_is_told(name, call, size, dtype):
+def test_nan_of_a_native_environment_raises(name, call, size, dtype):
     class Divider(pufferlib.PufferEnv):
         def __init__(self, buf=None):
             self.single_observation_space = gymnasium.spaces.Box(-1, 1, (size,), dtype)
@@ -321,14 +301,3 @@ def test_nan_in_a_native_environment_is_told(name, call, size, dtype):
         play([0, 0], [1, 0])
     with pytest.raises(APIUsageError, match=rf"Divider: {name} must be numbers, got nan in row 1"):
         play([0, 0], [0, 1])
-
-
-def test_an_environment_whose_infos_are_no_list_is_told():
-    class Careless(SamplePufferEnv):
-        def step(self, actions):
-            return self.observations, self.rewards, self.terminals, self.truncations, {"a": 1}
-
-    vecenv = pufferlib.vector.make(Careless, backend="Serial")
-    vecenv.reset()
-    with pytest.raises(APIUsageError, match="Careless: infos must be a list of dicts, got dict"):
-        vecenv.step([0, 0])

@@ -1,4 +1,4 @@
-"""Output of environments: with hide_output nothing of it is seen, wherever they live, and exceptions arrive."""
+"""``hide_output``: hides everything that environments print, on every backend, but no exceptions."""
 
 import contextlib
 import ctypes
@@ -18,33 +18,33 @@ from tests.wrappers.batches import varied
 
 
 class Loud(pufferlib.PufferEnv):
-    """Writes in every method: in Python, in C, and to the descriptor."""
+    """Environment that prints in every method: from Python, from C, and to the file descriptor."""
 
     def __init__(self, buf=None, seed=0, fails=False):
         self.single_observation_space, self.single_action_space, self.num_agents = Box(0, 1, (1,)), Discrete(2), 1
         super().__init__(buf)
         self.fails = fails
-        shout("build")
+        print_everywhere("build")
 
     def reset(self, seed=None):
-        shout("reset")
+        print_everywhere("reset")
         return self.observations, []
 
     def step(self, actions):
-        shout("step")
+        print_everywhere("step")
         if self.fails:
             raise ValueError("no voice")
         return self.observations, self.rewards, self.terminals, self.truncations, []
 
     def sing(self):
-        shout("sing")
+        print_everywhere("sing")
         return "la"
 
     def close(self):
-        shout("close")
+        print_everywhere("close")
 
 
-def shout(text):
+def print_everywhere(text):
     print(f"loud: {text}")
     print(f"loud: {text}", file=sys.stderr)
     ctypes.CDLL(None).printf(b"loud: C\n")
@@ -60,7 +60,7 @@ BACKENDS = [
 
 
 @pytest.mark.parametrize("options", BACKENDS, ids=["native", "serial", "restarts", "workers"])
-def test_nothing_is_seen(capfd, options):
+def test_hide_output_hides_python_c_and_descriptor_output(capfd, options):
     with contextlib.closing(pufferlib.vector.make(Loud, hide_output=True, **options)) as vecenv:
         actions = np.zeros(vecenv.num_agents, int)
         vecenv.reset()
@@ -73,7 +73,7 @@ def test_nothing_is_seen(capfd, options):
 
 
 @pytest.mark.parametrize("options", [BACKENDS[0], BACKENDS[1], BACKENDS[3]], ids=["native", "serial", "workers"])
-def test_exceptions_arrive(capfd, options):
+def test_hide_output_keeps_exceptions(capfd, options):
     vecenv = pufferlib.vector.make(Loud, env_kwargs={"fails": True}, hide_output=True, **options)
     vecenv.reset()
     with pytest.raises(Exception, match="no voice"):
@@ -82,20 +82,20 @@ def test_exceptions_arrive(capfd, options):
     assert "loud" not in "".join(capfd.readouterr())
 
 
-def test_it_is_seen_where_nobody_asks(capfd):
+def test_output_is_shown_by_default(capfd):
     with pufferlib.vector.make(Loud, backend="Serial") as vecenv:
         vecenv.reset()
     assert "loud: reset" in capfd.readouterr().out
 
 
-def test_emulated_environments_are_hidden_too(capfd):
-    creator = varied(functools.partial(VariedEnv, info=lambda env: shout("info") or {}))
+def test_hide_output_hides_emulated_environments(capfd):
+    creator = varied(functools.partial(VariedEnv, info=lambda env: print_everywhere("info") or {}))
     with pufferlib.vector.make(creator, backend="Serial", num_envs=2, hide_output=True) as vecenv:
         vecenv.reset()
         vecenv.step([0, 1])
     assert capfd.readouterr() == ("", "")
 
 
-def test_anything_but_a_bool_is_refused():
+def test_hide_output_must_be_a_bool():
     with pytest.raises(APIUsageError, match="hide_output must be True or False, got 'yes'"):
         pufferlib.vector.make(Loud, backend="Serial", hide_output="yes")

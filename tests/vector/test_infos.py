@@ -1,4 +1,4 @@
-"""Infos of environments that go on changing what they returned."""
+"""Infos of environments that change the objects they returned."""
 
 import functools
 import threading
@@ -16,7 +16,7 @@ from tests.envs import ScriptedPufferEnv
 
 
 class Walker(gymnasium.Env):
-    """Returns its own position in its infos, in episodes of three steps."""
+    """Environment that returns the same mutable info at each step. Its episodes have three steps."""
 
     observation_space, action_space = Box(0, 99, (1,), np.float32), Discrete(2)
 
@@ -44,14 +44,14 @@ def walkers(backend="Serial", **options):
 
 
 @pytest.mark.parametrize(("backend", "options"), [("Serial", {}), ("Multiprocessing", {"num_workers": 1})])
-def test_infos_stay_as_they_were_returned(backend, options):
+def test_later_steps_do_not_change_returned_infos(backend, options):
     with walkers(backend, **options) as vecenv:
         kept = [vecenv.reset(seed=0)[1][0], *(vecenv.step([0])[4][0] for _ in range(3))]
     assert [info["position"].tolist() for info in kept] == [[0, 0], [1, 1], [2, 2], [3, 3]]
     assert [info["path"] for info in kept] == [[{"x": [x]}] for x in range(4)]
 
 
-def test_final_info_survives_a_reset_in_the_same_step():
+def test_final_info_is_not_changed_by_same_step_reset():
     envs = pufferlib.vector.to_gymnasium(walkers(num_envs=2))
     envs.reset(seed=0)
     infos = [envs.step([0, 0])[4] for _ in range(3)][-1]
@@ -60,27 +60,31 @@ def test_final_info_survives_a_reset_in_the_same_step():
 
 
 def test_infos_of_native_environments_are_copied():
-    class Native(ScriptedPufferEnv):
-        def step(self, actions):
-            self.seen = getattr(self, "seen", np.zeros(1))
-            self.seen += 1
-            return *super().step(actions)[:4], [{"seen": self.seen}]
+    count = np.zeros(1)
 
-    with pufferlib.vector.make(Native, backend="Serial") as vecenv:
+    def on_step():
+        count[:] += 1
+        return [{"count": count}]
+
+    with pufferlib.vector.make(ScriptedPufferEnv, env_kwargs={"on_step": on_step}, backend="Serial") as vecenv:
         vecenv.reset()
-        kept = [vecenv.step(vecenv.actions)[4][0]["seen"] for _ in range(2)]
-    assert [seen.tolist() for seen in kept] == [[1], [2]]
+        kept = [vecenv.step(vecenv.actions)[4][0]["count"] for _ in range(2)]
+    assert [count.tolist() for count in kept] == [[1], [2]]
 
 
-def test_a_copy_shares_nothing_but_what_cannot_be_copied():
+def test_copied_shares_only_objects_that_cannot_be_copied():
     lock, loop = threading.Lock(), []
     loop.append(loop)
     structured = np.zeros(1, [("x", "f4")])
     value = {"lock": lock, "text": "a", "rows": (np.zeros(2), [bytearray(b"x")]), "number": np.int8(3), "loop": loop}
-    again = copied({**value, "row": structured[0], "objects": np.array([[1], None], object)})
+    duplicate = copied({**value, "row": structured[0], "objects": np.array([[1], None], object)})
     value["rows"][0][0] = structured["x"] = 7
     value["rows"][1][0][0] = 0
-    assert again["lock"] is lock
-    assert (again["rows"][0].tolist(), again["rows"][1], again["row"]["x"]) == ([0, 0], [bytearray(b"x")], 0)
-    assert (again["text"], again["number"], type(again["number"])) == ("a", 3, np.int8)
-    assert again["loop"][0] is not loop
+    assert duplicate["lock"] is lock
+    assert (duplicate["rows"][0].tolist(), duplicate["rows"][1], duplicate["row"]["x"]) == (
+        [0, 0],
+        [bytearray(b"x")],
+        0,
+    )
+    assert (duplicate["text"], duplicate["number"], type(duplicate["number"])) == ("a", 3, np.int8)
+    assert duplicate["loop"][0] is not loop

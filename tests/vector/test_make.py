@@ -1,4 +1,4 @@
-"""Every argument of vector.make: the call forms, what "auto" chooses, and the sentence for each mistake."""
+"""Arguments of ``vector.make``: forms of calls, values chosen by "auto", and errors."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ from tests.envs import ScriptedPufferEnv
 
 
 class Env(ScriptedPufferEnv):
-    """One agent; observes how often it has acted."""
+    """Environment with one agent by default, which observes its number of steps."""
 
     def __init__(self, num_envs=1, size=1, buf=None):
         super().__init__(num_envs, size, num_actions=3, buf=buf)
@@ -28,7 +28,7 @@ class Env(ScriptedPufferEnv):
 
 @pytest.fixture
 def vector_spec(monkeypatch):
-    """The plan that a call of make with Multiprocessing leads to, on a machine with four cores."""
+    """Function that returns the ``VectorSpec`` made by ``vector.make`` for Multiprocessing on four cores."""
 
     class Planned(Exception):  # noqa: N818 - not an error
         pass
@@ -70,7 +70,7 @@ def vector_spec(monkeypatch):
         ({"num_envs": 400, "num_workers": np.uint8(2), "batch_size": np.uint8(200)}, 2, 200),
     ],
 )
-def test_workers_and_batches(vector_spec, kwargs, workers, batch):
+def test_num_workers_and_batch_size_are_chosen(vector_spec, kwargs, workers, batch):
     plan = vector_spec(**kwargs)
     assert (plan.num_workers, plan.batch_size, len(plan.envs)) == (workers, batch, kwargs["num_envs"])
 
@@ -106,7 +106,7 @@ def test_workers_and_batches(vector_spec, kwargs, workers, batch):
         ({"autoreset": "next_step"}, "autoreset must be 'same_step', which Env does by itself, got 'next_step'"),
     ],
 )
-def test_wrong_arguments(backend, kwargs, message):
+def test_wrong_arguments_are_named(backend, kwargs, message):
     with pytest.raises(APIUsageError, match=message):
         pufferlib.vector.make(Env, backend=backend, **{"num_envs": 2, "overwork": True, **kwargs})
 
@@ -131,13 +131,13 @@ def test_wrong_arguments(backend, kwargs, message):
         ),
     ],
 )
-def test_sizes_that_do_not_fit(kwargs, message):
+def test_sizes_that_do_not_divide_suggest_others(kwargs, message):
     with pytest.raises(APIUsageError) as caught:
         pufferlib.vector.make(Env, backend="Multiprocessing", overwork=True, **kwargs)
     assert str(caught.value).endswith(message)
 
 
-def test_more_workers_than_cores():
+def test_more_workers_than_cores_need_overwork():
     cores = pufferlib.vector.usable_cpus()
     with pytest.raises(
         APIUsageError, match=rf"at most the {cores} usable cores, got num_workers={cores + 1}; .*overwork"
@@ -157,18 +157,18 @@ def test_more_workers_than_cores():
         (Env(), {}, "an env_creator must be a class or function, .*; pass the class itself, not an instance"),
     ],
 )
-def test_wrong_creators(creators, kwargs, message):
+def test_wrong_creators_are_refused(creators, kwargs, message):
     with pytest.raises(APIUsageError, match=message):
         pufferlib.vector.make(creators, backend="Serial", **kwargs)
 
 
 @pytest.mark.parametrize("backend", ["Serail", "Native", int, None, 3, Env])
-def test_unknown_backend(backend):
+def test_unknown_backend_suggests_known_ones(backend):
     with pytest.raises(UnknownNameError, match=r"vector.make: unknown backend .*(did you mean|known: Multiprocessing)"):
         pufferlib.vector.make(Env, backend=backend)
 
 
-def test_native_takes_one_environment_and_says_how_to_have_more():
+def test_native_refuses_several_environments_with_advice():
     with pytest.raises(
         APIUsageError, match=r'num_envs must be 1 .* got num_envs=4; give .*env_kwargs=\{"num_envs": 4\}, or choose'
     ):
@@ -182,18 +182,21 @@ def test_native_takes_one_environment_and_says_how_to_have_more():
             pufferlib.vector.make(creator, num_envs=4)
 
 
-def test_an_editor_sees_every_option_of_make_and_of_the_backends():
-    of_make = inspect.signature(pufferlib.vector.make).parameters
+def test_signatures_of_make_and_backends_agree():
+    make_parameters = inspect.signature(pufferlib.vector.make).parameters
     for backend in (pufferlib.vector.Serial, pufferlib.vector.Multiprocessing, pufferlib.vector.Ray):
         own = inspect.signature(backend).parameters
         assert [*own][:4] == ["env_creators", "env_args", "env_kwargs", "num_envs"]
-        assert own["env_creators"].annotation == of_make["env_creator_or_creators"].annotation
+        assert own["env_creators"].annotation == make_parameters["env_creator_or_creators"].annotation
         for name in [*own][1:]:
-            assert (own[name].default, own[name].annotation) == (of_make[name].default, of_make[name].annotation)
-        assert of_make.keys() - own.keys() == {"env_creator_or_creators", "backend", "record", "unknown"}
+            assert (own[name].default, own[name].annotation) == (
+                make_parameters[name].default,
+                make_parameters[name].annotation,
+            )
+        assert make_parameters.keys() - own.keys() == {"env_creator_or_creators", "backend", "record", "unknown"}
 
 
-def test_a_backend_is_also_made_by_calling_it():
+def test_backend_class_can_be_called_directly():
     with pufferlib.vector.Serial([Env, Env], [[1], [1]], [{}, {}], 2, batch_size=1) as envs:
         assert envs.agents_per_batch == 1
         assert envs.reset()[0].tolist() == [[0]]
@@ -202,25 +205,25 @@ def test_a_backend_is_also_made_by_calling_it():
 
 
 @pytest.mark.parametrize("option", ["num_workers", "batch_size"])
-def test_native_has_no_workers_and_no_part_batches(option):
+def test_native_refuses_num_workers_and_batch_size(option):
     for value in (None, 1, "auto"):
         assert pufferlib.vector.make(Env, **{option: value}).num_agents == 1
     with pytest.raises(APIUsageError, match=f"{option} must be left out with the native backend, .* got {option}=2; "):
         pufferlib.vector.make(Env, **{option: 2})
 
 
-def test_the_native_backend_replaces_nothing():
+def test_native_refuses_on_crash_restart():
     with pytest.raises(APIUsageError, match=r"on_crash must be 'raise' with the native backend, .* got 'restart'"):
         pufferlib.vector.make(Env, on_crash="restart")
 
 
-def test_native_keeps_its_own_autoreset():
+def test_native_refuses_other_autoreset_modes():
     assert pufferlib.vector.make(Env, autoreset="same_step").autoreset == "same_step"
     with pytest.raises(APIUsageError, match="autoreset must be 'same_step', which Env does by itself, got 'disabled'"):
         pufferlib.vector.make(Env, autoreset="disabled")
 
 
-def test_a_creator_without_buf_makes_the_native_batch():
+def test_native_accepts_a_creator_without_buf():
     assert pufferlib.vector.make(lambda: Env(5)).num_agents == 5
 
 
@@ -240,7 +243,7 @@ def test_native_needs_a_puffer_env():
         (functools.partial(gymnasium.make, "CartPole-v1"), "must take buf"),
     ],
 )
-def test_unwrapped_environments_are_told_how(backend, creator, what):
+def test_unwrapped_gymnasium_environment_raises_with_advice(backend, creator, what):
     with pytest.raises(APIUsageError, match=rf"{what}.*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
         pufferlib.vector.make(creator, backend=backend)
 
@@ -250,7 +253,7 @@ def emulated_cartpole():
 
 
 def outcomes(creator, backend):
-    """Seven steps of two environments, with the same actions each time."""
+    """Return the bytes of a reset and seven steps of two environments, with the same actions at each call."""
     seen = []
     with pufferlib.vector.make(creator, num_envs=2, num_workers=1, backend=backend, seed=3) as envs:
         seen.append(envs.reset()[0].tobytes())
@@ -275,19 +278,19 @@ def outcomes(creator, backend):
     ids=["C", "native", "emulated"],
 )
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_what_a_creator_without_buf_makes_writes_into_the_batch(without_buf, with_buf, backend):
+def test_creator_without_buf_writes_into_the_batch(without_buf, with_buf, backend):
     expected = outcomes(with_buf, backend)
     assert len({str(step) for step in expected}) > 2
     assert outcomes(without_buf, backend) == expected
 
 
-def test_arrays_that_a_creator_without_buf_gives_to_the_wrong_environment_are_told():
-    def of_two():
+def test_creator_without_buf_that_makes_several_environments_raises():
+    def make_two():
         Env(size=2)
         return Env(size=2)
 
     with pytest.raises(APIUsageError, match=r"makes several, of which Env took the arrays .*take buf=None and hand it"):
-        pufferlib.vector.make(of_two, backend="Serial")
+        pufferlib.vector.make(make_two, backend="Serial")
     made = Env()
     with pytest.raises(APIUsageError, match=r"environment 0 \(Env\) ignores the arrays it is given"):
         pufferlib.vector.make(lambda: made, backend="Serial")
@@ -317,13 +320,13 @@ def env_of_other_size(buf, size):
         ),
     ],
 )
-def test_environments_that_break_the_contract(backend, creators, env_args, message):
+def test_creators_that_return_no_puffer_env_or_ignore_buf_raise(backend, creators, env_args, message):
     with pytest.raises(APIUsageError, match=message):
         pufferlib.vector.make(creators, env_args, num_envs=len(creators), backend=backend)
 
 
 @pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 2}])
-def test_environments_that_differ(options):
+def test_environments_with_different_spaces_or_agents_raise(options):
     kwargs = [{"size": 1}, {"size": 2}]
     with pytest.raises(APIUsageError, match=r"must have the observation_space of environment 0, Box.*in environment 1"):
         pufferlib.vector.make([env_of_other_size] * 2, env_kwargs=kwargs, num_envs=2, overwork=True, **options)
@@ -331,7 +334,7 @@ def test_environments_that_differ(options):
         pufferlib.vector.make([Env] * 2, [[1], [3]], num_envs=2, overwork=True, **options)
 
 
-def test_what_workers_and_their_parent_say_of_large_spaces_is_short(vector_spec):
+def test_messages_about_large_spaces_are_short(vector_spec):
     def memory(spec, index):
         assert len(pickle.dumps(spec)) < 4000
         return allocate(spec.observation_space, spec.action_space, spec.num_agents)

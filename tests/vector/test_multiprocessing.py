@@ -1,4 +1,4 @@
-"""Multiprocessing: life and death of the workers."""
+"""Multiprocessing: how workers start, fail and stop, and what is sent to them."""
 
 import contextlib
 import enum
@@ -51,7 +51,7 @@ def make(creator, num_envs=2, num_workers=2, **kwargs):
 
 
 def faulty(timeout_s=120.0, **kwargs):
-    """Two environments in two workers, of which the last does what ``kwargs`` say."""
+    """Make two environments in two workers. The second one gets ``kwargs``."""
     return make([ScriptedPufferEnv, ScriptedPufferEnv], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
 
 
@@ -61,7 +61,7 @@ def run_until_failure(**kwargs):
     vecenv.step([1, 3])
 
 
-def test_the_driver_describes_the_environments():
+def test_driver_env_describes_the_environments():
     with make(SamplePufferEnv) as vecenv:
         driver = vecenv.driver_env
         assert driver.num_agents == 2
@@ -74,7 +74,7 @@ def test_the_driver_describes_the_environments():
 
 
 class Masked(SamplePufferEnv):
-    """Its observations are nothing but the mask of legal actions."""
+    """Environment whose observation is only the mask of legal actions."""
 
     action_mask = slice(0, 2)
 
@@ -85,12 +85,12 @@ class Masked(SamplePufferEnv):
         pufferlib.PufferEnv.__init__(self, buf)
 
 
-def test_the_driver_says_where_legal_actions_are_marked():
+def test_driver_env_has_action_mask():
     with make(Masked) as vecenv:
         assert vecenv.driver_env.action_mask == slice(0, 2)
 
 
-def test_the_driver_of_emulated_environments_knows_their_dtypes():
+def test_driver_env_of_emulated_environments_has_dtypes_and_metadata():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
     with make(creator) as vecenv:
         ours = creator()
@@ -135,7 +135,7 @@ def test_infos_arrive_in_the_order_of_the_environments():
             assert len(infos) == 8
 
 
-def test_an_environment_that_prints_a_lot():
+def test_environment_that_prints_much_does_not_block():
     def shout():
         print("x" * 100_000)
         print("y" * 100_000, file=sys.stderr)
@@ -168,9 +168,9 @@ class TwoPart(Exception):  # noqa: N818
         super().__init__(one)
 
 
-def test_infos_may_hold_what_the_caller_defines():
+def test_infos_can_contain_classes_of_the_caller():
     vecenv = faulty(on_step=lambda: [{"event": Event.GOAL, "played": Played()}])
-    Played.count = 7  # stays as it is
+    Played.count = 7  # unpickling must not overwrite it
     vecenv.reset()
     (info,) = vecenv.step([0, 0])[4]
     assert info["event"] is Event.GOAL
@@ -178,7 +178,7 @@ def test_infos_may_hold_what_the_caller_defines():
     vecenv.close()
 
 
-def test_each_worker_has_global_generators_of_its_own():
+def test_global_random_generators_differ_between_workers():
     def draws(seed):
         def draw():
             return [{"numpy": np.random.rand(), "python": random.random()}]
@@ -193,7 +193,7 @@ def test_each_worker_has_global_generators_of_its_own():
     assert len({*draws(5), *draws(6)}) == 8
 
 
-def test_a_space_may_be_of_a_class_that_the_caller_defines():
+def test_spaces_can_have_classes_of_the_caller():
     class Player(ScriptedPufferEnv):
         def __init__(self, buf=None):
             super().__init__()
@@ -206,8 +206,8 @@ def test_a_space_may_be_of_a_class_that_the_caller_defines():
     vecenv.close()
 
 
-def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
-    def on_build():  # as torch does, whose tensors would then take files of the caller
+def test_infos_ignore_reducers_of_multiprocessing():
+    def on_build():  # as torch does, so that tensors would use file descriptors of the caller
         reduction.ForkingPickler.register(Handle, lambda handle: (str, ("a handle",)))
 
     vecenv = faulty(on_build=on_build, on_step=lambda: [{"tensor": Handle()}])
@@ -217,14 +217,14 @@ def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
 
 
 @pytest.mark.parametrize("make", [threading.Lock, lambda: type("Local", (), {"__qualname__": "main.<locals>.Local"})()])
-def test_infos_that_cannot_be_pickled_are_reported(make):
+def test_infos_that_cannot_be_pickled_raise(make):
     vecenv = faulty(on_step=lambda: [{"odd": make()}])
     vecenv.reset()
     with pytest.raises(WorkerError, match=r"(?s)infos must be picklable, got \[{'odd': .*, in step of environment 1 "):
         vecenv.step([0, 0])
 
 
-def test_infos_that_cannot_be_restored_are_reported():
+def test_infos_that_cannot_be_unpickled_raise():
     vecenv = faulty(on_step=lambda: [{"error": TwoPart(1, 2)}])
     vecenv.reset()
     with pytest.raises(
@@ -241,7 +241,7 @@ def test_infos_that_cannot_be_restored_are_reported():
 
 
 @pytest.mark.parametrize("closer", ["signal handler", "thread"])
-def test_recv_says_that_somebody_closed_the_environments_meanwhile(closer):
+def test_recv_raises_if_closed_meanwhile(closer):
     vecenv = faulty(on_step=lambda: time.sleep(0.5))
     vecenv.reset()
     vecenv.send([0, 0])
@@ -268,9 +268,9 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
     options = {"num_envs": 4, "num_workers": 4, "batch_size": 2, "zero_copy": zero_copy}
     with make([ScriptedPufferEnv] * 4, env_kwargs=kwargs, **options) as vecenv:
         vecenv.async_reset()
-        begun = set()
-        while len(begun) < 4:  # from then on all that comes back has stepped, and has infos
-            begun.update(vecenv.recv()[-2].tolist())
+        started = set()
+        while len(started) < 4:  # after that each environment has stepped and returns infos
+            started.update(vecenv.recv()[-2].tolist())
             vecenv.send([0, 0])
         read_reply, asked = WorkerProcesses.read_reply, []
 
@@ -290,14 +290,14 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
         assert vecenv.reset()[0].tolist() == [[0], [0]]
 
 
-def test_workers_see_today_s_environment_variables_and_folder(monkeypatch, tmp_path):
-    def tell():
+def test_workers_get_current_environment_variables_and_folder(monkeypatch, tmp_path):
+    def observe():
         return [{"variable": os.environ.get("TANK"), "folder": os.getcwd(), "torch": "torch" in sys.modules}]
 
     for value in ("one", "two"):
         monkeypatch.setenv("TANK", value)
         monkeypatch.chdir(tmp_path)
-        with make(ScriptedPufferEnv, env_kwargs={"on_step": tell}) as vecenv:
+        with make(ScriptedPufferEnv, env_kwargs={"on_step": observe}) as vecenv:
             vecenv.reset()
             assert vecenv.step([0, 0])[4] == [{"variable": value, "folder": str(tmp_path), "torch": False}] * 2
 
@@ -307,7 +307,7 @@ def boom():
 
 
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
-def test_an_environment_that_raises(phase):
+def test_exception_of_environment_raises_worker_error(phase):
     with pytest.raises(WorkerError) as caught:
         run_until_failure(**{f"on_{phase}": boom})
     text = str(caught.value)
@@ -325,11 +325,11 @@ def test_an_environment_that_raises(phase):
         (lambda: os._exit(3), "exit code 3"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal SIGKILL"),
         (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
-        (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),  # one without a name
+        (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),  # a signal without a name
     ],
 )
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
-def test_a_worker_that_dies(phase, end, cause):
+def test_worker_that_exits_raises_worker_error(phase, end, cause):
     with pytest.raises(WorkerError) as caught:
         run_until_failure(**{f"on_{phase}": end})
     text = str(caught.value)
@@ -342,21 +342,21 @@ def absent():
     raise BindingMissing("game/one: needs the package game; run: puffer install game")
 
 
-def test_a_missing_package_is_told_in_one_sentence():
+def test_missing_package_in_worker_raises_binding_missing():
     with pytest.raises(BindingMissing) as caught:
         run_until_failure(on_build=absent)
     assert str(caught.value) == "game/one: needs the package game; run: puffer install game"
     assert "in absent" in caught.value.__notes__[0]
 
 
-def test_sys_exit_in_an_environment_is_reported():
+def test_sys_exit_in_environment_raises_worker_error():
     vecenv = faulty(on_step=lambda: sys.exit("enough"))
     vecenv.reset()
     with pytest.raises(WorkerError, match="SystemExit: enough, in step of environment 1"):
         vecenv.step([0, 0])
 
 
-def test_a_worker_killed_between_two_steps():
+def test_worker_killed_between_steps_raises_worker_error():
     vecenv = make(ScriptedPufferEnv)
     vecenv.reset()
     os.kill(vecenv.worker_pids[0], signal.SIGKILL)
@@ -364,7 +364,7 @@ def test_a_worker_killed_between_two_steps():
         vecenv.step([0, 0])
 
 
-def test_after_a_failure_all_workers_have_ended():
+def test_failure_stops_all_workers():
     vecenv = faulty(on_step=boom)
     pids = vecenv.worker_pids
     vecenv.reset()
@@ -377,7 +377,7 @@ def test_after_a_failure_all_workers_have_ended():
     vecenv.close()
 
 
-def test_a_failing_close_is_reported_and_leaves_nothing():
+def test_error_in_close_raises_and_stops_workers():
     vecenv = faulty(on_close=boom)
     pids = vecenv.worker_pids
     with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 1"):
@@ -386,7 +386,7 @@ def test_a_failing_close_is_reported_and_leaves_nothing():
     vecenv.close()
 
 
-def test_a_worker_that_will_not_end_is_ended(monkeypatch):
+def test_worker_that_does_not_close_is_killed(monkeypatch):
     module = sys.modules["pufferlib.vector.multiprocessing.process"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
     vecenv = faulty(on_close=lambda: time.sleep(60))
@@ -395,34 +395,34 @@ def test_a_worker_that_will_not_end_is_ended(monkeypatch):
     assert not any(map(is_alive, pids))
 
 
-def sleep_for_ever():
+def sleep_forever():
     while True:
         time.sleep(60)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
-def test_an_environment_that_takes_too_long(phase):
+def test_timeout_raises_worker_error(phase):
     with pytest.raises(WorkerError) as caught:
-        run_until_failure(timeout_s=6.0, **{f"on_{phase}": sleep_for_ever})
+        run_until_failure(timeout_s=6.0, **{f"on_{phase}": sleep_forever})
     text = str(caught.value)
     assert f"one {phase} of an environment may take timeout_s=6 seconds, got more in environment 1 " in text
     assert f"(worker 1, seed {env_seed(5, 1)}" in text
     assert "raise timeout_s" in text
-    assert "in sleep_for_ever" in text  # the stack
+    assert "in sleep_forever" in text  # the stack
     if phase == "step":
         assert "last actions [3]" in text
 
 
 @pytest.mark.all
-def test_each_environment_of_a_worker_has_the_whole_time():
+def test_timeout_applies_to_each_environment():
     options = {"num_envs": 20, "num_workers": 1, "timeout_s": 9.0}
     with make(ScriptedPufferEnv, env_kwargs={"on_step": lambda: time.sleep(0.5)}, **options) as vecenv:
         vecenv.reset()
         assert vecenv.step([0] * 20)[0].tolist() == [[1]] * 20  # 10 seconds
 
 
-def test_a_crash_in_native_code_shows_the_stack():
+def test_crash_in_native_code_shows_the_stack():
     def on_step():
         __import__("ctypes").string_at(0)
 
@@ -432,8 +432,8 @@ def test_a_crash_in_native_code_shows_the_stack():
         vecenv.step([0, 0])
 
 
-def test_what_cannot_be_pickled_is_named_with_its_place():
-    lock, places = threading.Lock(), "what_cannot_be_pickled_is_named_with_its_place.<locals>"
+def test_unpicklable_creator_is_named():
+    lock, places = threading.Lock(), "unpicklable_creator_is_named.<locals>"
     with pytest.raises(APIUsageError, match=rf"cannot pickle '_thread.lock' object \(lock in test_{places}.<lambda>\)"):
         make(ScriptedPufferEnv, env_kwargs={"on_step": lambda: lock and None})
 
@@ -456,9 +456,9 @@ def open_files():
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_twenty_cycles_leak_no_file_and_no_process():
+def test_twenty_cycles_leak_no_files_and_processes():
     make(ScriptedPufferEnv).close()  # starts the process server
-    gc.collect()  # of earlier tests
+    gc.collect()  # closes files of earlier tests
     before, maps = open_files(), count_maps()
     for _ in range(20):
         vecenv = make(ScriptedPufferEnv)
@@ -478,7 +478,7 @@ def count_maps():
         return sum("memfd:pufferlib" in line for line in maps)
 
 
-def test_arrays_outlive_the_environments():
+def test_arrays_stay_valid_after_close():
     vecenv = make(ScriptedPufferEnv)
     vecenv.reset()
     observations = vecenv.step([0, 0])[0]
@@ -487,7 +487,7 @@ def test_arrays_outlive_the_environments():
     assert observations.tolist() == [[1.0], [1.0]]
 
 
-def test_an_idle_pool_costs_next_to_nothing():
+def test_idle_workers_use_little_cpu_time():
     def used():
         ticks = 0
         for pid in pids:
@@ -504,7 +504,7 @@ def test_an_idle_pool_costs_next_to_nothing():
         assert used() - before < 0.1
 
 
-def test_a_collection_of_garbage_leaves_memory_shared():
+def test_garbage_collection_in_workers_copies_little_memory():
     def private_mib():
         with open("/proc/self/smaps_rollup") as rollup:
             return sum(int(line.split()[1]) for line in rollup if line.startswith("Private")) / 1024
@@ -516,11 +516,11 @@ def test_a_collection_of_garbage_leaves_memory_shared():
 
     with make(ScriptedPufferEnv, env_kwargs={"on_step": on_step}) as vecenv:
         vecenv.reset()
-        assert all(info["copied_mib"] < 2 for info in vecenv.step([0, 0])[4])  # 6 without a freeze
+        assert all(info["copied_mib"] < 2 for info in vecenv.step([0, 0])[4])  # 6 without gc.freeze()
 
 
 def run_script(text, **kwargs):
-    """A script without a main guard, as users write them, in a process of its own."""
+    """Start a script without a main guard, as users write them."""
     path = kwargs.pop("path")
     path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
     return subprocess.Popen(
@@ -572,7 +572,7 @@ def wait_until_gone(pids, seconds=10):
     return not any(map(is_alive, pids))
 
 
-def test_a_script_without_main_guard_that_forgets_to_close(tmp_path):
+def test_script_without_main_guard_and_close_exits_cleanly(tmp_path):
     process = run_script("vecenv = start()\nvecenv.step([0, 0])\n", path=tmp_path / "script.py")
     pids = read_pids(process)
     out, err = process.communicate(timeout=60)
@@ -582,7 +582,7 @@ def test_a_script_without_main_guard_that_forgets_to_close(tmp_path):
 
 
 @pytest.mark.parametrize("delay", [0, 0.5])
-def test_ctrl_c_ends_everything(tmp_path, delay):
+def test_ctrl_c_stops_script_and_workers(tmp_path, delay):
     text = f"DELAY = {delay}\nvecenv = start()\nwhile True:\n    vecenv.step([0, 0])\n"
     process = run_script(text, path=tmp_path / "script.py", start_new_session=True)
     pids = read_pids(process)
@@ -597,7 +597,7 @@ def test_ctrl_c_ends_everything(tmp_path, delay):
 
 
 @pytest.mark.parametrize("doing", ["time.sleep(60)", "vecenv.step([0, 0])", "vecenv.send([0, 0]); time.sleep(60)"])
-def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
+def test_workers_stop_if_parent_is_killed(tmp_path, doing):
     text = f"DELAY = 100\nvecenv = start()\n{doing}\n"
     process = run_script(text, path=tmp_path / "script.py")
     pids = read_pids(process)
@@ -608,7 +608,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
     process.communicate()
 
 
-def test_a_daemonic_process_is_told_that_it_may_have_no_workers(monkeypatch):
+def test_daemonic_process_cannot_have_workers(monkeypatch):
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     with pytest.raises(
         APIUsageError, match=r"got a daemonic one .*; start it with daemon=False, or use backend=Serial"
@@ -616,8 +616,8 @@ def test_a_daemonic_process_is_told_that_it_may_have_no_workers(monkeypatch):
         pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
 
 
-def test_too_few_files_are_told_with_the_limit(monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", None)  # looked for again, as in a process that needs it first
+def test_too_few_file_descriptors_name_the_limit(monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", None)  # Python looks for the folder again, as at its first use
     before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
     limit = max(map(int, os.listdir("/proc/self/fd"))) + 2
     try:
@@ -640,7 +640,7 @@ class Numbered(gymnasium.Env):
         return np.zeros(1, np.float32), {}
 
 
-def test_what_a_script_registers_with_gymnasium_is_found_in_its_workers():
+def test_workers_know_environments_registered_by_the_script():
     gymnasium.register("script/Numbered-v0", Numbered)
     creator = functools.partial(gymnasium.make, "script/Numbered-v0")
     try:
@@ -650,20 +650,20 @@ def test_what_a_script_registers_with_gymnasium_is_found_in_its_workers():
         del gymnasium.registry["script/Numbered-v0"]
 
 
-def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone():
+def test_workers_use_everything_that_a_script_defines():
     command = [sys.executable, Path(__file__).with_name("script_with_everything.py"), "Multiprocessing"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("everything works\n", "")
 
 
-def test_a_server_that_belongs_to_another_process_is_left_to_it():
+def test_forkserver_of_another_process_is_not_used():
     make(ScriptedPufferEnv).close()
-    forkserver._forkserver._forkserver_pid = 1  # as in a copy of a process that has one
+    forkserver._forkserver._forkserver_pid = 1  # as in a fork of a process that has a server
     make(ScriptedPufferEnv).close()
     assert forkserver._forkserver._forkserver_pid > 1
 
 
-def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_path):
+def test_temporary_folder_with_too_long_name_is_replaced(monkeypatch, tmp_path):
     config = multiprocessing.current_process()._config
     monkeypatch.setitem(config, "tempdir", str(tmp_path / ("long" * 25)))
     forget_server()
@@ -677,7 +677,7 @@ def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_pa
     assert "set TMPDIR to a shorter one" in str(caught.value)
 
 
-def load_by_place(monkeypatch, path, text):
+def load_from_path(monkeypatch, path, text):
     path.write_text(text)
     spec = spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -686,11 +686,11 @@ def load_by_place(monkeypatch, path, text):
     return module
 
 
-def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp_path):
-    one = load_by_place(monkeypatch, tmp_path / "one_file.py", "class Base: bonus = 1\ndef add(n): return n + 1")
+def test_modules_loaded_from_paths_are_pickled_by_value(monkeypatch, tmp_path):
+    one = load_from_path(monkeypatch, tmp_path / "one_file.py", "class Base: bonus = 1\ndef add(n): return n + 1")
     text = "import one_file\nclass Env(one_file.Base):\n  def play(self): return one_file.add(self.bonus)"
-    two = load_by_place(monkeypatch, tmp_path / "two_file.py", text)
-    one.two_file = two  # as if it imported it
+    two = load_from_path(monkeypatch, tmp_path / "two_file.py", text)
+    one.two_file = two  # as if one_file had imported two_file
     data = pickle_by_value([EnvSpec(0, two.Env, (), {}, 0)])
     assert not cloudpickle.list_registry_pickle_by_value() & {"one_file", "two_file"}
     for name in ("one_file", "two_file"):
@@ -699,7 +699,7 @@ def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp
 
 
 @pytest.mark.parametrize("is_callers", [False, True])
-def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatch, is_callers):
+def test_pickle_by_value_keeps_registrations_of_the_caller_only(monkeypatch, is_callers):
     module = types.ModuleType("nowhere")
     exec("def creator(buf=None): ...", module.__dict__)
     monkeypatch.setitem(sys.modules, "nowhere", module)
@@ -714,10 +714,10 @@ def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatc
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
-def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, tmp_path, is_installed):
+def test_editable_installs_are_pickled_by_name(monkeypatch, tmp_path, is_installed):
     (tmp_path / "edited.py").write_text("def creator(buf=None): ...")
 
-    class Finder:  # as setuptools installs it
+    class Finder:  # like the finder of setuptools for editable installs
         __module__ = "__editable___edited_0_1_finder" if is_installed else "somewhere"
 
         @classmethod
@@ -742,9 +742,9 @@ def import_package_and_make():
 @pytest.mark.parametrize(
     "creator",
     [functools.partial(gymnasium.make, "package/Other-v0", disable_env_checker=True), import_package_and_make],
-    ids=["by id", "its package is imported in the worker"],
+    ids=["by id", "package imported in the worker"],
 )
-def test_what_a_package_registers_with_gymnasium_is_found_in_workers(creator):
+def test_workers_know_environments_registered_by_packages(creator):
     gymnasium.register("package/Cart-v0", "gymnasium.envs.classic_control:CartPoleEnv")
     gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
     try:
@@ -754,7 +754,7 @@ def test_what_a_package_registers_with_gymnasium_is_found_in_workers(creator):
         del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
 
 
-def test_what_is_registered_with_a_package_that_the_recipient_lacks_is_left_out(tmp_path, monkeypatch):
+def test_registrations_of_packages_missing_in_the_worker_are_skipped(tmp_path, monkeypatch):
     (tmp_path / "absent.py").write_text("class Option: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     option = importlib.import_module("absent").Option()
@@ -778,7 +778,7 @@ def suit_of(number):
 
 
 class Dealer(Numbered):
-    """Pickles what its own module defines, as searches and caches do."""
+    """Environment that pickles objects of its own module, as searches and caches do."""
 
     def step(self, action):
         again = pickle.loads(pickle.dumps((Suit.BLACK, suit_of, Dealer)))
@@ -786,7 +786,7 @@ class Dealer(Numbered):
         return np.ones(1, np.float32), 0.0, False, False, {}
 
 
-def test_environments_pickle_what_their_script_defines_inside_workers():
+def test_environments_in_workers_can_pickle_classes_of_their_script():
     with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=Dealer))) as envs:
         envs.reset()
         assert envs.step([0, 0])[0].tolist() == [[1], [1]]

@@ -1,4 +1,4 @@
-"""Whatever happens, a call returns or raises, and nothing is left behind."""
+"""Every call of Multiprocessing returns or raises, and leaks no processes, files or memory."""
 
 import functools
 import gc
@@ -61,7 +61,7 @@ def test_wrong_actions_are_refused_on_every_call(backend, calls, actions, messag
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_calls_out_of_turn_are_refused(backend):
+def test_calls_in_wrong_order_are_refused(backend):
     vecenv = make(backend)
     with pytest.raises(APIUsageError, match="recv: the next call must be async_reset, got recv"):
         vecenv.recv()
@@ -86,7 +86,7 @@ def test_calls_out_of_turn_are_refused(backend):
 # Environments that misbehave
 
 
-def test_an_environment_that_leaks_file_descriptors_fails_alone():
+def test_environment_that_leaks_file_descriptors_raises():
     def leak():
         import resource
 
@@ -100,7 +100,7 @@ def test_an_environment_that_leaks_file_descriptors_fails_alone():
         vecenv.step([0, 0])
 
 
-def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
+def test_running_thread_of_environment_does_not_block_close(monkeypatch):
     def start_thread():
         threading.Thread(target=time.sleep, args=(3600,)).start()
 
@@ -113,7 +113,7 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
     assert wait_until_gone(pids)
 
 
-# Forks, signals, death: each in a script of its own
+# Forks, signals and killed processes, each in a script
 
 SCRIPT = """
 import os, signal, sys, threading, time
@@ -151,13 +151,13 @@ class Env(pufferlib.PufferEnv):
 SLOW, SIZE, INFOS = None, 1, []
 def start(**kwargs):
     return pufferlib.vector.make(Env, num_envs=2, num_workers=2, overwork=True, backend="Multiprocessing", **kwargs)
-def tell(*words):
+def report(*words):
     print(*words, flush=True)
 """
 
 
 def start_script(tmp_path, text, **kwargs):
-    """A script in a session of its own, which a test can end with all that it started."""
+    """Start a script in a new session, so that a test can find all processes that it starts."""
     path = tmp_path / "script.py"
     path.write_text(SCRIPT + textwrap.dedent(text))
     command = [*kwargs.pop("prefix", []), sys.executable, str(path)]
@@ -167,7 +167,7 @@ def start_script(tmp_path, text, **kwargs):
 
 
 def run_script(tmp_path, text, **kwargs):
-    """The output of a script that ends by itself, says nothing of errors and leaves nobody behind."""
+    """Return the lines printed by a script. It must exit without errors and leave no processes."""
     process = start_script(tmp_path, text, **kwargs)
     out, err = process.communicate(timeout=110)
     assert process.returncode == 0, err
@@ -177,12 +177,12 @@ def run_script(tmp_path, text, **kwargs):
 
 
 def is_clean(err):
-    """Check for tracebacks; only a Ctrl-C that fell into a finalizer, where Python must ignore it, may leave one."""
+    """Return whether ``err`` has no tracebacks. A Ctrl-C in a finalizer may leave one, because Python ignores it."""
     return err.count("Traceback") == err.count("Exception ignored in")
 
 
 def interrupt(process):
-    """Ctrl-C, as a terminal does it: to a script that is ready and all its workers; again if Python ignored it."""
+    """Send Ctrl-C to a script and its workers, as a terminal does, and again if Python ignored it."""
     os.killpg(process.pid, signal.SIGINT)
     for _ in range(5):
         if select.select([process.stdout], [], [], 15)[0]:
@@ -191,7 +191,7 @@ def interrupt(process):
 
 
 def stat_of(pid):
-    """Fields 3 to 6 of a process: state, parent, group, session; empty if it is gone."""
+    """Return state, parent, group and session of a process, or an empty list if it does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
     except (FileNotFoundError, ProcessLookupError):
@@ -199,13 +199,13 @@ def stat_of(pid):
 
 
 def session_of(leader):
-    """The living processes that a session leader has started, itself included."""
+    """Return the running processes of a session, including its leader."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in pids if (stat := stat_of(pid)) and stat[3] == str(leader) and stat[0] != "Z"]
 
 
 def wait_until_gone(pids, seconds=60):
-    """Wait until all of ``pids``, or of what it returns, are gone; False if they stay."""
+    """Wait until no process of ``pids``, a list or a function that returns one, runs. Return False after a timeout."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         current = pids() if callable(pids) else [pid for pid in pids if stat_of(pid)[:1] not in ([], ["Z"])]
@@ -215,7 +215,7 @@ def wait_until_gone(pids, seconds=60):
     return False
 
 
-def test_a_forked_copy_leaves_the_workers_alone(tmp_path):
+def test_forked_process_cannot_use_the_workers(tmp_path):
     lines = run_script(
         tmp_path,
         """
@@ -228,15 +228,15 @@ def test_a_forked_copy_leaves_the_workers_alone(tmp_path):
                 try:
                     call()
                 except APIUsageError as error:
-                    tell(error)
+                    report(error)
             vecenv.close()
             own = start()
             own.reset()
-            tell("own", own.step([0, 0])[0].ravel())
+            report("own", own.step([0, 0])[0].ravel())
             own.close()
-            sys.exit(0)  # with all that Python does at exit
-        tell("child", os.waitpid(child, 0)[1])
-        tell("parent", vecenv.step([0, 0])[0].ravel())
+            sys.exit(0)  # runs exit handlers, unlike os._exit
+        report("child", os.waitpid(child, 0)[1])
+        report("parent", vecenv.step([0, 0])[0].ravel())
         vecenv.close()
         """,
     )
@@ -251,7 +251,7 @@ def test_a_forked_copy_leaves_the_workers_alone(tmp_path):
     ]
 
 
-def test_idle_workers_end_with_a_killed_parent_that_has_a_living_copy(tmp_path):
+def test_idle_workers_stop_if_parent_is_killed_while_its_fork_runs(tmp_path):
     process = start_script(
         tmp_path,
         """
@@ -260,7 +260,7 @@ def test_idle_workers_end_with_a_killed_parent_that_has_a_living_copy(tmp_path):
         child = os.fork()
         if child == 0:
             time.sleep(3600)
-        tell(child, *vecenv.worker_pids)
+        report(child, *vecenv.worker_pids)
         time.sleep(3600)
         """,
     )
@@ -285,21 +285,21 @@ def test_ctrl_c_in_every_call(tmp_path, phase):
             pufferlib.vector.multiprocessing.process.CLOSE_S = 30.0
         vecenv = None
         try:
-            vecenv = start() if SLOW != "make" else (tell("ready"), start())
+            vecenv = start() if SLOW != "make" else (report("ready"), start())
             if SLOW != "make":
-                tell("ready")
+                report("ready")
             vecenv.reset()
             vecenv.step([0, 0])
             vecenv.close()
         except KeyboardInterrupt:
-            tell("interrupted")
+            report("interrupted")
         if vecenv is not None:
             vecenv.close()
-        tell("closed")
+        report("closed")
         """,
     )
     assert process.stdout.readline() == "ready\n"
-    time.sleep(1.0)  # mostly enough to be in the call; before it the outcome must be the same
+    time.sleep(1.0)  # usually enough to be in the call, and an earlier signal must have the same result
     interrupt(process)
     out, err = process.communicate(timeout=100)
     assert (out, process.returncode) == ("interrupted\nclosed\n", 0), err
@@ -312,16 +312,16 @@ def test_ctrl_c_while_the_first_worker_starts(tmp_path, delay):
     process = start_script(
         tmp_path,
         """
-        tell("ready")
+        report("ready")
         try:
             vecenv = start()
             vecenv.close()
             time.sleep(100)
         except KeyboardInterrupt:
-            tell("interrupted")
+            report("interrupted")
         vecenv = start()
         vecenv.reset()
-        tell(vecenv.step([0, 0])[0].ravel())
+        report(vecenv.step([0, 0])[0].ravel())
         vecenv.close()
         """,
     )
@@ -334,7 +334,7 @@ def test_ctrl_c_while_the_first_worker_starts(tmp_path, delay):
     assert wait_until_gone(lambda: session_of(process.pid))
 
 
-def test_ctrl_c_between_the_connection_to_the_server_and_the_data_prints_no_traceback(tmp_path):
+def test_ctrl_c_while_connecting_to_the_forkserver_prints_no_traceback(tmp_path):
     process = start_script(
         tmp_path,
         """
@@ -352,7 +352,7 @@ def test_ctrl_c_between_the_connection_to_the_server_and_the_data_prints_no_trac
         try:
             start()
         except KeyboardInterrupt:
-            tell("interrupted")
+            report("interrupted")
         vecenv = start()
         vecenv.reset()
         vecenv.close()
@@ -364,7 +364,7 @@ def test_ctrl_c_between_the_connection_to_the_server_and_the_data_prints_no_trac
 
 
 @pytest.mark.parametrize("layout", ["{}", "{'batch_size': 1, 'zero_copy': False}"])
-def test_ctrl_c_at_random_moments_spoils_nothing(tmp_path, layout):
+def test_ctrl_c_at_random_moments_keeps_batch_usable(tmp_path, layout):
     lines = run_script(
         tmp_path,
         f"""
@@ -394,17 +394,17 @@ def test_ctrl_c_at_random_moments_spoils_nothing(tmp_path, layout):
             assert not vecenv.reset()[0].any()
             assert vecenv.step([0] * vecenv.agents_per_batch)[0].any() or vecenv.agents_per_batch == 1
         vecenv.close()
-        tell("done")
+        report("done")
         """,
     )
     assert lines == ["done"]
 
 
-# Nothing is left behind
+# Leaks
 
 
 def resources():
-    """File descriptors, threads, and mappings of shared memory of this process."""
+    """Return the numbers of file descriptors, threads and shared memory mappings of this process."""
     gc.collect()
     maps = Path("/proc/self/maps").read_text().count("memfd:pufferlib")
     return len(os.listdir("/proc/self/fd")), threading.active_count(), maps
@@ -414,46 +414,46 @@ def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def live(vecenv):
+def use_and_close(vecenv):
     vecenv.reset()
     vecenv.step([0] * vecenv.num_agents)
     vecenv.close()
 
 
 def cycle(make_one, count):
-    """Make and close ``count`` times; nothing may grow."""
+    """Make, use and close environments ``count`` times, and check that nothing leaks."""
     for _ in range(max(3, count // 100)):
-        live(make_one())
+        use_and_close(make_one())
     before, memory = resources(), resident_mib()
     for _ in range(count):
-        live(make_one())
+        use_and_close(make_one())
     assert resources() == before
     assert resident_mib() - memory < 8
 
 
-def test_sixty_cycles_of_processes_leave_nothing():
+def test_sixty_cycles_of_multiprocessing_leak_nothing():
     in_fresh_process(cycle, make, 60)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_ten_thousand_cycles_of_processes_leave_nothing():
+def test_ten_thousand_cycles_of_multiprocessing_leak_nothing():
     in_fresh_process(cycle, make, 10_000)
 
 
 @pytest.mark.all
-def test_ten_thousand_cycles_of_serial_leave_nothing():
+def test_ten_thousand_cycles_of_serial_leak_nothing():
     in_fresh_process(cycle, functools.partial(make, "Serial"), 10_000)
 
 
 @pytest.mark.all
-def test_ten_thousand_cycles_of_a_native_environment_leave_nothing():
+def test_ten_thousand_cycles_of_a_native_environment_leak_nothing():
     creator = pufferlib.env_creator("squared")
     make_one = functools.partial(pufferlib.vector.make, creator, env_kwargs={"num_envs": 2})
     in_fresh_process(cycle, make_one, 10_000)
 
 
-def test_failed_builds_leave_nothing():
+def test_failed_builds_leak_nothing():
     def fail():
         with pytest.raises(WorkerError):
             pufferlib.vector.make(
@@ -468,10 +468,10 @@ def test_failed_builds_leave_nothing():
     assert resources() == before
 
 
-# What others can see and do
+# Other users and settings of the machine
 
 
-def test_nobody_else_can_reach_the_workers(tmp_path):
+def test_other_users_cannot_access_memory_and_pipes(tmp_path):
     lines = run_script(
         tmp_path,
         """
@@ -496,13 +496,13 @@ def test_nobody_else_can_reach_the_workers(tmp_path):
             with socket.fromfd(worker.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
                 assert (end.getsockname(), end.getpeername()) == ("", ""), "the pipe has a name"
         vecenv.close()
-        tell("private")
+        report("private")
         """,
     )
     assert lines == ["private"]
 
 
-def test_the_size_of_dev_shm_does_not_matter(tmp_path):
+def test_small_dev_shm_does_not_limit_shared_memory(tmp_path):
     mount = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec "$@"', "sh"]
     probe = subprocess.run([*mount, "true"], capture_output=True, text=True)
     if probe.returncode:
@@ -513,7 +513,7 @@ def test_the_size_of_dev_shm_does_not_matter(tmp_path):
         SIZE = 4_000_000  # 16 MB in each environment, twice
         vecenv = start()
         vecenv.reset()
-        tell(os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize, int(vecenv.step([0, 0])[0].sum()))
+        report(os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize, int(vecenv.step([0, 0])[0].sum()))
         vecenv.close()
         """,
         prefix=mount,
@@ -521,7 +521,7 @@ def test_the_size_of_dev_shm_does_not_matter(tmp_path):
     assert lines == [f"{2**20} 8000000"]
 
 
-def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
+def test_forkserver_preload_of_other_code_is_kept(tmp_path):
     lines = run_script(
         tmp_path,
         """
@@ -533,7 +533,7 @@ def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
                 return self.observations, [{"loaded": [name in sys.modules for name in ("wave", "chunk", "torch")]}]
 
         vecenv = start()
-        tell(vecenv.reset()[1][0]["loaded"])
+        report(vecenv.reset()[1][0]["loaded"])
         vecenv.close()
         """,
     )
@@ -541,7 +541,7 @@ def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
 
 
 def stop_in_the_middle_of_a_message(vecenv):
-    """Stop worker 0 when it has begun to send more than the pipe between us holds."""
+    """Stop worker 0 after it has sent the first part of a message larger than the pipe."""
     handle = vecenv._workers.processes[0]
     assert handle.conn.poll(60)
     os.kill(handle.process.pid, signal.SIGSTOP)
@@ -552,7 +552,7 @@ def stop_in_the_middle_of_a_message(vecenv):
 LONG = {"on_step": lambda: [{"a": bytes(1 << 24)}]}
 
 
-def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
+def test_worker_stopped_in_the_middle_of_a_message_raises():
     vecenv = make(env_kwargs=LONG, timeout_s=6.0)
     vecenv.reset()
     pids = vecenv.worker_pids
@@ -563,10 +563,12 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
     assert wait_until_gone(pids)
 
 
-def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
+def test_worker_stopped_in_the_middle_of_a_message_is_replaced():
     with make(env_kwargs=LONG, on_crash="restart") as vecenv:
         vecenv.reset()
-        vecenv._workers.processes[0].set_timeout(0.5)  # of this worker alone, so that a slow machine fails no other
+        vecenv._workers.processes[0].set_timeout(
+            0.5
+        )  # only for this worker, so that others do not time out on slow machines
         vecenv.send([0, 0])
         stop_in_the_middle_of_a_message(vecenv)
         *_, infos, _, _ = vecenv.recv()
@@ -575,7 +577,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
         assert len(vecenv.step([0, 0])[4]) == 2
 
 
-def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeypatch):
+def test_worker_stopped_in_the_middle_of_a_message_does_not_block_close(monkeypatch):
     monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs=LONG, timeout_s=None)
     vecenv.reset()
@@ -586,7 +588,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeyp
     assert wait_until_gone(pids)
 
 
-def test_a_module_that_ends_the_process_server_is_an_error(tmp_path):
+def test_preloaded_module_that_exits_raises(tmp_path):
     (tmp_path / "broken.py").write_text("import os; os._exit(1)")
     lines = run_script(
         tmp_path,
@@ -597,45 +599,45 @@ def test_a_module_that_ends_the_process_server_is_an_error(tmp_path):
         try:
             start()
         except pufferlib.WorkerError as error:
-            tell(error)
+            report(error)
         """,
         cwd=tmp_path,
     )
     assert "ended before it started one; see its output on stderr" in lines[0]
 
 
-def test_what_is_no_text_in_the_search_path_does_no_harm(tmp_path):
+def test_sys_path_can_contain_path_objects(tmp_path):
     lines = run_script(
         tmp_path,
         """
         import pathlib
         sys.path.append(pathlib.Path.cwd())
         vecenv = start()
-        tell(vecenv.reset()[0].ravel(), sys.path[-1] == pathlib.Path.cwd())
+        report(vecenv.reset()[0].ravel(), sys.path[-1] == pathlib.Path.cwd())
         vecenv.close()
         """,
     )
     assert lines == ["[0. 0.] True"]
 
 
-def test_a_module_that_never_loads_is_an_error(tmp_path):
+def test_preloaded_module_that_never_loads_raises(tmp_path):
     (tmp_path / "endless.py").write_text("import time; time.sleep(3600)")
     lines = run_script(
         tmp_path,
         """
         import multiprocessing, os
         import pufferlib.vector.multiprocessing.process as launch
-        os.environ["PYTHONPATH"] = os.getcwd()  # where the server looks for modules
+        os.environ["PYTHONPATH"] = os.getcwd()  # so that the server finds the module
         launch.SERVER_S = 1.0
         multiprocessing.set_forkserver_preload(["endless"])
         try:
             start(timeout_s=0.5)
         except pufferlib.WorkerError as error:
-            tell(error)
+            report(error)
         launch.SERVER_S = 60.0
         multiprocessing.set_forkserver_preload([])
         vecenv = start()
-        tell(vecenv.reset()[0].ravel())
+        report(vecenv.reset()[0].ravel())
         vecenv.close()
         """,
         cwd=tmp_path,

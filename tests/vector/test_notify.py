@@ -1,4 +1,4 @@
-"""``vecenv.notify()``: every environment hears of it before it goes on, on every backend."""
+"""``vecenv.notify()``: calls ``notify`` of each environment before its next step or reset, on every backend."""
 
 import gymnasium
 import pytest
@@ -14,14 +14,14 @@ BACKENDS = [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers":
 
 
 class Notified(ScriptedPufferEnv):
-    """Shows in each observation how often it was notified, a tenth for each, beside its steps."""
+    """Environment whose observation is its number of steps plus a tenth for each notification."""
 
     def notify(self):
         self.observations += 0.1
 
 
 class World(gymnasium.Wrapper):
-    """Rewards the number of its map."""
+    """Wrapper whose reward is the number of notifications."""
 
     map_number = 0
 
@@ -34,39 +34,39 @@ class World(gymnasium.Wrapper):
 
 
 @pytest.mark.parametrize("options", BACKENDS, ids=lambda options: options["backend"])
-def test_environments_hear_of_it_once_before_their_next_step(options):
+def test_notify_is_called_once_before_the_next_step_or_reset(options):
     with pufferlib.vector.make(Notified, num_envs=2, **options) as vecenv:
         vecenv.reset()
         vecenv.notify()
         seen = [vecenv.step([0, 0])[0].tolist() for _ in range(2)]
         assert seen == [[[pytest.approx(1.1)]] * 2, [[pytest.approx(2.1)]] * 2]
         vecenv.notify()
-        assert vecenv.reset()[0].tolist() == [[0], [0]]  # heard of before the reset, and not again after it
+        assert vecenv.reset()[0].tolist() == [[0], [0]]  # notified before the reset, and not again after it
         assert vecenv.step([0, 0])[0].tolist() == [[1], [1]]
 
 
 @pytest.mark.parametrize("options", BACKENDS, ids=lambda options: options["backend"])
-def test_the_environment_inside_wrappers_and_emulation_hears_of_it(options):
+def test_notify_passes_through_wrappers_and_emulation(options):
     def creator(buf):
         return GymnasiumPufferEnv(TimeLimit(World(FunctionEnv()), 100), buf=buf)
 
     with pufferlib.vector.make(creator, num_envs=2, **options) as vecenv:
         vecenv.reset()
         vecenv.notify()
-        vecenv.notify()  # twice before anybody goes on is once
+        vecenv.notify()  # two calls before the next step count as one
         assert vecenv.step([0, 0])[1].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
     "creator", [ScriptedPufferEnv, lambda: GymnasiumPufferEnv(FunctionEnv())], ids=["native", "emulated"]
 )
-def test_an_environment_without_notify_is_told(creator):
+def test_environment_without_notify_raises(creator):
     vecenv = pufferlib.vector.make(creator, backend="Serial")
     vecenv.reset()
     vecenv.notify()
-    with pytest.raises(NotImplementedError, match=r"(ScriptedPuffer|Function)Env: define notify\(\)") as told:
+    with pytest.raises(NotImplementedError, match=r"(ScriptedPuffer|Function)Env: define notify\(\)") as caught:
         vecenv.step([0])
-    assert "while notifying environment 0" in told.value.__notes__
+    assert "while notifying environment 0" in caught.value.__notes__
     vecenv.close()
     with pytest.raises(APIUsageError, match=r"Serial.notify: the environments are closed"):
         vecenv.notify()

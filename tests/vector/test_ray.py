@@ -1,4 +1,4 @@
-"""The parts of the Ray backend that need no Ray; tests/cluster has those that do."""
+"""Parts of the Ray backend that need no Ray. Tests that need it are in tests/cluster."""
 
 import os
 import pickle
@@ -24,7 +24,7 @@ from pufferlib.vector.specs import EnvSpec
 
 
 class Counter(pufferlib.PufferEnv):
-    """Two agents; an episode takes three steps."""
+    """Environment with two agents, which observe their number of steps. Its episodes have three steps."""
 
     def __init__(self, buf=None):
         self.single_observation_space = gymnasium.spaces.Box(low=0, high=9, shape=(3,), dtype=np.uint8)
@@ -50,28 +50,28 @@ class Counter(pufferlib.PufferEnv):
         pass
 
 
-def actor_of(num_envs):
+def make_actor(num_envs):
     actor = EnvActor()
     plans = tuple(EnvSpec(i, Counter, (), {}, i) for i in range(num_envs))
     ready = pickle.loads(actor.build(pickle_by_value((plans, None, None))))
     return actor, shipped_layout(ready.row_spec, num_envs)
 
 
-def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
+def test_missing_ray_names_the_install_command(monkeypatch):
     monkeypatch.setattr(commands, "in_image", lambda: False)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(pufferlib.BindingMissing, match="needs Ray; run: puffer install ray, or use the image tank"):
         pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend=pufferlib.vector.Ray)
 
 
-def test_ray_is_loaded_only_when_it_is_used():
+def test_ray_is_imported_only_when_used():
     code = "import sys, pufferlib.vector; pufferlib.vector.Ray; print('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
 @pytest.mark.parametrize("num_envs", [1, 64])
-def test_a_step_ships_one_array_whatever_the_number_of_environments(num_envs):
-    actor, layout = actor_of(num_envs)
+def test_step_sends_one_array_for_any_number_of_environments(num_envs):
+    actor, layout = make_actor(num_envs)
     sizes = []
     for outcome in (actor.reset(np.zeros(num_envs, np.int64)), actor.step(np.ones(2 * num_envs, np.int32))):
         arrays = []
@@ -84,8 +84,8 @@ def test_a_step_ships_one_array_whatever_the_number_of_environments(num_envs):
     assert max(sizes) < 500
 
 
-def test_last_observations_are_shipped_only_when_an_episode_ended():
-    actor, layout = actor_of(2)
+def test_final_observations_are_sent_only_when_an_episode_ended():
+    actor, layout = make_actor(2)
     actor.reset(np.array([-1, 5]))
     shipped = [actor.step(np.zeros(4, np.int32)) for _ in range(2)]
     assert all("final_observations" not in layout.arrays(memory.data) for memory, _ in shipped)
@@ -95,21 +95,21 @@ def test_last_observations_are_shipped_only_when_an_episode_ended():
     assert pickle.loads(infos) == ([{"n": 1}, {"n": 1}], [0, 2])
 
 
-def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
+def test_infos_with_classes_of_the_script_are_pickled_by_name(monkeypatch):
     script = types.ModuleType("script")
     exec("class Event: ...", script.__dict__)
-    actor, _ = actor_of(1)
+    actor, _ = make_actor(1)
     actor.reset(np.zeros(1, np.int64))
     env = actor._runner.envs[0]
     step = env.step
     env.step = lambda actions: (*step(actions)[:4], [{"event": script.Event()}])
-    _, infos = actor.step(np.zeros(2, np.int32))  # no module of this name is here
+    _, infos = actor.step(np.zeros(2, np.int32))  # no module named script exists here
     monkeypatch.setitem(sys.modules, "script", script)
     assert type(pickle.loads(infos)[0][0]["event"]) is script.Event
 
 
-def test_a_failure_is_shipped_as_a_report():
-    actor, _ = actor_of(3)
+def test_failure_is_sent_as_failed():
+    actor, _ = make_actor(3)
     actor.reset(np.zeros(3, np.int64))
     for position in (1, 2):
         actor._runner.envs[position].observations = None
@@ -119,7 +119,7 @@ def test_a_failure_is_shipped_as_a_report():
 
 
 @pytest.mark.parametrize(("place", "expected"), [(None, []), (0, [0]), (1, [1])])
-def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_path, monkeypatch, place, expected):
+def test_actor_has_working_directory_in_sys_path_where_caller_has(tmp_path, monkeypatch, place, expected):
     folder, path = str(tmp_path), [entry for entry in sys.path if entry]
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", path if place is None else [*path[:place], "", *path[place:]])
@@ -138,7 +138,7 @@ def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_pat
 
 
 @pytest.mark.parametrize("machine", ["the caller's", "another"])
-def test_a_machine_keeps_its_own_variables_unless_it_is_the_caller_s(tmp_path, monkeypatch, machine):
+def test_other_machines_keep_their_environment_variables(tmp_path, monkeypatch, machine):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OURS", "ours")
@@ -157,14 +157,14 @@ def test_a_machine_keeps_its_own_variables_unless_it_is_the_caller_s(tmp_path, m
     assert os.getcwd() == str(tmp_path)
 
 
-def test_ray_s_sockets_are_where_their_names_are_short_enough(monkeypatch):
+def test_ray_temp_dir_is_short_enough_for_sockets(monkeypatch):
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     for folder, expected in (("/tmp", None), ("/" + "long" * 25, "/tmp/ray")):
         monkeypatch.setenv("TMPDIR", folder)
         assert cluster._temp_dir() == expected
 
 
-def test_an_address_at_which_nobody_answers(monkeypatch):
+def test_unreachable_ray_address_is_named(monkeypatch):
     class Ray:
         is_initialized = staticmethod(lambda: False)
 

@@ -1,4 +1,4 @@
-"""Serial and the native backend."""
+"""The Serial and native backends."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
-from tests.envs import SamplePufferEnv
+from tests.envs import SamplePufferEnv, ScriptedPufferEnv
 
 
 @pytest.mark.parametrize("backend", [pufferlib.PufferEnv, "native", "PufferEnv"])
@@ -24,7 +24,7 @@ def test_native_returns_the_environment_itself(backend):
     assert len(env.recv()) == 7
 
 
-def test_attributes():
+def test_serial_attributes():
     vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=6, backend="Serial", batch_size=2)
     assert (vecenv.num_envs, vecenv.num_agents, vecenv.agents_per_batch) == (6, 12, 4)
     assert vecenv.driver_env is vecenv.envs[0]
@@ -36,7 +36,7 @@ def test_attributes():
     assert vecenv.autoreset == "same_step"
 
 
-def test_environments_write_into_one_set_of_arrays():
+def test_environments_share_the_arrays_of_the_batch():
     vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=3, backend="Serial")
     vecenv.reset()
     for index, env in enumerate(vecenv.envs):
@@ -44,7 +44,7 @@ def test_environments_write_into_one_set_of_arrays():
     np.testing.assert_array_equal(vecenv.observations[:, 0], [0, 0, 1, 1, 2, 2])
 
 
-def test_smaller_batches_take_turns():
+def test_recv_returns_smaller_batches_in_turn():
     vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=4, backend="Serial", batch_size=2)
     vecenv.async_reset()
     seen = []
@@ -58,7 +58,7 @@ def test_smaller_batches_take_turns():
 
 
 @pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 1}])
-def test_calls_out_of_order(options):
+def test_calls_in_wrong_order_raise(options):
     vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=2, **options)
     name = options["backend"]
     for call in (vecenv.recv, lambda: vecenv.send([0] * 4), lambda: vecenv.step([0] * 4)):
@@ -83,14 +83,14 @@ def test_calls_out_of_order(options):
 
 
 @pytest.mark.parametrize("seed", [1.5, "3", True, ["a"], np.array(3)])
-def test_wrong_seeds(seed):
+def test_wrong_seeds_are_refused(seed):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
     with pytest.raises(APIUsageError, match=r"Serial.async_reset: seed must be an int or None, got "):
         vecenv.reset(seed=seed)
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_one_environment_in_several_places_is_refused(backend):
+def test_sharing_one_environment_is_refused(backend):
     env = gymnasium.make("CartPole-v1")
     with pytest.raises(
         APIUsageError, match=r"must be one of its own, got <CartPoleEnv.*> in two of them; give a class"
@@ -100,7 +100,7 @@ def test_one_environment_in_several_places_is_refused(backend):
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps], ids=["deepcopy", "pickle"])
-def test_copies_and_pickles_are_refused(backend, duplicate):
+def test_vector_env_cannot_be_copied_or_pickled(backend, duplicate):
     options = {"num_workers": 1, "overwork": True} if backend == "Multiprocessing" else {}
     with (
         pufferlib.vector.make(SamplePufferEnv, num_envs=2, backend=backend, **options) as envs,
@@ -109,14 +109,13 @@ def test_copies_and_pickles_are_refused(backend, duplicate):
         duplicate(envs)
 
 
-def test_an_error_in_serial_says_where():
-    class Broken(SamplePufferEnv):
-        def step(self, actions):
-            if self.foo == 1:
-                raise ValueError("boom")
-            return super().step(actions)
+def boom():
+    raise ValueError("boom")
 
-    vecenv = pufferlib.vector.make([Broken] * 2, [[0], [1]], num_envs=2, backend="Serial")
+
+def test_error_in_serial_notes_environment_and_actions():
+    kwargs = [{"num_agents": 2}, {"num_agents": 2, "on_step": boom}]
+    vecenv = pufferlib.vector.make([ScriptedPufferEnv] * 2, env_kwargs=kwargs, num_envs=2, backend="Serial")
     vecenv.reset()
     with pytest.raises(ValueError, match="boom") as caught:
         vecenv.step([0, 1, 1, 0])
