@@ -1,8 +1,8 @@
-"""Actions of a batch are checked in every call, and wrong ones refused with a sentence."""
+"""Actions of a batch are checked in every call, and wrong ones raise an error."""
 
-import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, MultiDiscrete
 
 import pufferlib
 import pufferlib.vector
@@ -11,7 +11,7 @@ from tests.envs import SamplePufferEnv
 
 
 class NoArray:
-    """A tensor that numpy does not take, as torch's are that need a gradient."""
+    """Object that numpy cannot convert, like a torch tensor that requires gradients."""
 
     def __array__(self, *args, **kwargs):
         raise RuntimeError("use detach")
@@ -32,7 +32,7 @@ class NoArray:
         ([0, -1, 0, 0], "got -1 in row 1"),
     ],
 )
-def test_wrong_actions(actions, message):
+def test_wrong_actions_are_refused(actions, message):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial", num_envs=2)
     vecenv.reset()
     with pytest.raises(APIUsageError, match=rf"Serial.send: .*{message}"):
@@ -41,7 +41,7 @@ def test_wrong_actions(actions, message):
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
-def test_any_integer_type_is_taken(dtype):
+def test_all_integer_types_are_accepted(dtype):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
     vecenv.reset()
     vecenv.step(np.array([0, 1], dtype))
@@ -57,7 +57,7 @@ def test_integers_out_of_range_are_refused_on_every_call(dtype, wrong):
     for actions in ([0, 1], [0, wrong], [1, 0]):
         try:
             array = actions if dtype is list else np.array(actions, dtype)
-        except OverflowError:  # the type cannot say it
+        except OverflowError:  # this dtype cannot hold the value
             continue
         if wrong in actions:
             with pytest.raises(APIUsageError, match=r"Serial.send: actions must be .*, got "):
@@ -67,16 +67,24 @@ def test_integers_out_of_range_are_refused_on_every_call(dtype, wrong):
             assert vecenv.actions.tolist() == actions
 
 
-def test_each_part_of_an_action_has_its_own_range():
-    class Many(SamplePufferEnv):
-        def __init__(self, buf=None):
-            self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
-            self.single_action_space = gymnasium.spaces.MultiDiscrete([2, 5], start=[0, -1])
-            self.num_agents = 2
-            pufferlib.PufferEnv.__init__(self, buf)
+class EnvWithActions(SamplePufferEnv):
+    """Environment of two agents with a given action space."""
 
-    vecenv = pufferlib.vector.make(Many, backend="Serial")
+    def __init__(self, action_space, buf=None):
+        self.single_observation_space = Box(low=-1, high=1, shape=(1,))
+        self.single_action_space = action_space
+        self.num_agents = 2
+        pufferlib.PufferEnv.__init__(self, buf)
+
+
+def make(action_space):
+    vecenv = pufferlib.vector.make(EnvWithActions, [action_space], backend="Serial")
     vecenv.reset()
+    return vecenv
+
+
+def test_each_element_of_an_action_has_its_own_range():
+    vecenv = make(MultiDiscrete([2, 5], start=[0, -1]))
     for good in ([[1, 3], [0, -1]], np.array([[1, 3], [0, -1]]), np.array([[1, 0], [3, -1]], np.int32).T):
         vecenv.step(good)
         assert vecenv.actions.tolist() == [[1, 3], [0, -1]]
@@ -86,17 +94,8 @@ def test_each_part_of_an_action_has_its_own_range():
                 vecenv.step(np.array([[0, 0], bad], dtype))
 
 
-class Continuous(SamplePufferEnv):
-    def __init__(self, buf=None):
-        self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Box(low=-1, high=1, shape=(2,))
-        self.num_agents = 2
-        pufferlib.PufferEnv.__init__(self, buf)
-
-
-def test_box_actions():
-    vecenv = pufferlib.vector.make(Continuous, backend="Serial")
-    vecenv.reset()
+def test_box_actions_are_converted_and_nan_is_refused():
+    vecenv = make(Box(low=-1, high=1, shape=(2,)))
     with pytest.raises(APIUsageError, match=r"actions must be in the action space .*, got \[0.0, nan\] in row 1"):
         vecenv.step([[0.0, 1.0], [0.0, float("nan")]])
     vecenv.step([[0.5, 1], [0, -1]])
@@ -105,9 +104,8 @@ def test_box_actions():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_reals_are_checked_on_every_call(dtype):
-    vecenv = pufferlib.vector.make(Continuous, backend="Serial")
-    vecenv.reset()
+def test_box_actions_are_checked_on_every_call(dtype):
+    vecenv = make(Box(low=-1, high=1, shape=(2,)))
     for bad in (2, -2, np.inf, np.nan):
         with pytest.raises(APIUsageError, match=rf"must be in the action space .*, got \[0.0, {float(bad)}\] in row 1"):
             vecenv.step(np.array([[0, 0], [0, bad]], dtype))
@@ -115,13 +113,7 @@ def test_reals_are_checked_on_every_call(dtype):
     assert vecenv.actions.tolist() == [[0, 0], [0, 1]]
 
 
-def test_a_bound_that_float32_cannot_write_exactly():
-    class Narrow(Continuous):
-        def __init__(self, buf=None):
-            super().__init__(buf)
-            self.single_action_space = gymnasium.spaces.Box(low=-0.7, high=0.7, shape=(2,))
-
-    vecenv = pufferlib.vector.make(Narrow, backend="Serial")
-    vecenv.reset()
+def test_bounds_rounded_to_float32_are_accepted():
+    vecenv = make(Box(low=-0.7, high=0.7, shape=(2,)))
     vecenv.step([[0.7, -0.7]] * 2)
     assert vecenv.actions.tolist() == [np.float32([0.7, -0.7]).tolist()] * 2

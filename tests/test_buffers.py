@@ -1,4 +1,4 @@
-"""The arrays of a batch: adopted as they are, or refused."""
+"""Arrays of a batch, which ``set_buffers`` uses without copying."""
 
 import numpy as np
 import pytest
@@ -18,21 +18,21 @@ def arrays(rows=4):
     return allocate(Agents.single_observation_space, Agents.single_action_space, rows)
 
 
-def test_arrays_are_adopted():
+def test_set_buffers_uses_given_arrays():
     env, buf = Agents(), arrays()
     set_buffers(env, buf)
     for name, array in buf.items():
         assert getattr(env, name) is array
 
 
-def test_rows_of_a_larger_batch_are_adopted():
+def test_set_buffers_uses_rows_of_a_larger_batch():
     env, batch = Agents(), arrays(12)
     set_buffers(env, slice_rows(batch, 4, 8))
     env.observations[:] = 7
     assert batch["observations"].reshape(12, -1).any(1).tolist() == [False] * 4 + [True] * 4 + [False] * 4
 
 
-def test_new_arrays():
+def test_set_buffers_makes_new_arrays_without_buf():
     env = Agents()
     set_buffers(env)
     for name, (shape, dtype) in array_specs(env.single_observation_space, env.single_action_space, 4).items():
@@ -41,7 +41,7 @@ def test_new_arrays():
         assert array.all() if name == "masks" else not array.any()
 
 
-def test_final_observations_may_be_left_out():
+def test_final_observations_are_optional():
     env, buf = Agents(), arrays()
     del buf["final_observations"]
     set_buffers(env, buf)
@@ -63,7 +63,7 @@ def test_final_observations_may_be_left_out():
         ("actions", np.broadcast_to(np.int32(0), 4), r"actions must be C-contiguous and writable"),
     ],
 )
-def test_arrays_that_do_not_fit(name, array, message):
+def test_arrays_of_wrong_shape_or_dtype_are_refused(name, array, message):
     buf = arrays()
     buf[name] = array
     if array is None:
@@ -72,7 +72,7 @@ def test_arrays_that_do_not_fit(name, array, message):
         set_buffers(Agents(), buf)
 
 
-def test_arrays_of_a_block_share_no_cache_line_and_are_those_that_fit_in_it():
+def test_layout_aligns_arrays_to_cache_lines():
     specs = array_specs(Agents.single_observation_space, Agents.single_action_space, 4)
     layout = BufferLayout(specs)
     memory = np.zeros(layout.nbytes, np.uint8)
@@ -83,7 +83,7 @@ def test_arrays_of_a_block_share_no_cache_line_and_are_those_that_fit_in_it():
     assert list(layout.arrays(memory.data[: layout.start("rewards")])) == list(specs)[:3]
 
 
-def test_cleared_rows_are_those_of_episodes_that_are_over():
+def test_clear_rows_keeps_observations_and_actions():
     buf = arrays()
     for array in buf.values():
         array[:] = 1

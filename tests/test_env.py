@@ -1,4 +1,4 @@
-"""PufferEnv: the contract and its errors."""
+"""PufferEnv: attributes, methods and errors."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ import pufferlib
 from pufferlib import APIUsageError
 
 
-class Any(pufferlib.PufferEnv):
-    """Whatever attributes are asked for."""
+class FlexibleEnv(pufferlib.PufferEnv):
+    """Environment whose attributes can be changed or, with None, removed before ``PufferEnv.__init__``."""
 
     def __init__(self, buf=None, **attributes):
         self.single_observation_space = Box(0, 1, (3,))
@@ -27,7 +27,7 @@ class Any(pufferlib.PufferEnv):
 
     def step(self, actions):
         self.observations[:] += 1
-        return self.observations, self.rewards, self.terminals, self.truncations, self.said
+        return self.observations, self.rewards, self.terminals, self.truncations, self.infos
 
     def close(self):
         pass
@@ -36,7 +36,10 @@ class Any(pufferlib.PufferEnv):
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"single_observation_space": None}, r"Any: single_observation_space is not defined; you are calling super"),
+        (
+            {"single_observation_space": None},
+            r"FlexibleEnv: single_observation_space is not defined; you are calling super",
+        ),
         ({"single_action_space": None}, r"single_action_space is not defined"),
         ({"num_agents": None}, r"num_agents is not defined"),
         ({"num_agents": 0}, r"num_agents must be an int >= 1, got 0"),
@@ -50,17 +53,17 @@ class Any(pufferlib.PufferEnv):
         ({"action_mask": slice(0, 1), "single_action_space": Box(-1, 1)}, r"a Box action can have no mask"),
     ],
 )
-def test_errors_of_construction(attributes, message):
+def test_wrong_attributes_raise_in_init(attributes, message):
     with pytest.raises(APIUsageError, match=message) as error:
-        Any(**attributes)
+        FlexibleEnv(**attributes)
     assert isinstance(error.value, ValueError)
     assert isinstance(error.value, RuntimeError)
 
 
-def test_an_action_mask_is_a_part_of_the_observation():
-    assert Any().action_mask is None
-    assert Any(action_mask=slice(1, 3)).action_mask == slice(1, 3)
-    assert Any(action_mask=slice(0, 3), single_action_space=MultiDiscrete([1, 2])).action_mask == slice(0, 3)
+def test_action_mask_is_a_slice_of_the_observation():
+    assert FlexibleEnv().action_mask is None
+    assert FlexibleEnv(action_mask=slice(1, 3)).action_mask == slice(1, 3)
+    assert FlexibleEnv(action_mask=slice(0, 3), single_action_space=MultiDiscrete([1, 2])).action_mask == slice(0, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +75,8 @@ def test_an_action_mask_is_a_part_of_the_observation():
         (Box(-1, 1, (), np.float64), (2,), np.float64),
     ],
 )
-def test_buffers_and_joint_spaces(action_space, shape, dtype):
-    env = Any(single_action_space=action_space)
+def test_init_makes_buffers_and_joint_spaces(action_space, shape, dtype):
+    env = FlexibleEnv(single_action_space=action_space)
     assert env.observation_space.shape == env.observations.shape == env.final_observations.shape == (2, 3)
     assert env.action_space.shape == env.actions.shape == shape
     assert env.actions.dtype == dtype
@@ -84,16 +87,16 @@ def test_buffers_and_joint_spaces(action_space, shape, dtype):
     assert env.masks.all()
 
 
-def test_properties():
-    env = Any()
+def test_default_properties():
+    env = FlexibleEnv()
     assert env.driver_env is env
     assert (env.emulated, env.done, env.autoreset, env.agents_per_batch) == (False, False, "same_step", 2)
     assert env.agent_ids.tolist() == [0, 1]
 
 
-def test_asynchronous_calls():
-    env = Any()
-    with pytest.raises(APIUsageError, match=r"Any.recv: nothing to receive; call async_reset or send first"):
+def test_async_reset_send_and_recv():
+    env = FlexibleEnv()
+    with pytest.raises(APIUsageError, match=r"FlexibleEnv.recv: nothing to receive; call async_reset or send first"):
         env.recv()
     env.async_reset(seed=3)
     observations, rewards, terminals, truncations, infos, agent_ids, masks = env.recv()
@@ -101,51 +104,52 @@ def test_asynchronous_calls():
     assert not np.concatenate([rewards, terminals, truncations]).any()
     assert agent_ids.tolist() == [0, 1]
     assert masks.all()
-    env.said = []
+    env.infos = []
     env.send([0, 1])
     assert (observations == 1).all()  # in place
-    with pytest.raises(APIUsageError, match=r"Any.send: the next call must be recv, got send"):
+    with pytest.raises(APIUsageError, match=r"FlexibleEnv.send: the next call must be recv, got send"):
         env.send([1, 0])
     assert (observations == 1).all()  # a refused call does nothing
     env.recv()
     with pytest.raises(APIUsageError, match="nothing to receive"):
         env.recv()
-    env.said = {"not": "a list"}
+    env.infos = {"not": "a list"}
     env.send([0, 1])
     with pytest.raises(APIUsageError, match="infos must be a list of dicts, got dict"):
         env.recv()
-    env.said = []
-    env.send([0, 1])  # once it has learned better
+    env.infos = []
+    env.send([0, 1])  # valid infos again
     assert env.recv()[4] == []
 
 
-def test_asynchronous_calls_of_methods_that_return_too_little():
-    env = Any()
+def test_async_calls_check_return_values():
+    env = FlexibleEnv()
     env.reset, env.step = lambda seed: env.observations, lambda actions: None
-    with pytest.raises(APIUsageError, match=r"Any: reset must return observations and infos, got ndarray; return self"):
+    with pytest.raises(
+        APIUsageError, match=r"FlexibleEnv: reset must return observations and infos, got ndarray; return self"
+    ):
         env.async_reset()
-    with pytest.raises(APIUsageError, match=r"Any: step must return observations, .* and infos, got None; return"):
+    with pytest.raises(
+        APIUsageError, match=r"FlexibleEnv: step must return observations, .* and infos, got None; return"
+    ):
         env.send([0, 1])
     with pytest.raises(APIUsageError, match="nothing to receive"):
         env.recv()
 
 
 @pytest.mark.parametrize("method", ["reset", "step", "close"])
-def test_methods_to_define(method):
-    class Bare(Any):
+def test_undefined_methods_raise(method):
+    class Bare(FlexibleEnv):
         reset, step, close = pufferlib.PufferEnv.reset, pufferlib.PufferEnv.step, pufferlib.PufferEnv.close
 
     with pytest.raises(NotImplementedError, match=rf"Bare: define {method}"):
         getattr(Bare(), method)(*([0] if method == "step" else []))
 
 
-def test_an_environment_is_closed_at_the_end_of_a_with_block():
-    closed = []
-
-    class Closing(Any):
-        def close(self):
-            closed.append(self)
-
-    with Closing() as env:
+def test_with_block_closes_the_environment():
+    env, closed = FlexibleEnv(), []
+    env.close = lambda: closed.append(env)
+    with env as entered:
+        assert entered is env
         assert not closed
     assert closed == [env]

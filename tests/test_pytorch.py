@@ -1,4 +1,4 @@
-"""Flat observations become tensors again, without copies and without graph breaks."""
+"""``nativize_tensor``: views of flat observations, without copies and without graph breaks."""
 
 import shutil
 import weakref
@@ -40,12 +40,12 @@ def batch_of(space, rows=4):
     return batch, samples, nativize_dtype({"emulated_observation_dtype": layout.dtype})
 
 
-def equal(native, samples, space):
+def assert_equal(native, samples, space):
     if isinstance(space, Dict | Tuple):
         items = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
         for key, child in items:
             field = key if isinstance(space, Dict) else f"f{key}"
-            equal(native[field], [sample[key] for sample in samples], child)
+            assert_equal(native[field], [sample[key] for sample in samples], child)
         return
     expected = np.stack([np.asarray(sample) for sample in samples])
     assert native.shape == expected.shape
@@ -63,18 +63,18 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_tensors_are_views_of_the_leaves(space):
+def test_nativize_tensor_returns_views_of_the_leaves(space):
     batch, samples, dtype = batch_of(space)
     observations = torch.from_numpy(batch)
     native = nativize_tensor(observations, dtype)
-    equal(native, samples, space)
+    assert_equal(native, samples, space)
     assert flattened_tensor_size(dtype) == sum(leaf.count for leaf in observation_layout(space).leaves)
     batch[:] = 0
     leaf = native["map"] if space is MIXED else native["a"] if space is SAME else native
     assert not leaf.any()
 
 
-def test_spaces_that_vary_in_size_become_padded_tensors():
+def test_variable_spaces_become_padded_tensors():
     space = Dict({"crew": Sequence(Dict({"name": Text(4), "hp": Box(0, 9, (2,), np.float64)})), "hero": Discrete(3)})
     layout = observation_layout(space, Limits(max_length=3))
     batch = np.zeros((2, *layout.flat_space.shape), layout.flat_space.dtype)
@@ -89,21 +89,21 @@ def test_spaces_that_vary_in_size_become_padded_tensors():
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_compiles_into_one_graph(space):
+def test_nativize_tensor_compiles_without_graph_breaks(space):
     batch, samples, dtype = batch_of(space)
     compiled = torch.compile(lambda x: nativize_tensor(x, dtype), fullgraph=True, backend="eager")
     native = compiled(torch.from_numpy(batch))
     assert type(native) is type(nativize_tensor(torch.from_numpy(batch), dtype))
-    equal(native, samples, space)
+    assert_equal(native, samples, space)
 
 
-def test_converted_observations_are_refused():
+def test_observations_of_another_dtype_are_refused():
     batch, _, dtype = batch_of(MIXED)
     with pytest.raises(APIUsageError, match=r"must be torch.uint8 or torch.uint8|got torch.float32; nativize them"):
         nativize_tensor(torch.from_numpy(batch).float(), dtype)
 
 
-def test_dtypes_that_torch_lacks_are_named():
+def test_dtypes_missing_in_torch_are_named():
     layout = observation_layout(Dict({"a": Box(0, 1, (2,), np.longdouble), "b": Discrete(2)}))
     with pytest.raises(APIUsageError, match=r"observation\['a'\] has dtype float128, which torch does not have"):
         nativize_dtype({"emulated_observation_dtype": layout.dtype})
@@ -118,97 +118,97 @@ def same_tensors(first, second):
     return first is second
 
 
-class Views:
-    """Structures that ``nativize_tensor`` gave, of which some are kept for memory seen again."""
+class ReturnedViews:
+    """Structures returned by ``nativize_tensor``, of which some are cached for memory that is seen again."""
 
     def __init__(self):
-        self.given = []
+        self.returned = []
 
     def of(self, tensor, dtype):
         native = nativize_tensor(tensor, dtype)
-        self.given.append(weakref.ref(native["a"]))
+        self.returned.append(weakref.ref(native["a"]))
         return native
 
     @property
     def kept(self):
-        """Number of those that somebody still holds."""
-        return len({id(view) for reference in self.given if (view := reference()) is not None})
+        """Number of structures that are still referenced."""
+        return len({id(view) for reference in self.returned if (view := reference()) is not None})
 
 
-class TestMemorySeenBefore:
+class TestCachedViews:
     @pytest.fixture
     def batch(self):
         return batch_of(NESTED, rows=4)
 
-    def test_gives_the_same_views_at_once(self, batch):
+    def test_same_memory_returns_the_same_views(self, batch):
         array, samples, dtype = batch
         first = nativize_tensor(torch.from_numpy(array), dtype)
         second = nativize_tensor(torch.from_numpy(array), dtype)  # another tensor of the same memory
         assert same_tensors(first, second)
-        equal(second, samples, NESTED)
+        assert_equal(second, samples, NESTED)
         array[:] = 0
         assert not second["a"].any()
 
-    def test_callers_may_change_the_dicts(self, batch):
+    def test_changed_dicts_are_not_cached(self, batch):
         array, samples, dtype = batch
         native = nativize_tensor(torch.from_numpy(array), dtype)
         native["a"], native["b"]["c"] = None, None
         native["b"].pop("d")
-        equal(nativize_tensor(torch.from_numpy(array), dtype), samples, NESTED)
+        assert_equal(nativize_tensor(torch.from_numpy(array), dtype), samples, NESTED)
 
-    def test_in_another_shape(self, batch):
+    def test_same_memory_in_another_shape(self, batch):
         array, samples, dtype = batch
         observations = torch.from_numpy(array)
         for rows in (4, 2, 4, 1):
-            equal(nativize_tensor(observations[:rows], dtype), samples[:rows], NESTED)
+            assert_equal(nativize_tensor(observations[:rows], dtype), samples[:rows], NESTED)
 
-    def test_with_other_strides(self, batch):
+    def test_same_memory_with_other_strides(self, batch):
         array, samples, dtype = batch
         observations = torch.from_numpy(array)
         nativize_tensor(observations[:2], dtype)
-        equal(nativize_tensor(observations[::2], dtype), samples[::2], NESTED)
-        equal(nativize_tensor(observations[:2], dtype), samples[:2], NESTED)
+        assert_equal(nativize_tensor(observations[::2], dtype), samples[::2], NESTED)
+        assert_equal(nativize_tensor(observations[:2], dtype), samples[:2], NESTED)
 
-    def test_with_another_structure(self, batch):
+    def test_same_memory_with_another_structure(self, batch):
         array, samples, dtype = batch
         observations = torch.from_numpy(array)
         nativize_tensor(observations, dtype)
         assert nativize_tensor(observations, {"x": dtype["b"]["d"]}).keys() == {"x"}
-        equal(nativize_tensor(observations, dtype), samples, NESTED)
+        assert_equal(nativize_tensor(observations, dtype), samples, NESTED)
 
-    def test_is_not_kept_alive(self, batch):
+    def test_cache_does_not_keep_tensors_alive(self, batch):
         array, _, dtype = batch
-        views = Views()
-        for _ in range(50):  # temporaries of torch, of which a caller keeps the views for a while
+        views = ReturnedViews()
+        for _ in range(50):  # temporary tensors, whose views the caller keeps for a while
             owned = torch.from_numpy(array).clone()
             rows = [views.of(owned[row : row + 1], dtype) for row in range(4)]
             assert views.kept <= 8
-        assert torch.equal(rows[0]["a"], owned[:1, :8].view(torch.float32))
+        assert torch.assert_equal(rows[0]["a"], owned[:1, :8].view(torch.float32))
         owner = weakref.ref(owned)
         del owned
         assert owner() is None
         assert views.kept <= 4
         rows.clear()
 
-    def test_that_has_moved_is_not_taken_for_what_came_into_its_place(self):
+    def test_reused_addresses_do_not_return_old_views(self):
         dtype = batch_of(Dict({"a": Box(-1, 1, (500,)), "b": Box(-1, 1, (500,))}))[2]
-        for _ in range(100):  # the allocator gives the place of the first to one of the others in most rounds
+        for _ in range(100):  # usually the allocator reuses the address of ``moved`` for one of the others
             moved = torch.zeros(2, 1000)
             nativize_tensor(moved, dtype)
-            moved.resize_(3, 1000)  # as every out= does that is too small
+            moved.resize_(3, 1000)  # like out= arguments that are too small
             others = [torch.full((2, 1000), 7.0) for _ in range(4)]
             assert all((nativize_tensor(other, dtype)["a"] == 7).all() for other in others)
 
-    def test_of_numpy_is_kept_for_a_while(self, batch):
+    def test_views_of_numpy_arrays_are_limited(self, batch):
         array, _, dtype = batch
-        views = Views()
+        views = ReturnedViews()
         for copy in [array.copy() for _ in range(50)]:
             views.of(torch.from_numpy(copy), dtype)
         assert views.kept == pufferlib.pytorch.MAX_FOREIGN
 
-    def test_of_one_large_tensor_is_kept_in_part(self):
+    def test_views_of_one_tensor_are_limited(self):
         dtype = batch_of(SAME)[2]
-        views = Views()
+        views = ReturnedViews()
         replay = torch.zeros(3 * pufferlib.pytorch.MAX_SEEN, 8)
         for row in range(len(replay)):
             views.of(replay[row : row + 1], dtype)
@@ -216,7 +216,7 @@ class TestMemorySeenBefore:
         del replay
         assert views.kept <= pufferlib.pytorch.MAX_FOREIGN + 8
 
-    def test_takes_gradients(self):
+    def test_cached_views_have_gradients(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations = torch.from_numpy(array).clone()
         nativize_tensor(observations, dtype)
@@ -225,7 +225,7 @@ class TestMemorySeenBefore:
         assert observations.grad.sum() == 4 * 4
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
-    def test_takes_gradients_of_every_kind(self):
+    def test_cached_views_support_func_grad_jvp_and_forward_ad(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations, ones = torch.from_numpy(array), torch.ones(array.shape)
         nativize_tensor(observations, dtype)
@@ -238,7 +238,7 @@ class TestMemorySeenBefore:
         with forward_ad.dual_level():
             assert forward_ad.unpack_dual(total(forward_ad.make_dual(observations, ones))).tangent == 4 * 4
 
-    def test_changed_before_backward_is_noticed(self):
+    def test_in_place_change_before_backward_raises(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations = torch.from_numpy(array).clone()
         weight = torch.ones(3, requires_grad=True)
@@ -248,7 +248,7 @@ class TestMemorySeenBefore:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             loss.backward()
 
-    def test_in_inference_mode_can_be_trained_on_later(self):
+    def test_memory_seen_in_inference_mode_can_be_trained_on(self):
         array, _, dtype = batch_of(SAME, rows=4)
         weight = torch.ones(3, requires_grad=True)
         with torch.inference_mode():
@@ -268,7 +268,7 @@ class TestMemorySeenBefore:
         assert native.shape == (2, 4, 2)
         np.testing.assert_array_equal(native[1], [sample["a"] for sample in samples])
 
-    def test_compiles_all_the_same(self, batch):
+    def test_compile_succeeds_with_cached_views(self, batch):
         array, _, dtype = batch
         nativize_tensor(torch.from_numpy(array), dtype)
         for backend in ("eager", "aot_eager"):
@@ -281,8 +281,8 @@ class TestMemorySeenBefore:
             native = compiled(torch.from_numpy(other))
             np.testing.assert_array_equal(native["a"], np.stack([sample["a"] for sample in others]) * 2)
 
-    @pytest.mark.filterwarnings("ignore")  # torch.jit is on its way out
-    def test_is_no_constant_to_a_tracer(self):
+    @pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated
+    def test_jit_trace_does_not_store_cached_views(self):
         array, _, dtype = batch_of(SAME)
         observations = torch.from_numpy(array)
         nativize_tensor(observations, dtype)
@@ -290,7 +290,7 @@ class TestMemorySeenBefore:
         assert not traced(torch.zeros_like(observations)).any()
 
 
-def test_a_policy_on_structures_is_one_graph():
+def test_policy_on_structures_compiles_without_graph_breaks():
     array, _, _ = batch_of(MIXED)
     layout = observation_layout(MIXED)
     env = SimpleNamespace(
@@ -307,7 +307,7 @@ def test_a_policy_on_structures_is_one_graph():
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
-def test_compiles_to_machine_code():
+def test_nativize_tensor_compiles_with_inductor():
     array, samples, dtype = batch_of(MIXED)
     compiled = torch.compile(lambda x: nativize_tensor(x, dtype), fullgraph=True)
-    equal(compiled(torch.from_numpy(array)), samples, MIXED)
+    assert_equal(compiled(torch.from_numpy(array)), samples, MIXED)

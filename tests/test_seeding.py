@@ -1,9 +1,9 @@
-"""Seeds of environments: each its own, whatever the seed of the batch."""
+"""Seeds of environments, which differ for any two seeds of the batch."""
 
 from pufferlib.seeding import env_seed
 
 
-def test_no_two_ints_are_the_same_seed():
+def test_env_seeds_of_different_ints_differ():
     seeds = [
         base + sign * small
         for base in (0, 2**31, 2**63, 2**64, 2**128, 10**5000)

@@ -1,4 +1,4 @@
-"""Spaces of one agent, and the same for a batch of agents."""
+"""Spaces of one agent and of a batch of agents."""
 
 import pickle
 
@@ -21,14 +21,14 @@ from pufferlib.spaces import action_spec, check_native_spaces, compact_box, join
         (Box(0, 255, (), np.uint8), Box(0, 255, (3,), np.uint8)),
     ],
 )
-def test_joint_space(space, joint):
+def test_joint_space_has_one_row_per_agent(space, joint):
     assert joint_space(space, 3) == joint
     rows = joint_space(space, 3).sample()
     assert rows.shape == (3, *space.shape)
     assert all(space.contains(rows[i, ...]) for i in range(3))
 
 
-def test_joint_space_of_something_else():
+def test_joint_space_refuses_other_spaces():
     with pytest.raises(APIUsageError, match=r"joint_space: expected Box, Discrete or MultiDiscrete, got Dict"):
         joint_space(Dict({}), 2)
 
@@ -41,11 +41,11 @@ def test_joint_space_of_something_else():
         (Box(-1, 1, (2,), np.float64), (2,), np.float64),
     ],
 )
-def test_action_spec(space, shape, dtype):
+def test_action_spec_has_shape_and_dtype(space, shape, dtype):
     assert action_spec(space) == (shape, dtype)
 
 
-def test_native_spaces():
+def test_check_native_spaces_refuses_other_spaces():
     check_native_spaces("Env", Box(0, 1), Box(0, 1))
     with pytest.raises(APIUsageError, match=r"Env: single_observation_space must be a Box, got Tuple.*emulation"):
         check_native_spaces("Env", Tuple([Box(0, 1)]), Discrete(2))
@@ -53,11 +53,11 @@ def test_native_spaces():
         check_native_spaces("Env", Box(0, 1), None)
 
 
-LARGE = 1 << 18  # elements, of which a bound takes a megabyte
+LARGE = 1 << 18  # elements, so that each bound takes a megabyte
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 255), (-np.inf, 1)])
-def test_large_boxes_take_memory_and_time_once(low, high, monkeypatch):
+def test_large_boxes_share_memory_and_are_compared_quickly(low, high, monkeypatch):
     box, other = Box(low, high, (LARGE,)), Box(low, high, (LARGE,))
     joint, expected = joint_space(box, 3), Box(low, high, (3, LARGE))
     assert joint == expected == compact_box(joint)
@@ -69,12 +69,12 @@ def test_large_boxes_take_memory_and_time_once(low, high, monkeypatch):
     assert len(sent) < 2000
     assert pickle.loads(sent) == box
     with monkeypatch.context() as patch:
-        patch.setattr(Box, "__eq__", None)  # it would take a second for each 50 MB
+        patch.setattr(Box, "__eq__", None)  # comparing all elements takes a second for each 50 MB
         assert same_space(box, other)
         assert same_space(box, compact_box(box))
 
 
-def test_small_boxes_and_those_of_many_bounds_stay_what_they_are():
+def test_compact_box_keeps_small_and_varied_boxes():
     small, varied = Box(0, 1, (3,)), Box(np.zeros(LARGE, np.float32), np.arange(LARGE, dtype=np.float32))
     assert compact_box(small) is small
     assert compact_box(varied) is varied

@@ -1,4 +1,4 @@
-"""The checkers that other libraries bring, over environments behind emulation."""
+"""Checkers of other libraries, for emulated environments."""
 
 import warnings
 from collections.abc import Callable
@@ -8,22 +8,22 @@ from typing import Any
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
-__all__ = ["check_by_others"]
+__all__ = ["run_peer_checkers"]
 
-# Emulation is a wrapper, gives every possible agent a row, and leaves bounds as the environment has them.
+# Emulation is a wrapper, has a row for every possible agent, and does not change bounds.
 EXPECTED = "is different from the unwrapped|but was dead last turn|Box .* space .* value is|For Box action spaces"
 CYCLES = 20
 
 
-def check_by_others(env: Any, creator: Callable[[], Any]) -> None:
-    """Raise what Gymnasium's and SB3's checkers, or PettingZoo's two, find wrong with ``env``.
+def run_peer_checkers(env: Any, creator: Callable[[], Any]) -> None:
+    """Run the checkers of Gymnasium and SB3, or those of PettingZoo, on ``env``. They raise if they find a fault.
 
-    SB3's, and PettingZoo's, which import a game, are left out where they cannot be imported: scripts/lock tries
-    bindings in environments without torch and pygame.
+    Checkers that cannot be imported are skipped, because scripts/lock tests bindings without torch and pygame.
+    (PettingZoo's checkers import a game that needs pygame.)
 
     Args:
-        env: Behind emulation, in no batch.
-        creator: Makes another such environment.
+        env: Emulated environment that belongs to no batch.
+        creator: Function that makes another such environment.
     """
     check = _check_gymnasium if isinstance(env, gymnasium.Env) else _check_pettingzoo
     with warnings.catch_warnings():
@@ -33,20 +33,24 @@ def check_by_others(env: Any, creator: Callable[[], Any]) -> None:
 
 def _check_gymnasium(env: Any, creator: Callable[[], Any]) -> None:
     check_env(env, skip_render_check=True, skip_close_check=True)
-    if env.observation_space.shape and find_spec("stable_baselines3"):  # it indexes what has no axes
+    if env.observation_space.shape and find_spec(
+        "stable_baselines3"
+    ):  # SB3's checker fails on observations without axes
         from stable_baselines3.common.env_checker import check_env as check_by_sb3
 
         check_by_sb3(env, warn=False)
     if env.spec is not None:
-        again = gymnasium.make(env.spec)
-        assert (str(again), again.observation_space) == (str(env), env.observation_space), "its spec must make it again"
-        again.close()
+        copy = gymnasium.make(env.spec)
+        assert (str(copy), copy.observation_space) == (str(env), env.observation_space), (
+            "the spec must recreate the environment"
+        )
+        copy.close()
 
 
 def _check_pettingzoo(env: Any, creator: Callable[[], Any]) -> None:
     if not find_spec("pygame"):
         return
-    warnings.simplefilter("ignore", DeprecationWarning)  # it imports that game the way that it calls old itself
+    warnings.simplefilter("ignore", DeprecationWarning)  # PettingZoo imports that game in a deprecated way
     from pettingzoo.test import parallel_api_test, parallel_seed_test
 
     parallel_api_test(env, CYCLES)

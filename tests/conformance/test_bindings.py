@@ -1,6 +1,6 @@
-"""Promises of every binding, over the environments that its binding.toml lists under ``conformance``.
+"""Requirements of every binding, tested with the environments listed in its binding.toml under ``conformance``.
 
-A binding whose package is not installed is skipped, but not in the image that has them all.
+A binding whose package is not installed is skipped, except in the image that has all of them.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.registry.facts import Facts, all_facts
 from pufferlib.testing import ContractError, check_env
-from tests.conformance.checkers import check_by_others
+from tests.conformance.checkers import run_peer_checkers
 from tests.conformance.test_vector_backends import LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play
 from tests.needs import OWN_PROCESS, missing_binding
 
@@ -30,22 +30,22 @@ CASES = [
     for name in facts.conformance
 ]
 STEPS = 60
-COMPARED = 1000  # steps that must be the same bytes everywhere
+COMPARED = 1000  # steps that must give the same bytes on every backend
 LONG_RUN = 10_000  # agent-steps of each binding, divided among its environments
-# Share of both in the day, less where all would take minutes (CPU time of a step of one game); --nightly plays all.
+# Share of both without --nightly. It is smaller for slow environments. Comments give the CPU time of a step.
 DAY = 0.15
 SHARE = {
     "butterfly/pistonball_v6": 0.06,  # 10 ms
     "nmmo/small": 0.06,  # 9 ms
-    "retro/Airstriker-Genesis-v0": 0.1,  # 2.5 ms: games take turns in one emulator
+    "retro/Airstriker-Genesis-v0": 0.1,  # 2.5 ms, because environments take turns in one emulator
     "textworld/tw-coin_collector-level2": 0.1,  # 1.5 ms
     "crafter/CrafterReward-v1": 0.1,  # 1.4 ms
     "crafter/CrafterNoReward-v1": 0.1,
 }
 RESETS = 20
-GROWTH_BYTES = 32 << 20  # over RESETS: what leaks in every reset would fill this with 1.6 MiB each
+GROWTH_BYTES = 32 << 20  # limit of RESETS resets, 1.6 MiB each
 
-played_before: set[str] = set()  # environments that this process has made, played and closed
+played_before: set[str] = set()  # environments that this process has made, stepped and closed
 
 pytestmark = [pytest.mark.parametrize(("facts", "name"), CASES), pytest.mark.timeout(600)]
 
@@ -58,13 +58,13 @@ def _installed(facts: Facts) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder."""
+    """Empty folder that is the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def copies(facts: Facts) -> int:
-    """Environments of a batch; one where each compiles for long, and is a batch itself."""
+def num_copies(facts: Facts) -> int:
+    """Return the number of environments of a batch. It is 1 for isolated ones, which compile for long."""
     return 1 if facts.isolated else 2
 
 
@@ -77,32 +77,35 @@ def make(name: str, num_envs: int, backend: str = "Serial", **options: Any) -> I
         played_before.add(name)
 
 
-def test_it_meets_the_contract(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
+def test_environment_meets_the_contract(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     creator = pufferlib.env_creator(name)
-    # An isolated one takes long in the making, and its copies share nothing but a disk.
+    # Isolated environments take long to make, and copies of them share only files.
     with contextlib.closing(creator()) if facts.isolated and not nightly else contextlib.nullcontext(creator) as env:
         try:
-            check_env(env, steps=STEPS, continuing=True)  # most episodes take longer, and some resets minutes
+            check_env(env, steps=STEPS, continuing=True)  # most episodes are longer, and some resets take minutes
         except ContractError as error:
             if not facts.seeding or "the same seed must give" not in str(error):
                 raise
     assert contents(folder) == set()
 
 
-def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
+def test_seed_reproduces_trajectory_on_every_backend(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     steps = share_of(COMPARED, name, nightly)
     num_envs = 1 if facts.isolated and not nightly else NUM_ENVS
     with make(name, num_envs) as envs:
-        other, first = play(envs, max(STEPS, steps // 4), 6), play(envs, steps, 5)  # the other is to leave no trace
+        other, first = (
+            play(envs, max(STEPS, steps // 4), 6),
+            play(envs, steps, 5),
+        )  # an earlier trajectory must not matter
     assert is_same(first, other, STEPS) == (name.partition("/")[2] in facts.deterministic), (
-        "another seed, another trajectory"
+        "trajectories of different seeds must differ"
     )
     for layout in OTHERS if nightly else ["1 worker" if num_envs == 1 else "2 workers, one per batch"]:
         with make(name, num_envs, **LAYOUTS[layout], overwork=True, timeout_s=300) as envs:
             elsewhere = play(envs, steps, 5)
         if not facts.seeding:
             assert first_difference(first, elsewhere) is None, (
-                f"{layout}, just made, must give the bytes that Serial gives after other play"
+                f"{layout} must give the same bytes as Serial, which was used before"
             )
     assert contents(folder) == set()
 
@@ -111,21 +114,19 @@ def is_same(one: Trajectory, other: Trajectory, steps: int) -> bool:
     return all(np.array_equal(one.digests[name][:steps], other.digests[name][:steps]) for name in one.digests)
 
 
-def test_its_game_fits_its_spaces_and_the_checkers_of_others_find_nothing(
-    facts: Facts, name: str, folder: Path
-) -> None:
-    own = "its spaces are the library's own, which check_env has looked at"
-    if facts.isolated:  # always a native environment, and long in the making
-        pytest.skip(own)
+def test_observations_fit_spaces_and_peer_checkers_pass(facts: Facts, name: str, folder: Path) -> None:
+    reason = "check_env has already checked the spaces of native environments"
+    if facts.isolated:  # always a native environment, and slow to make
+        pytest.skip(reason)
     env = pufferlib.make(name, seed=1)
     try:
         inner = getattr(env, "env", None) if env.emulated else None
         if inner is None:
-            pytest.skip(own)
+            pytest.skip(reason)
         check = check_gymnasium if isinstance(inner, gymnasium.Env) else check_pettingzoo
         check(inner)
         if not facts.seeding:
-            check_by_others(env, lambda: pufferlib.make(name, seed=1))
+            run_peer_checkers(env, lambda: pufferlib.make(name, seed=1))
     finally:
         env.close()
 
@@ -156,36 +157,36 @@ def check_pettingzoo(env: Any) -> None:
             observations, _ = env.reset()
 
 
-def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
-    if not facts.isolated:  # whose processes serve environments that draw, and are slow to start
+def test_render_returns_an_image(facts: Facts, name: str, folder: Path) -> None:
+    if not facts.isolated:  # the processes of isolated environments can render, and are slow to start
         env = pufferlib.make(name)
         modes = (getattr(env, "metadata", None) or {}).get("render_modes", ())
         env.close()
         if "rgb_array" not in modes:
-            pytest.skip("its metadata says that it draws no pictures")
+            pytest.skip("its metadata has no rgb_array render mode")
     env = pufferlib.make(name, render_mode="rgb_array")
     try:
         env.reset(seed=0)  # type: ignore[attr-defined]
-        picture = env.render()  # type: ignore[attr-defined]
+        image = env.render()  # type: ignore[attr-defined]
     finally:
         env.close()
-    assert picture.dtype == np.uint8
-    assert picture.ndim == 3
-    assert picture.shape[2] == 3
-    assert picture.any()
+    assert image.dtype == np.uint8
+    assert image.ndim == 3
+    assert image.shape[2] == 3
+    assert image.any()
     assert contents(folder) == set()
 
 
 @pytest.mark.all
-def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
+def test_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     if facts.isolated and not nightly:
-        pytest.skip("its process compiles for long, as in the tests above: for --nightly")
-    if not facts.isolated or name not in played_before:  # loads what is loaded once; some start slowly
-        with make(name, copies(facts)) as envs:
+        pytest.skip("its process compiles for long, so it runs with --nightly only")
+    if not facts.isolated or name not in played_before:  # imports and caches are loaded first
+        with make(name, num_copies(facts)) as envs:
             envs.reset(seed=1)
             envs.step(envs.action_space.sample())
     before = processes(), open_files()
-    with make(name, copies(facts)) as envs:
+    with make(name, num_copies(facts)) as envs:
         space = envs.single_observation_space
         long_run = share_of(LONG_RUN, name, nightly) // len(facts.conformance)
         for index, (observations, rewards, masks) in enumerate(steps(envs, long_run)):
@@ -195,9 +196,9 @@ def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly
                 assert ((shown >= space.low) & (shown <= space.high)).all()
         check_memory(envs)
     gc.collect()
-    assert processes() <= before[0], "close must end the processes it started"
+    assert processes() <= before[0], "close must stop the processes that it started"
     assert open_files() <= before[1], "close must close its files"
-    assert contents(folder) == set(), "nothing is written into the working folder"
+    assert contents(folder) == set(), "the working folder must stay empty"
 
 
 def share_of(steps: int, name: str, nightly: bool) -> int:
@@ -205,7 +206,7 @@ def share_of(steps: int, name: str, nightly: bool) -> int:
 
 
 def steps(envs: Any, agent_steps: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Random play, with a reset in the middle of an episode every now and then."""
+    """Yield the results of random steps, with four resets in between."""
     envs.action_space.seed(2)
     count = -(-agent_steps // envs.num_agents)
     for index in range(count):
@@ -216,7 +217,7 @@ def steps(envs: Any, agent_steps: int) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def check_memory(envs: Any) -> None:
-    """RSS must not grow with resets; a first few may still fill caches."""
+    """Check that resident memory does not grow with resets, after the first five have filled caches."""
     sizes = []
     for resets in (5, RESETS):
         for index in range(resets):
@@ -233,7 +234,7 @@ def resident_bytes() -> int:
 
 
 def processes() -> set[int]:
-    """The children of this process."""
+    """Return the ids of the child processes."""
     return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
 
 
@@ -242,7 +243,7 @@ def open_files() -> set[tuple[str, str]]:
     for entry in os.listdir("/proc/self/fd"):
         try:
             found.add((entry, os.readlink(f"/proc/self/fd/{entry}")))
-        except OSError:  # that of the listing itself
+        except OSError:  # the file of the listing itself
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""Emulated environments as other libraries see them: their checkers find nothing, their learners see what happened."""
+"""Emulated environments with checkers and learners of other libraries."""
 
 import copy
 import functools
@@ -22,7 +22,7 @@ from gymnasium.spaces import (
 from stable_baselines3 import DQN, SAC
 
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from tests.conformance.checkers import check_by_others
+from tests.conformance.checkers import run_peer_checkers
 from tests.envs import FunctionEnv, ScriptedParallelEnv, alive, counting_env
 
 SIMPLE = [
@@ -55,32 +55,32 @@ ACTIONS = [*SIMPLE, Dict(a=Box(-1, 1, (2,)), b=Tuple([Box(-1, 1, (1,))]))]
     [*((space, Discrete(2)) for space in OBSERVATIONS), *((Box(-1, 1, (3,)), space) for space in ACTIONS)],
     ids=str,
 )
-def test_any_space(observations, actions):
+def test_peer_checkers_accept_any_space(observations, actions):
     make = functools.partial(FunctionEnv, observations, actions, reward=lambda env: np.float32(env.np_random.random()))
     spec = EnvSpec("Function-v0", entry_point=make, disable_env_checker=True, order_enforce=False)
-    check_by_others(GymnasiumPufferEnv(gymnasium.make(spec), max_length=50, max_nodes=50, max_edges=200), make)
+    run_peer_checkers(GymnasiumPufferEnv(gymnasium.make(spec), max_length=50, max_nodes=50, max_edges=200), make)
 
 
-# In every step the elder of two agents leaves, and a younger one comes.
+# In every step one of two agents leaves and another one joins.
 RELAY = [alive("a", "b")] + [{"abcdef"[i]: "dead", **alive(*"abcdef"[i + 1 : i + 3])} for i in range(6)]
 
 
 @pytest.mark.parametrize("space", OBSERVATIONS, ids=str)
-def test_agents_with_any_space(space):
+def test_pettingzoo_checkers_accept_any_space(space):
     def make():
-        own = copy.deepcopy(space)  # to be seeded
+        own = copy.deepcopy(space)  # a copy that can be seeded
         relay = ScriptedParallelEnv(
             *RELAY, names="abcdef", space=own, action_space=Discrete(2, start=3), observe=lambda *_: own.sample()
         )
         return PettingZooPufferEnv(relay, max_length=50, max_nodes=50, max_edges=200)
 
-    check_by_others(make(), make)
+    run_peer_checkers(make(), make)
 
 
 @pytest.mark.parametrize(
     ("learner", "actions", "truncates"), [(DQN, Discrete(2), False), (SAC, Box(-1, 1, (1,)), True)], ids=["DQN", "SAC"]
 )
-def test_what_a_replay_buffer_keeps_is_what_happened(learner, actions, truncates):
+def test_replay_buffers_have_the_observed_transitions(learner, actions, truncates):
     env = GymnasiumPufferEnv(counting_env(5, action_space=actions, truncates=truncates))
     model = learner("MlpPolicy", env, buffer_size=50, learning_starts=100, device="cpu")
     model.learn(20)

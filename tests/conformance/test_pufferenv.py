@@ -1,4 +1,4 @@
-"""Every environment of Ocean meets the contract, and so do emulated ones of any kind."""
+"""``check_env`` passes for Ocean environments and for emulated environments of any kind."""
 
 import copy
 import functools
@@ -17,17 +17,17 @@ from tests.envs import FunctionEnv
 
 
 @pytest.mark.parametrize("name", ocean.names())
-def test_ocean_environment(name):
+def test_ocean_environment_passes_check_env(name):
     check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
 
 
 @pytest.mark.parametrize("name", ocean.python_names())
-def test_python_environment(name):
+def test_python_environment_passes_check_env(name):
     check_env(pufferlib.env_creator(name), steps=20)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])
-def test_gymnasium_environment(name):
+def test_gymnasium_environment_passes_check_env(name):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=[name]))
 
 
@@ -35,25 +35,25 @@ OBSERVATIONS = Dict({"map": Box(0, 255, (3, 3), np.uint8), "pair": Tuple([Discre
 ACTIONS = Dict({"move": Discrete(5), "aim": MultiDiscrete([3, 4])})
 
 
-class Crowd(ParallelEnv):
-    """A population that grows and shrinks."""
+class PopulationEnv(ParallelEnv):
+    """PettingZoo environment whose agents are born and die at random."""
 
     metadata = {"name": "crowd"}  # noqa: RUF012
 
     def __init__(self):
         self.possible_agents = [f"agent_{i}" for i in range(6)]
-        self.shown = copy.deepcopy(OBSERVATIONS)  # one of its own, to be seeded
-        self.observation_space, self.action_space = (lambda agent: self.shown), (lambda agent: ACTIONS)
+        self.space = copy.deepcopy(OBSERVATIONS)  # a copy that can be seeded
+        self.observation_space, self.action_space = (lambda agent: self.space), (lambda agent: ACTIONS)
 
     def reset(self, seed=None, options=None):
         if seed is not None:
             self.random = np.random.default_rng(seed)
-            self.shown.seed(seed)
+            self.space.seed(seed)
         self.agents = self.possible_agents[1:4]
         return self.observe(self.agents), {agent: {} for agent in self.agents}
 
     def observe(self, agents):
-        return {agent: self.shown.sample() for agent in agents}
+        return {agent: self.space.sample() for agent in agents}
 
     def step(self, actions):
         assert set(actions) == set(self.agents)
@@ -71,8 +71,8 @@ class Crowd(ParallelEnv):
         )
 
 
-class Drawn(FunctionEnv):
-    """Observations drawn from a space of its own, and nothing kept of earlier episodes."""
+class SampledEnv(FunctionEnv):
+    """Environment with random observations of its own space, which records only the current episode."""
 
     def __init__(self, truncates):
         super().__init__(copy.deepcopy(OBSERVATIONS), ACTIONS, length=20, truncates=truncates)
@@ -83,10 +83,10 @@ class Drawn(FunctionEnv):
         return super().reset(seed=seed)
 
 
-def test_nested_spaces():
+def test_environment_with_nested_spaces_passes_check_env():
     for truncates in (False, True):
-        check_env(functools.partial(GymnasiumPufferEnv, env_creator=Drawn, env_args=[truncates]))
+        check_env(functools.partial(GymnasiumPufferEnv, env_creator=SampledEnv, env_args=[truncates]))
 
 
-def test_variable_population():
-    check_env(functools.partial(PettingZooPufferEnv, env_creator=Crowd))
+def test_environment_with_variable_population_passes_check_env():
+    check_env(functools.partial(PettingZooPufferEnv, env_creator=PopulationEnv))

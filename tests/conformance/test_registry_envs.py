@@ -1,4 +1,4 @@
-"""The contract, over every environment of Ocean; test_bindings.py is its sister for the bindings."""
+"""Contract of every Ocean environment. test_bindings.py does the same for bindings."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pufferlib import ocean
 from pufferlib.testing import check_env
 
 NAMES = [*ocean.names(), *ocean.python_names()]
-WITHOUT_CHANCE = {"multiagent", "password", "pymultiagent", "stochastic"}  # the same whatever the seed
+DETERMINISTIC = {"multiagent", "password", "pymultiagent", "stochastic"}  # the seed has no effect
 STEPS = 60
 
 
@@ -20,12 +20,12 @@ def make(name: str, backend: str = "Serial", seed: int = 3, **options: Any) -> A
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_meets_the_contract(name: str) -> None:
+def test_environment_meets_the_contract(name: str) -> None:
     check_env(pufferlib.env_creator(name), steps=STEPS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_reset_with_a_seed_starts_over(name: str) -> None:
+def test_reset_with_seed_repeats_the_first_observation(name: str) -> None:
     with make(name) as envs:
         first = envs.reset(seed=5)[0].copy()
         for _ in range(20):
@@ -34,7 +34,7 @@ def test_reset_with_a_seed_starts_over(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_environments_of_one_batch_go_their_own_ways(name: str) -> None:
+def test_environments_of_a_batch_have_different_seeds(name: str) -> None:
     with make(name) as envs:
         envs.reset()
         rows = envs.num_agents // 2
@@ -45,17 +45,17 @@ def test_environments_of_one_batch_go_their_own_ways(name: str) -> None:
             observations, rewards, *_ = envs.step(np.concatenate([actions, actions]))
             for array in (observations, rewards):
                 differ = differ or not np.array_equal(array[:rows], array[rows:])
-    assert differ == (name not in WITHOUT_CHANCE)
+    assert differ == (name not in DETERMINISTIC)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_render_gives_a_picture(name: str) -> None:
+def test_render_returns_an_image(name: str) -> None:
     env = pufferlib.make(name, render_mode="rgb_array")
     env.reset(seed=0)
-    picture = env.render()  # type: ignore[attr-defined]
-    assert picture.dtype == np.uint8
-    assert picture.ndim == 3
-    assert picture.shape[2] == 3
-    assert picture.any()
+    image = env.render()  # type: ignore[attr-defined]
+    assert image.dtype == np.uint8
+    assert image.ndim == 3
+    assert image.shape[2] == 3
+    assert image.any()
     env.close()
     env.close()

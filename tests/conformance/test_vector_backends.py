@@ -1,8 +1,8 @@
-"""One seed, one trajectory: every backend, number of workers and batch size gives the same bytes.
+"""Every backend, number of workers and batch size gives the same bytes for the same seed.
 
-Whoever is stepped, and in whatever order the batches come: what one agent sees in its steps may
-depend on the seed and the actions alone. Serial, with all environments in one batch, is the reference.
-test_bindings.py does the same for the environments of others, and tests/cluster compares Ray.
+The observations of an agent depend only on the seed and on its actions, in whatever order batches are received. The
+reference is Serial with all environments in one batch. test_bindings.py does the same for bindings, and tests/cluster
+for Ray.
 """
 
 import functools
@@ -39,14 +39,14 @@ LAYOUTS = {
     "4 workers, first 3": {"backend": "Multiprocessing", "num_workers": 4, "batch_size": 3, "zero_copy": False},
 }
 OTHERS = [name for name in LAYOUTS if name != "serial"]
-# The rest differ from these in how batches are taken, which the environments of this page go through.
+# The other layouts differ from these only in how batches are received, which is tested with the environments below.
 MOST = ["1 worker", "2 workers", "4 workers", "4 workers, blocks of 2", "4 workers, first 3"]
-FEW = ["2 workers", "4 workers, blocks of 2"]  # for environments that are slow, or slow to start
-IN_THE_DAY = ["4 workers, first 3"]  # the layout in which most can go wrong: batches are mixed and come in any order
+FEW = ["2 workers", "4 workers, blocks of 2"]  # for environments that are slow or slow to start
+IN_THE_DAY = ["4 workers, first 3"]  # the most difficult layout, in which batches are mixed and in any order
 
 
-class Walkers(pufferlib.PufferEnv):
-    """Native: three agents on a line, each starts anew as soon as it leaves it."""
+class LineEnv(pufferlib.PufferEnv):
+    """Native environment: three agents on a line, each of which restarts when it leaves the line."""
 
     def __init__(self, buf=None):
         self.single_observation_space = gymnasium.spaces.Box(low=-9, high=9, shape=(2,))
@@ -73,8 +73,8 @@ class Walkers(pufferlib.PufferEnv):
         pass
 
 
-class Coins(gymnasium.Env):
-    """Gymnasium: structured observations, real-valued actions, episodes of random length."""
+class CoinEnv(gymnasium.Env):
+    """Gymnasium environment with Dict observations, Box actions and episodes of random length."""
 
     observation_space = gymnasium.spaces.Dict(
         {"coins": gymnasium.spaces.MultiBinary(5), "sum": gymnasium.spaces.Box(-50, 50, (1,), np.float32)}
@@ -95,8 +95,8 @@ class Coins(gymnasium.Env):
         return self._observation(), float(self.sum[0]), end < 0.1, end > 0.9, {}
 
 
-class Race(ParallelEnv):
-    """PettingZoo: agents leave one after the other."""
+class RaceEnv(ParallelEnv):
+    """PettingZoo environment whose agents leave one after the other."""
 
     metadata = {"name": "race"}  # noqa: RUF012
     possible_agents = ["a", "b", "c"]  # noqa: RUF012
@@ -127,23 +127,23 @@ class Race(ParallelEnv):
 
 
 CREATORS = {
-    "native": Walkers,
+    "native": LineEnv,
     "absent agents": functools.partial(ocean.OceanEnv, "multiagent", num_envs=2, players=4, absence=0.5),
-    "gymnasium": functools.partial(GymnasiumPufferEnv, env_creator=Coins),
+    "gymnasium": functools.partial(GymnasiumPufferEnv, env_creator=CoinEnv),
     "gymnasium cartpole": functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
-    "pettingzoo": functools.partial(PettingZooPufferEnv, env_creator=Race),
+    "pettingzoo": functools.partial(PettingZooPufferEnv, env_creator=RaceEnv),
 }
 
 
 class Trajectory(NamedTuple):
-    """Data of every agent: for each array one digest per step and agent, of the bytes of its row."""
+    """Digests of the rows of every agent: for each array, one digest per step and agent."""
 
     digests: dict[str, np.ndarray]
     infos: list[str]  # per batch
     agents_per_env: int
 
 
-# A row's bytes times odd numbers, modulo 2**64: no difference of one byte goes unseen, and hardly one of several.
+# A digest is the sum of the bytes times odd numbers, modulo 2**64. It detects every change of one byte.
 WEIGHTS = np.random.default_rng(0).integers(0, 2**64, 2**18, np.uint64) | 1
 
 
@@ -153,7 +153,7 @@ def digest(array):
 
 
 def play(vecenv, steps, seed=None):
-    """The trajectory of ``steps`` steps from a reset on, with actions that depend on agent and step alone."""
+    """Return the trajectory of ``steps`` steps after a reset, with actions that depend only on agent and step."""
     agents = vecenv.num_agents
     space = joint_space(vecenv.single_action_space, agents)
     space.seed(0)
@@ -168,7 +168,7 @@ def play(vecenv, steps, seed=None):
         if vecenv.autoreset == "same_step":
             arrays["final_observations"] = vecenv.final_observations.copy()
             arrays["final_observations"][~(arrays["terminals"] | arrays["truncations"])] = 0
-        fresh = clock[ids] < steps  # where the first to finish come first, some get ahead
+        fresh = clock[ids] < steps  # with batches of the fastest workers, some agents get ahead
         for name, array in arrays.items():
             digests = seen.setdefault(name, np.zeros((steps, agents), np.uint64))
             digests[clock[ids[fresh]], ids[fresh]] = digest(array)[fresh]
@@ -179,7 +179,7 @@ def play(vecenv, steps, seed=None):
 
 
 def first_difference(expected, got):
-    """Describe the first place where two trajectories differ; None if they are equal."""
+    """Describe the first difference of two trajectories. Return None if they are equal."""
     places = []
     for name, digests in expected.digests.items():
         differing = np.argwhere(digests != got.digests[name])
@@ -224,7 +224,7 @@ KINDS = [
 ]
 
 
-# In the day one kind in all layouts, and every kind in one of them.
+# Without --all, one kind runs in all layouts, and every kind in one of them.
 @pytest.mark.parametrize(
     ("kind", "autoreset", "layout"),
     once(
@@ -232,39 +232,39 @@ KINDS = [
         [*(("gymnasium", "same_step", layout) for layout in OTHERS), *((*kind, IN_THE_DAY[0]) for kind in KINDS)],
     ),
 )
-def test_same_bytes_everywhere(kind, autoreset, layout):
+def test_layouts_give_the_same_bytes(kind, autoreset, layout):
     check(kind, LAYOUTS[layout], STEPS, autoreset)
 
 
 @pytest.mark.parametrize("layout", once(MOST, IN_THE_DAY))
 @pytest.mark.parametrize("name", [name for name in pufferlib.list_envs() if "/" not in name])
-def test_same_bytes_for_every_ocean_environment(name, layout):
+def test_layouts_give_the_same_bytes_for_ocean_environments(name, layout):
     check(name, LAYOUTS[layout], STEPS)
 
 
 @pytest.mark.parametrize("layout", once(OTHERS, IN_THE_DAY))
 @pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
-def test_finished_games_stand_still_in_the_same_way(kind, layout):
+def test_layouts_give_the_same_bytes_with_autoreset_disabled(kind, layout):
     check(kind, LAYOUTS[layout], 60, "disabled")
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", ocean.python_names())
-def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
+def test_layouts_give_the_same_bytes_for_python_environments(name, layout):
     check(name, LAYOUTS[layout], STEPS)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
-def test_same_bytes_for_every_ocean_environment_in_every_mode(name, autoreset):
+def test_layouts_give_the_same_bytes_in_other_autoreset_modes(name, autoreset):
     check(name, LAYOUTS["4 workers, first 3"], STEPS, autoreset)
 
 
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
-def test_games_of_one_native_environment_play_as_environments_of_one_game(name, autoreset):
+def test_num_envs_of_ocean_equals_num_envs_of_serial(name, autoreset):
     creator, kwargs = pufferlib.env_creator(name), {"num_envs": NUM_ENVS}
     env = pufferlib.vector.make(creator, env_kwargs=kwargs, seed=SEED, autoreset=autoreset)
     try:
@@ -273,37 +273,37 @@ def test_games_of_one_native_environment_play_as_environments_of_one_game(name, 
         env.close()
 
 
-class Liar(Walkers):
-    """Shows another reward in the 30th step, but not in every environment."""
+class FaultyEnv(LineEnv):
+    """Environment that can change one reward in step 30."""
 
-    def __init__(self, buf=None, lies=False):
+    def __init__(self, buf=None, is_faulty=False):
         super().__init__(buf)
-        self.lies, self.clock = lies, 0
+        self.is_faulty, self.clock = is_faulty, 0
 
     def step(self, actions):
         returned = super().step(actions)
         self.clock += 1
-        self.rewards[1] += self.lies and self.clock == 30
+        self.rewards[1] += self.is_faulty and self.clock == 30
         return returned
 
 
-def test_the_first_difference_is_named():
-    lies = [{}, {"lies": True}, {}, {"lies": True}]
-    with pufferlib.vector.make([Liar] * 4, env_kwargs=lies, num_envs=4, seed=SEED, backend="Serial") as vecenv:
+def test_first_difference_is_described():
+    kwargs = [{}, {"is_faulty": True}, {}, {"is_faulty": True}]
+    with pufferlib.vector.make([FaultyEnv] * 4, env_kwargs=kwargs, num_envs=4, seed=SEED, backend="Serial") as vecenv:
         got = play(vecenv, 40)
     assert first_difference(reference("native", 40), got) == "step 30, environment 1, agent 4: other rewards"
 
 
 @pytest.mark.parametrize("layout", ["serial", "2 workers", "4 workers, first 3"])
 @pytest.mark.parametrize("kind", CREATORS)
-def test_reset_with_a_seed_starts_all_over(kind, layout):
+def test_reset_with_seed_repeats_the_first_observation(kind, layout):
     with pufferlib.vector.make(
         CREATORS[kind], num_envs=NUM_ENVS, **{**LAYOUTS[layout], "batch_size": NUM_ENVS}, overwork=True
     ) as vecenv:
         first = vecenv.reset(seed=3)[0].copy()
         for _ in range(5):
             vecenv.step(vecenv.action_space.sample())
-        vecenv.send(vecenv.action_space.sample())  # its outcome is dropped
+        vecenv.send(vecenv.action_space.sample())  # the reset discards its result
         assert not np.array_equal(vecenv.reset()[0], first)
         np.testing.assert_array_equal(vecenv.reset(seed=3)[0], first)
         assert not np.array_equal(vecenv.reset(seed=4)[0], first)

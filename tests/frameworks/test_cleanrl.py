@@ -1,4 +1,4 @@
-"""CleanRL: our policies with the methods of its agents, and its agents as policies for our trainer."""
+"""CleanRL: policies with the methods of CleanRL agents, and CleanRL agents as policies for the trainer."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ ROWS = torch.linspace(-1, 1, 30).view(5, 6)
 
 
 class Agent(nn.Module):
-    """As in ppo.py, but that it scales what it sees, as ppo_atari.py does."""
+    """Agent of CleanRL's ppo.py, but with scaled observations as in ppo_atari.py."""
 
     def __init__(self, observations=6, actions=3):
         super().__init__()
@@ -37,7 +37,7 @@ class Agent(nn.Module):
 
 
 class ContinuousAgent(Agent):
-    """As in ppo_continuous_action.py."""
+    """Agent of CleanRL's ppo_continuous_action.py."""
 
     def __init__(self):
         super().__init__()
@@ -51,7 +51,7 @@ class ContinuousAgent(Agent):
 
 
 class LSTMAgent(Agent):
-    """As in ppo_atari_lstm.py."""
+    """Agent of CleanRL's ppo_atari_lstm.py."""
 
     def __init__(self):
         super().__init__(observations=4)
@@ -72,7 +72,7 @@ class LSTMAgent(Agent):
 
 
 @pytest.mark.parametrize("space", [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)], ids=str)
-def test_a_policy_of_ours_samples_and_evaluates_as_an_agent(space):
+def test_policy_has_get_value_and_get_action_and_value(space):
     policy = make_policy(EnvDescription(VECTOR, space), hidden_size=8)
     agent = pufferlib.frameworks.cleanrl.Policy(policy)
     torch.manual_seed(3)
@@ -82,8 +82,8 @@ def test_a_policy_of_ours_samples_and_evaluates_as_an_agent(space):
     assert value.shape == (5, 1)
     torch.manual_seed(3)
     assert torch.equal(agent.get_action_and_value(ROWS)[0], action)
-    again = agent.get_action_and_value(ROWS, action)
-    assert all(torch.equal(one, other) for one, other in zip(again, (action, log_prob, entropy, value), strict=True))
+    repeated = agent.get_action_and_value(ROWS, action)
+    assert all(torch.equal(one, other) for one, other in zip(repeated, (action, log_prob, entropy, value), strict=True))
     assert torch.equal(agent.get_value(ROWS), value)
     params, _ = policy.forward_eval(ROWS)
     assert torch.equal(log_prob, policy.distribution.log_prob(params, action))
@@ -98,25 +98,25 @@ def test_a_policy_of_ours_samples_and_evaluates_as_an_agent(space):
     ],
     ids=["logits", "several", "distribution"],
 )
-def test_any_module_that_returns_logits_and_values_is_an_agent(outputs, shape):
-    class Plain(nn.Module):
+def test_policy_accepts_any_module_with_logits_and_values(outputs, shape):
+    class FixedOutputs(nn.Module):
         def forward(self, x):
             return outputs, x[:, 0]
 
-    agent = Policy(Plain())
+    agent = Policy(FixedOutputs())
     action, log_prob, entropy, value = agent.get_action_and_value(ROWS)
     assert action.shape == (5, *shape)
     assert torch.equal(value, ROWS[:, :1])
     assert torch.equal(agent.get_value(ROWS), value)
-    again = agent.get_action_and_value(ROWS, action)
-    assert torch.equal(again[1], log_prob)
+    repeated = agent.get_action_and_value(ROWS, action)
+    assert torch.equal(repeated[1], log_prob)
     if not isinstance(outputs, Normal):
-        chances = 3 if isinstance(outputs, torch.Tensor) else 6
-        assert torch.allclose(-log_prob, torch.tensor(float(np.log(chances))).expand(5))
+        num_actions = 3 if isinstance(outputs, torch.Tensor) else 6
+        assert torch.allclose(-log_prob, torch.tensor(float(np.log(num_actions))).expand(5))
         assert torch.allclose(entropy, -log_prob)
 
 
-def test_emulated_observations_survive_the_floats_of_the_loop():
+def test_emulated_observations_can_be_converted_to_float():
     env = GymnasiumPufferEnv(FunctionEnv(Dict({"a": VECTOR, "b": Discrete(4)}), Discrete(3)))
     policy = make_policy(env, hidden_size=8)
     rows = torch.as_tensor(env.reset(seed=1)[0].copy())[None]
@@ -124,7 +124,7 @@ def test_emulated_observations_survive_the_floats_of_the_loop():
     assert torch.equal(Policy(policy).get_value(rows.float())[0], policy.forward_eval(rows)[1])
 
 
-def test_a_recurrent_policy_of_ours_keeps_its_memory_between_steps_and_drops_it_at_starts():
+def test_recurrent_policy_keeps_state_within_episodes_only():
     agent = RecurrentPolicy(make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, memory="LSTM"))
     x, done = torch.randn(4, 5, 6), torch.zeros(4, 5)
     done[2, 1:3] = 1
@@ -143,7 +143,7 @@ def test_a_recurrent_policy_of_ours_keeps_its_memory_between_steps_and_drops_it_
     assert torch.allclose(values[2][1:3], fresh, atol=1e-6)
 
 
-def test_the_wrong_wrapper_is_refused():
+def test_wrong_policies_and_agents_are_refused():
     env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(APIUsageError, match=r"cleanrl.Policy: policy must be one without memory, got LSTMWrapper"):
         Policy(make_policy(env, memory="LSTM"))
@@ -154,7 +154,7 @@ def test_the_wrong_wrapper_is_refused():
 
 
 @pytest.mark.parametrize(("agent", "space"), [(Agent(), Discrete(3)), (ContinuousAgent(), Box(-1, 1, (2,)))])
-def test_an_agent_of_theirs_is_a_policy_with_the_same_probabilities(agent, space):
+def test_agent_policy_has_the_same_log_probs_and_values(agent, space):
     policy = AgentPolicy(EnvDescription(VECTOR, space), agent)
     action, log_prob, entropy, value = agent.get_action_and_value(ROWS)
     params, values = policy.forward_eval(ROWS)
@@ -163,7 +163,7 @@ def test_an_agent_of_theirs_is_a_policy_with_the_same_probabilities(agent, space
     assert torch.equal(values, value[:, 0])
 
 
-def test_a_recurrent_agent_of_theirs_is_a_policy_with_a_memory():
+def test_agent_policy_accepts_recurrent_agents():
     agent = LSTMAgent()
     policy = AgentPolicy(EnvDescription(VECTOR, Discrete(3)), agent)
     x, starts = torch.randn(4, 5, 6), torch.zeros(4, 5, dtype=torch.bool)
@@ -177,7 +177,7 @@ def test_a_recurrent_agent_of_theirs_is_a_policy_with_a_memory():
     assert torch.allclose(policy(x, policy.initial_state(5), starts)[0][2], fresh, atol=1e-6)
 
 
-def test_our_trainer_teaches_an_agent_of_theirs(tmp_path):
+def test_trainer_trains_a_cleanrl_agent(tmp_path):
     envs = TargetEnv(num_agents=64, choices=3)
     overrides = {"train.horizon": 16, "train.minibatch_size": 256, "train.learning_rate": 0.05, "train.device": "cpu"}
     agent = Agent(observations=3)
@@ -185,11 +185,11 @@ def test_our_trainer_teaches_an_agent_of_theirs(tmp_path):
     for _ in range(30):
         metrics = trainer.step()
     trainer.close()
-    assert metrics["environment/score"] > 3  # of 4; chance is 1.3
+    assert metrics["environment/score"] > 3  # the maximum is 4, a random policy reaches 1.3
     assert agent.actor(torch.eye(3) / 2).argmax(1).tolist() == [0, 1, 2]
 
 
-def test_actions_count_from_the_start_of_their_space():
+def test_actions_include_the_start_of_their_space():
     space = MultiDiscrete([3, 2], start=[5, -1])
     policy = make_policy(EnvDescription(VECTOR, space), hidden_size=8)
     agent = Policy(policy)

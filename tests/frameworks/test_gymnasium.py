@@ -1,4 +1,4 @@
-"""Ocean's environments as Gymnasium's ids: made, checked and vectorized as its own are."""
+"""Ocean environments by Gymnasium id: ``gymnasium.make``, ``make_vec`` and Gymnasium's checker."""
 
 import subprocess
 import sys
@@ -17,22 +17,24 @@ SEVERAL_AGENTS = {"moba", "multiagent", "nmmo3", "rware", "snake", "trash_pickup
 
 
 @pytest.mark.parametrize("name", sorted(set(ocean.names()) - SEVERAL_AGENTS))
-def test_gymnasiums_own_checker_finds_nothing(name):
+def test_gymnasium_check_env_passes(name):
     env = gymnasium.make(f"puffer/{name}")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*value is .*infinity", UserWarning)  # cartpole's speeds have no bounds
-        warnings.filterwarnings("ignore", ".*symmetric and normalized", UserWarning)  # pendulum's torque is Gymnasium's
+        warnings.filterwarnings("ignore", ".*value is .*infinity", UserWarning)  # speeds of cartpole are unbounded
+        warnings.filterwarnings(
+            "ignore", ".*symmetric and normalized", UserWarning
+        )  # pendulum has the torque of Gymnasium's
         check_env(env.unwrapped, skip_render_check=True)
     env.close()
 
 
 @pytest.mark.parametrize("name", sorted(SEVERAL_AGENTS))
-def test_games_of_several_agents_are_refused_with_what_to_use(name):
+def test_multiagent_environments_name_make_vec(name):
     with pytest.raises(APIUsageError, match=rf"one agent, got \d+ in puffer/{name}; use gymnasium.make_vec"):
         gymnasium.make(f"puffer/{name}")
 
 
-def test_options_of_a_reset_are_refused():
+def test_reset_options_are_refused():
     env = gymnasium.make("puffer/cartpole")
     env.reset(options={})
     with pytest.raises(
@@ -42,7 +44,7 @@ def test_options_of_a_reset_are_refused():
     env.close()
 
 
-def test_an_episode_ends_with_its_last_observation():
+def test_last_step_returns_the_final_observation():
     env = gymnasium.make("puffer/squared", size=3)
     observation, _ = env.reset(seed=4)
     env.action_space.seed(4)
@@ -57,18 +59,18 @@ def test_an_episode_ends_with_its_last_observation():
     env.close()
 
 
-def test_a_thousand_games_are_one_vector_environment():
+def test_make_vec_returns_one_batch_of_c_environments():
     envs = gymnasium.make_vec("puffer/breakout", num_envs=1024)
     observations, _ = envs.reset(seed=0)
     assert observations.shape[0] == envs.num_envs == 1024
-    alone = pufferlib.make("breakout", num_envs=1024)
-    assert np.array_equal(alone.reset(0)[0], observations)
-    assert np.array_equal(alone.step(np.ones(1024, int))[0], envs.step(np.ones(1024, int))[0])
+    expected = pufferlib.make("breakout", num_envs=1024)
+    assert np.array_equal(expected.reset(0)[0], observations)
+    assert np.array_equal(expected.step(np.ones(1024, int))[0], envs.step(np.ones(1024, int))[0])
     envs.close()
 
 
 @pytest.mark.parametrize("imports", ["import gymnasium", "import gymnasium, pufferlib"])
-def test_the_id_is_found_in_a_script(imports):
+def test_ids_are_found_with_and_without_importing_pufferlib(imports):
     name = "puffer/squared" if "pufferlib" in imports else "pufferlib:puffer/squared"
     done = subprocess.run(
         [sys.executable, "-c", f"{imports}\nprint(gymnasium.make({name!r}).spec.id)"], capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""Our vector environments behind Gymnasium's interface: what its own SyncVectorEnv does, from the same seeds."""
+"""``to_gymnasium``: vector environments with Gymnasium's interface, compared with SyncVectorEnv."""
 
 import functools
 import sys
@@ -18,6 +18,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import columns_of
 from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
+from tests.vector_envs import RandomWalk
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -29,35 +30,10 @@ MODES = {
 SEEDS = [3, 1, 4, 1]
 
 
-class Bounces(gymnasium.Env):
-    """Dict observations, infos of many kinds in resets and steps, episodes of random length."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
-    observation_space = gymnasium.spaces.Dict(
-        {"place": gymnasium.spaces.Box(-99, 99, (2,), np.float32), "side": gymnasium.spaces.Discrete(3, start=4)}
-    )
-    action_space = gymnasium.spaces.Discrete(3)
-    render_mode = "rgb_array"
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
-        return self._observe(), {"start": float(self.place[0]), "where": {"x": self.place.copy()}}
-
-    def step(self, action):
-        self.place += action
-        ends = self.np_random.random(2) < 0.15
-        info = {"sum": float(self.place.sum()), "name": "end"} if ends.any() else {}
-        return self._observe(), float(self.place[1]), bool(ends[0]), bool(ends[1]), info
-
-    def render(self):
-        return np.full((2, 2, 3), abs(int(self.place[0])), np.uint8)
-
-    def _observe(self):
-        return {"place": self.place.copy(), "side": 4 + int(self.place[0]) % 3}
+WALK = functools.partial(RandomWalk, Discrete(3, start=4))
 
 
-def ours(creator=Bounces, backend="Serial", autoreset="same_step", copy=True, **options):
+def make_envs(creator=WALK, backend="Serial", autoreset="same_step", copy=True, **options):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
     vecenv = pufferlib.vector.make(creator, num_envs=4, backend=backend, autoreset=autoreset, overwork=True, **options)
     return pufferlib.vector.to_gymnasium(vecenv, copy=copy)
@@ -77,9 +53,9 @@ def assert_same(mine, theirs):
 
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_plays_like_gymnasiums_own(backend, autoreset):
-    mine = ours(backend=backend, autoreset=autoreset, num_workers=2 if backend != "Serial" else None)
-    theirs = SyncVectorEnv([Bounces] * 4, autoreset_mode=MODES[autoreset])
+def test_to_gymnasium_matches_sync_vector_env(backend, autoreset):
+    mine = make_envs(backend=backend, autoreset=autoreset, num_workers=2 if backend != "Serial" else None)
+    theirs = SyncVectorEnv([WALK] * 4, autoreset_mode=MODES[autoreset])
     assert mine.metadata["autoreset_mode"] is MODES[autoreset]
     assert mine.observation_space == theirs.observation_space
     assert mine.action_space == theirs.action_space
@@ -101,19 +77,19 @@ def test_plays_like_gymnasiums_own(backend, autoreset):
     theirs.close()
 
 
-def test_methods_attributes_and_pictures_are_reached():
-    env = ours(backend="Multiprocessing", num_workers=2)
+def test_call_attributes_render_and_seeds_reach_environments():
+    env = make_envs(backend="Multiprocessing", num_workers=2)
     env.reset(seed=SEEDS)
     assert env.np_random_seed == tuple(SEEDS)
-    assert [picture.shape for picture in env.render()] == [(2, 2, 3)] * 4
+    assert [frame.shape for frame in env.render()] == [(2, 2, 3)] * 4
     env.set_attr("render_mode", ["a", "b", "c", "d"])
     assert env.call("render_mode") == env.get_attr("render_mode") == ("a", "b", "c", "d")
     env.close()
 
 
-def test_what_was_returned_stays_unless_copies_are_declined():
+def test_copy_decides_whether_returned_arrays_change():
     for copy in (True, False):
-        env = ours(functools.partial(gymnasium.make, "CartPole-v1"), copy=copy)
+        env = make_envs(functools.partial(gymnasium.make, "CartPole-v1"), copy=copy)
         env.reset(seed=0)
         first = env.step([0] * 4)[0]
         before = first.copy()
@@ -134,9 +110,9 @@ def test_what_was_returned_stays_unless_copies_are_declined():
         lambda env: wrappers.RescaleObservation(env, -1, 1),
     ],
 )
-def test_gymnasiums_wrappers_take_it(wrapper):
+def test_gymnasium_vector_wrappers_accept_it(wrapper):
     space = gymnasium.spaces.Box(-1, 1, (3,))
-    env = ours(functools.partial(FunctionEnv, space, length=4, info=_count), autoreset="next_step")
+    env = make_envs(functools.partial(FunctionEnv, space, length=4, info=_count), autoreset="next_step")
     env = wrapper(env)
     env.reset(seed=1)
     for _ in range(9):
@@ -144,7 +120,7 @@ def test_gymnasiums_wrappers_take_it(wrapper):
     env.close()
 
 
-def test_each_game_of_a_native_environment_is_a_row():
+def test_native_environment_has_one_row_per_agent():
     env = pufferlib.vector.to_gymnasium(pufferlib.make("squared", num_envs=64, size=3, log_interval=1))
     observations, infos = env.reset(seed=5)
     assert (env.num_envs, observations.shape, infos) == (64, (64, 9), {})
@@ -153,13 +129,13 @@ def test_each_game_of_a_native_environment_is_a_row():
         *_, terminations, _, infos = env.step(env.action_space.sample())
         assert ("final_obs" in infos) == terminations.any()
         seen |= infos
-    assert seen["_score"].tolist() == [True] + [False] * 63, "a native environment speaks of all its games at once"
+    assert seen["_score"].tolist() == [True] + [False] * 63, "a native environment reports all its episodes in row 0"
     with pytest.raises(APIUsageError, match="a native environment has keywords instead of options"):
         env.reset(options={"size": 5})
     env.close()
 
 
-def test_games_of_a_native_environment_are_reset_by_a_mask_and_seeded_by_a_list():
+def test_native_environment_takes_reset_mask_and_list_of_seeds():
     seeds = [3, 1 << 40, 5]
     alone = [gymnasium.make("puffer/breakout") for _ in seeds]
     games = pufferlib.vector.to_gymnasium(pufferlib.make("breakout", num_envs=3, autoreset="disabled"))
@@ -175,17 +151,17 @@ def test_games_of_a_native_environment_are_reset_by_a_mask_and_seeded_by_a_list(
     games.close()
 
 
-def test_a_native_environment_that_resets_all_its_agents_at_once_says_so():
+def test_list_of_seeds_needs_partial_resets():
     env = pufferlib.vector.to_gymnasium(ScriptedPufferEnv(num_agents=2))
     with pytest.raises(APIUsageError, match="ScriptedPufferEnv resets all its agents at once, by one seed, got"):
         env.reset(seed=[1, 2])
 
 
-def test_nested_observations_are_what_their_space_says():
-    env = ours(functools.partial(FunctionEnv, NESTED, length=3))
+def test_nested_observations_are_restored():
+    env = make_envs(functools.partial(FunctionEnv, NESTED, length=3))
     observations, _ = env.reset(seed=2)
     assert env.single_observation_space == NESTED
-    with warnings.catch_warnings(action="ignore"):  # Gymnasium warns of numbers in its Boxes without a shape
+    with warnings.catch_warnings(action="ignore"):  # Gymnasium warns about Boxes with shape ()
         assert env.observation_space.contains(observations)
     for _ in range(3):
         *_, infos = env.step(env.action_space.sample())
@@ -197,24 +173,24 @@ def _count(env):
     return {"n": env.count}
 
 
-def refused(creator, message, **options):
+def assert_refused(creator, message, **options):
     vecenv = pufferlib.vector.make(creator, num_envs=2, backend="Serial", **options)
     with vecenv, pytest.raises(APIUsageError, match=message):
         pufferlib.vector.to_gymnasium(vecenv)
 
 
-def test_what_gymnasium_would_get_wrong_is_refused():
-    refused(
+def test_unsupported_environments_and_calls_are_refused():
+    assert_refused(
         functools.partial(PettingZooPufferEnv, env_creator=ScriptedParallelEnv, env_args=["ab", alive("a", "b")]),
         "an environment must have one agent, got 3 that come and go",
     )
-    refused(functools.partial(GymnasiumPufferEnv, env_creator=Bounces), "got batches of 1; make it", batch_size=1)
+    assert_refused(functools.partial(GymnasiumPufferEnv, env_creator=WALK), "got batches of 1; make it", batch_size=1)
     text = gymnasium.spaces.Dict({"t": gymnasium.spaces.Text(4)})
-    refused(
+    assert_refused(
         functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_args=[text]),
         r"got Text\(1, 4, .* as observation\['t'\]",
     )
-    env = ours(functools.partial(FunctionEnv, length=1), autoreset="disabled")
+    env = make_envs(functools.partial(FunctionEnv, length=1), autoreset="disabled")
     env.reset(seed=1)
     env.step([0] * 4)
     with pytest.raises(APIUsageError, match=r"got rows \[0, 1, 2, 3\]; call reset\(options="):
@@ -235,7 +211,7 @@ def test_what_gymnasium_would_get_wrong_is_refused():
     ],
 )
 def test_observations_have_the_dtype_of_their_space(space):
-    mine = ours(functools.partial(FunctionEnv, space, length=1))
+    mine = make_envs(functools.partial(FunctionEnv, space, length=1))
     theirs = SyncVectorEnv([functools.partial(FunctionEnv, space, length=1)] * 4, autoreset_mode=MODES["same_step"])
     for env in (mine, theirs):
         observations, _ = env.reset(seed=SEEDS)
@@ -250,9 +226,9 @@ def test_observations_have_the_dtype_of_their_space(space):
 
 
 @pytest.mark.parametrize("info", [None, lambda env: {"n": env.count} if env.actions[-1] else {}])
-def test_ended_rows_have_a_final_info_also_if_it_is_empty(info):
+def test_ended_rows_have_a_final_info_even_if_it_is_empty(info):
     creator = functools.partial(FunctionEnv, length=2, info=info)
-    mine, theirs = ours(creator), SyncVectorEnv([creator] * 4, autoreset_mode=MODES["same_step"])
+    mine, theirs = make_envs(creator), SyncVectorEnv([creator] * 4, autoreset_mode=MODES["same_step"])
     outcomes = []
     for env in (mine, theirs):
         env.reset(seed=SEEDS)
@@ -265,12 +241,12 @@ def test_ended_rows_have_a_final_info_also_if_it_is_empty(info):
 
 
 @pytest.mark.parametrize("kind", ["Serial", "native"])
-def test_a_first_reset_by_a_mask_of_all_rows_is_a_reset_of_all(kind):
+def test_first_reset_with_full_mask_resets_all(kind):
     options = {"reset_mask": np.ones(4, bool)}
     make = functools.partial(gymnasium.make, "CartPole-v1")
     native = functools.partial(pufferlib.make, "cartpole", num_envs=4, autoreset="disabled")
     env, same = (
-        ours(make, autoreset="disabled") if kind == "Serial" else pufferlib.vector.to_gymnasium(native())
+        make_envs(make, autoreset="disabled") if kind == "Serial" else pufferlib.vector.to_gymnasium(native())
         for _ in range(2)
     )
     shown, _ = env.reset(seed=SEEDS, options=options)
@@ -279,7 +255,7 @@ def test_a_first_reset_by_a_mask_of_all_rows_is_a_reset_of_all(kind):
     same.close()
 
 
-def test_a_native_environment_reports_its_seeds_and_draws_every_row():
+def test_native_environment_has_seeds_and_renders_every_row():
     env = pufferlib.vector.to_gymnasium(
         pufferlib.make("cartpole", num_envs=3, autoreset="disabled", render_mode="rgb_array")
     )
@@ -316,7 +292,7 @@ def test_a_native_environment_reports_its_seeds_and_draws_every_row():
     ],
     ids=repr,
 )
-def test_infos_of_several_kinds_arrive_whole(values):
+def test_infos_of_mixed_types_are_kept(values):
     column = columns_of(2, [(row, {"x": value}) for row, value in enumerate(values)])["x"]
     assert all(np.array_equal(got, value) for got, value in zip(column, values, strict=True))
 
@@ -337,7 +313,7 @@ def test_infos_of_several_kinds_arrive_whole(values):
     ],
     ids=repr,
 )
-def test_infos_of_one_kind_are_grouped_as_gymnasium_does(values):
+def test_infos_of_one_type_are_grouped_as_in_gymnasium(values):
     infos = [{"x": value} for value in values]
     theirs = SyncVectorEnv([functools.partial(FunctionEnv, info=lambda env, info=info: info) for info in infos])
     theirs.reset()

@@ -1,9 +1,9 @@
-"""Tests that other libraries publish, on our adapters in place of their own classes.
+"""Tests published by other libraries, run with the adapters of this package in place of the libraries' classes.
 
 Suites that are not part of an installed package are fetched by pip, and skipped if that fails. Gymnasium, TorchRL and
 EnvPool publish no tests of vector environments in their packages. The default suite runs their checkers.
 
-The adapters for Stable-Baselines3 stand at the end. This module is a plugin of the pytest process that runs its suites.
+The classes for Stable-Baselines3 are at the end. The pytest process that runs its suites loads this module as a plugin.
 """
 
 import functools
@@ -116,7 +116,7 @@ def test_suites_of_stable_baselines3_pass(folder, name):
 
 @pytest.mark.parametrize("autoreset", [mode.value for mode in AutoresetMode])
 @pytest.mark.parametrize("name", GYMNASIUM)
-def test_environments_of_gymnasium_play_as_in_its_vector_environment(name, autoreset):
+def test_to_gymnasium_matches_sync_vector_env(name, autoreset):
     make = functools.partial(gymnasium.make, name, max_episode_steps=20)
     creator = functools.partial(GymnasiumPufferEnv, env_creator=make)
     mode = {"NextStep": "next_step", "SameStep": "same_step", "Disabled": "disabled"}[autoreset]
@@ -152,11 +152,11 @@ def plain(value):
 
 
 @pytest.mark.parametrize("name", PETTINGZOO)
-def test_tests_of_pettingzoo_pass(name, monkeypatch):
+def test_pettingzoo_tests_pass(name, monkeypatch):
     pytest.importorskip("pygame", reason="PettingZoo's tests import a game")
     from pettingzoo.utils import parallel_to_aec
 
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # of windows
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # opens no windows
 
     def make(render_mode=None):
         return to_pettingzoo(pufferlib.make(name, num_envs=1, render_mode=render_mode))
@@ -173,7 +173,7 @@ def test_tests_of_pettingzoo_pass(name, monkeypatch):
 
 @pytest.fixture(scope="module")
 def supersuit(tmp_path_factory):
-    """Return the package."""
+    """Install SuperSuit and return the module."""
     folder = tmp_path_factory.mktemp("supersuit")
     pip("install", f"--target={folder}", *SUPERSUIT)
     sys.path.append(str(folder))
@@ -182,7 +182,7 @@ def supersuit(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PETTINGZOO)
-def test_wrappers_of_supersuit_pass_the_tests_of_pettingzoo(name, supersuit):
+def test_supersuit_wrappers_pass_pettingzoo_tests(name, supersuit):
     pytest.importorskip("pygame", reason="PettingZoo's tests import a game")
     wrappers = [
         supersuit.agent_indicator_v0,
@@ -214,7 +214,7 @@ def test_wrappers_of_supersuit_pass_the_tests_of_pettingzoo(name, supersuit):
 
 
 class DummyVecEnv(SB3VecEnv):
-    """``to_sb3`` with the arguments, and the attribute ``envs``, of the class whose place it takes."""
+    """Replacement of DummyVecEnv by ``to_sb3``, with the same arguments and the attribute ``envs``."""
 
     def __init__(self, env_fns, backend="Serial"):
         self.envs = []
@@ -232,14 +232,14 @@ class DummyVecEnv(SB3VecEnv):
 
 
 class SubprocVecEnv(DummyVecEnv):
-    """``to_sb3`` with worker processes."""
+    """Replacement of SubprocVecEnv by ``to_sb3`` with worker processes."""
 
     def __init__(self, env_fns, start_method=None):
         super().__init__(env_fns, "Multiprocessing")
 
 
 def pytest_configure():
-    """Put our classes in the place of theirs."""
+    """Replace the classes of Stable-Baselines3."""
     theirs = stable_baselines3.common.vec_env
     ours = {theirs.DummyVecEnv: DummyVecEnv, theirs.SubprocVecEnv: SubprocVecEnv}
     for name, module in list(sys.modules.items()):
@@ -250,7 +250,7 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
-    """Let tests fail that differ, and fail if they pass."""
+    """Mark the tests in ``differ`` as expected failures."""
     (suite,) = (suite for suite in SUITES if Path.cwd().name == f"{suite.package}-{suite.version}")
     for item in items:
         if item.originalname in suite.differ:

@@ -1,4 +1,4 @@
-"""Native environments with several agents as PettingZoo's: its own tests find nothing."""
+"""``to_pettingzoo``: native environments with several agents as PettingZoo environments."""
 
 import contextlib
 import warnings
@@ -15,16 +15,16 @@ NAMES = ["multiagent", "rware", "snake", "trash_pickup", "moba"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pettingzoos_own_tests_find_nothing(name):
+def test_pettingzoo_api_and_seed_tests_pass(name):
     pytest.importorskip("pygame", reason="PettingZoo's tests import a game")
-    with warnings.catch_warnings(action="ignore"):  # of what is unusual, and of how they import that game
+    with warnings.catch_warnings(action="ignore"):  # about unusual environments, and about imports of that game
         from pettingzoo.test import parallel_api_test, parallel_seed_test
 
         parallel_api_test(to_pettingzoo(pufferlib.make(name, num_envs=1)), num_cycles=100)
         parallel_seed_test(lambda: to_pettingzoo(pufferlib.make(name, num_envs=1)), num_cycles=20)
 
 
-def test_an_agent_that_ended_has_left_until_the_next_reset():
+def test_ended_agents_are_removed_until_the_next_reset():
     env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
     env.reset(seed=0)
     assert env.agents == ["agent_0", "agent_1"]
@@ -36,13 +36,13 @@ def test_an_agent_that_ended_has_left_until_the_next_reset():
         env.step({"agent_0": 0})
 
 
-def test_only_native_environments_are_taken():
+def test_other_environments_are_refused():
     with pytest.raises(APIUsageError, match="env must be a native PufferEnv, got"):
         to_pettingzoo(pufferlib.make("pymultiagent"))
 
 
-def test_a_copy_by_cloudpickle_goes_on_alone():
-    """SuperSuit's ``concat_vec_envs`` makes all its environments so."""
+def test_cloudpickle_makes_an_independent_copy():
+    """SuperSuit's ``concat_vec_envs`` copies environments this way."""
     env = to_pettingzoo(pufferlib.make("trash_pickup", num_envs=1))
     env.reset(seed=1)
     actions = dict.fromkeys(env.agents, 1)
@@ -57,8 +57,8 @@ def test_a_copy_by_cloudpickle_goes_on_alone():
     env.close()
 
 
-def test_a_step_without_actions_after_all_agents_left_returns_empty_dicts():
-    """SuperSuit's ``black_death`` goes on so."""
+def test_step_without_agents_returns_empty_dicts():
+    """SuperSuit's ``black_death`` calls ``step`` this way."""
     env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
     assert env.step({}) == ({}, {}, {}, {}, {})
     env.reset(seed=0)
@@ -70,8 +70,8 @@ def test_a_step_without_actions_after_all_agents_left_returns_empty_dicts():
     env.close()
 
 
-def test_wrappers_find_a_generator_that_reset_seeds():
-    """SuperSuit's ``frame_skip_v0`` reads it."""
+def test_reset_seeds_np_random():
+    """SuperSuit's ``frame_skip_v0`` uses ``np_random``."""
     env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
     drawn = []
     for seed in (3, None, 3, 4):

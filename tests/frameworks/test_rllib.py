@@ -1,4 +1,4 @@
-"""Our environments in RLlib's new API stack: what its runners sample from them, and its PPO on them."""
+"""``to_rllib`` and ``to_multi_agent``: environments in RLlib's new API stack."""
 
 import functools
 import sys
@@ -19,7 +19,6 @@ from tests.needs import skip_without
 skip_without("rllib", "ray.rllib.algorithms.ppo")
 
 import ray  # noqa: E402
-import torch  # noqa: E402
 from ray.rllib.algorithms.ppo import PPOConfig  # noqa: E402
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec  # noqa: E402
@@ -30,34 +29,28 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa
 from ray.tune import register_env  # noqa: E402
 
 from pufferlib.frameworks.rllib import to_multi_agent, to_rllib  # noqa: E402
+from tests.threads import one_thread  # noqa: E402, F401
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports RLlib
 
 pytestmark = [
-    pytest.mark.filterwarnings("default"),  # RLlib's own
-    pytest.mark.filterwarnings("ignore:.*Overriding environment rllib"),  # it registers its ids for each algorithm
+    pytest.mark.filterwarnings("default"),  # warnings of RLlib itself
+    pytest.mark.filterwarnings("ignore:.*Overriding environment rllib"),  # each algorithm registers the same ids
     pytest.mark.timeout(300),
 ]
 
 
-@pytest.fixture
-def one_thread():
-    """Torch in one thread: for networks this small, others would wait for each other most of the time."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module", autouse=True)
-def _end_of_ray():
+def _shut_down_ray():
     yield
     ray.shutdown()
-    for name in [name for name in gymnasium.registry if name.startswith("rllib-")]:  # workers would import RLlib for it
+    for name in [
+        name for name in gymnasium.registry if name.startswith("rllib-")
+    ]:  # workers would import RLlib to unpickle it
         del gymnasium.registry[name]
 
 
-def config_of(creator, num_envs=4, mode="vector_entry_point", **env_config):
+def make_config(creator, num_envs=4, mode="vector_entry_point", **env_config):
     register_env("mine", creator)
     return (
         PPOConfig()
@@ -67,8 +60,8 @@ def config_of(creator, num_envs=4, mode="vector_entry_point", **env_config):
     )
 
 
-def sampled(config, steps):
-    """Episodes of random actions, of all rows."""
+def sample(config, steps):
+    """Return episodes with random actions."""
     runner = SingleAgentEnvRunner(config=config)
     episodes = runner.sample(num_timesteps=steps, random_actions=True)
     runner.stop()
@@ -76,10 +69,10 @@ def sampled(config, steps):
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_episodes_are_those_of_the_environments(backend):
+def test_runner_samples_whole_episodes(backend):
     workers = {"num_workers": 2, "overwork": True} if backend != "Serial" else {}
     creator = to_rllib(emulated_counter, backend=backend, **workers)
-    episodes = sampled(config_of(creator, length=3), 32)
+    episodes = sample(make_config(creator, length=3), 32)
     assert sum(len(episode) for episode in episodes) == 32
     done = [episode for episode in episodes if episode.is_done]
     assert len(done) == 8
@@ -95,8 +88,8 @@ def emulated_counter(buf=None, seed=0, length=3):
     return pufferlib.emulation.GymnasiumPufferEnv(env, buf=buf, seed=seed)
 
 
-def test_a_class_of_gymnasium_is_emulated_and_gets_the_keys_of_the_config():
-    episodes = sampled(config_of(to_rllib(FunctionEnv), length=3, info=report_count), 16)
+def test_gymnasium_class_is_emulated_and_gets_env_config():
+    episodes = sample(make_config(to_rllib(FunctionEnv), length=3, info=report_count), 16)
     done = [episode for episode in episodes if episode.is_done]
     assert [len(episode) for episode in done] == [3] * 4
     assert [info.get("count") for info in done[0].get_infos()] == [None, 1, 2, 3]
@@ -106,24 +99,24 @@ def report_count(env):
     return {"count": env.count}
 
 
-def test_workers_import_no_rllib():
+def test_workers_do_not_import_rllib():
     creator = to_rllib(emulated_counter, backend="Multiprocessing", num_workers=2, overwork=True)
-    runner = SingleAgentEnvRunner(config=config_of(creator, num_envs=2))
+    runner = SingleAgentEnvRunner(config=make_config(creator, num_envs=2))
     assert runner.env.unwrapped.get_attr("knows_rllib") == (False, False)
     runner.stop()
 
 
-def test_games_in_c_are_rows_of_one_environment():
-    episodes = sampled(config_of(to_rllib("squared"), num_envs=64, size=3), 64 * 20)
+def test_c_environments_are_rows_of_one_environment():
+    episodes = sample(make_config(to_rllib("squared"), num_envs=64, size=3), 64 * 20)
     assert any(episode.is_done for episode in episodes)
-    alone = pufferlib.make("squared", num_envs=64, size=3)
-    first = alone.reset(3)[0]
+    expected = pufferlib.make("squared", num_envs=64, size=3)
+    first = expected.reset(3)[0]
     starts = [tuple(episode.get_observations(0).ravel()) for episode in episodes if episode.t_started == 0]
     assert {tuple(row.ravel()) for row in first} <= set(starts)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "cartpole"])
-def test_runners_play_other_episodes_unless_they_are_given_one_seed(name):
+def test_runners_differ_unless_seeds_are_equal(name):
     runners = [to_rllib(name)({"num_envs": 2}) for _ in range(2)]
     first, second = (runner.reset()[0] for runner in runners)
     assert not (first == second).any()
@@ -133,9 +126,9 @@ def test_runners_play_other_episodes_unless_they_are_given_one_seed(name):
     assert (first == second).all()
 
 
-def test_agents_of_a_game_are_rows_too():
+def test_agents_of_an_environment_are_rows():
     agents = pufferlib.make("rware", num_envs=1).num_agents
-    runner = SingleAgentEnvRunner(config=config_of(to_rllib("rware"), num_envs=2 * agents))
+    runner = SingleAgentEnvRunner(config=make_config(to_rllib("rware"), num_envs=2 * agents))
     assert runner.env.unwrapped.vecenv.num_envs == 2
     runner.stop()
     with pytest.raises(APIUsageError, match=f"counts agents, and must be a multiple of the {agents} of an env"):
@@ -155,7 +148,7 @@ def test_agents_of_a_game_are_rows_too():
         (Box(-1, 9, (1,), np.int8), Box(-1, 9, (1,), np.float32), [1.6], [2]),
     ],
 )
-def test_spaces_count_from_zero_along_one_axis(space, shown, action, sent):
+def test_action_spaces_start_at_zero_and_have_one_axis(space, shown, action, sent):
     observations = space if space.dtype == np.int64 else None
     creator = functools.partial(FunctionEnv, observations, space)
     env = to_rllib(functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=creator))({"num_envs": 2})
@@ -183,19 +176,19 @@ def masked_observations():
     )
 
 
-def test_rllibs_module_for_masks_plays_only_legal_actions():
+def test_action_masking_module_takes_only_legal_actions():
     creator = functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=masked_observations)
     module = RLModuleSpec(module_class=ActionMaskingTorchRLModule)
-    runner = SingleAgentEnvRunner(config=config_of(to_rllib(creator), num_envs=2).rl_module(rl_module_spec=module))
+    runner = SingleAgentEnvRunner(config=make_config(to_rllib(creator), num_envs=2).rl_module(rl_module_spec=module))
     episodes = runner.sample(num_timesteps=60)  # the environment raises if an action is illegal
     assert sum(map(len, episodes)) >= 60
     runner.stop()
 
 
-def test_several_policies_play_a_game_in_c_and_one_of_pettingzoo():
+def test_to_multi_agent_maps_agents_to_policies():
     for creator in (lambda config: to_multi_agent(pufferlib.make("rware", num_envs=1, **config)), scripted):
         check_multiagent_environments(creator({}))
-        config = config_of(creator, num_envs=2, mode="sync").multi_agent(
+        config = make_config(creator, num_envs=2, mode="sync").multi_agent(
             policies={"first", "others"},
             policy_mapping_fn=lambda agent, episode, **_: "first" if agent in ("a", "agent_0") else "others",
         )
@@ -215,7 +208,7 @@ def scripted(config, last="cut"):
 
 
 @pytest.mark.parametrize(("last", "cut"), [("cut", True), ("dead", False)])
-def test_an_episode_of_many_is_cut_off_or_over(last, cut):
+def test_multi_agent_episode_is_truncated_or_terminated(last, cut):
     env = scripted({}, last)
     env.reset(seed=0)
     _, _, terminated, truncated, _ = env.step(dict.fromkeys("abc", 0))
@@ -227,7 +220,7 @@ def test_an_episode_of_many_is_cut_off_or_over(last, cut):
     assert terminated == {"a": not cut, "c": True, "__all__": not cut}
     assert truncated["__all__"] is cut
     runner = MultiAgentEnvRunner(
-        config=config_of(functools.partial(scripted, last=last), num_envs=1, mode="sync").multi_agent(
+        config=make_config(functools.partial(scripted, last=last), num_envs=1, mode="sync").multi_agent(
             policies={"all"}, policy_mapping_fn=lambda *_, **__: "all"
         )
     )
@@ -237,7 +230,7 @@ def test_an_episode_of_many_is_cut_off_or_over(last, cut):
     runner.stop()
 
 
-def test_what_rllib_would_get_wrong_is_refused():
+def test_unsupported_environments_and_modes_are_refused():
     creator = to_rllib("CartPole-v1")
     with pytest.raises(APIUsageError, match=r'set config.env_runners\(gym_env_vectorize_mode="vector_entry_point"\)'):
         creator({})
@@ -254,8 +247,7 @@ def test_what_rllib_would_get_wrong_is_refused():
 
 
 @pytest.mark.all
-@pytest.mark.usefixtures("one_thread")
-def test_its_ppo_solves_cartpole():
+def test_rllib_ppo_solves_cartpole():
     register_env("cartpole", to_rllib("CartPole-v1"))
     ppo = {"num_epochs": 10, "minibatch_size": 256, "lr": 2e-3, "gamma": 0.99, "lambda_": 0.95, "grad_clip": 0.5}
     no_extras = {"use_kl_loss": False, "vf_clip_param": float("inf"), "vf_loss_coeff": 0.5, "clip_param": 0.2}

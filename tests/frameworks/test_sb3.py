@@ -1,4 +1,4 @@
-"""Our vector environments as Stable-Baselines3's VecEnv: what its own DummyVecEnv does, from the same seeds."""
+"""``to_sb3``: vector environments as VecEnv, compared with Stable-Baselines3's DummyVecEnv."""
 
 import contextlib
 import functools
@@ -26,43 +26,12 @@ from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 from pufferlib.machine import cpus
 from pufferlib.machine.cpus import has_bfloat16
 from tests.envs import NESTED, FunctionEnv, MaskedEnv
+from tests.vector_envs import RandomWalk
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 
-class Bounces(gymnasium.Env):
-    """Dict observations, infos in resets and steps, episodes of random length that end both ways."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
-    observation_space = gymnasium.spaces.Dict(
-        {"place": gymnasium.spaces.Box(-99, 99, (2,), np.float32), "flags": gymnasium.spaces.MultiBinary(3)}
-    )
-    action_space = gymnasium.spaces.Discrete(3)
-    render_mode = "rgb_array"
-    speed = 1
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
-        return self._observe(), {"start": float(self.place[0]), "options": options}
-
-    def step(self, action):
-        self.place += self.speed * action
-        ends = self.np_random.random(2) < 0.15
-        info = {"sum": float(self.place.sum())} if ends.any() else {}
-        return self._observe(), float(self.place[1]), bool(ends[0]), bool(ends[1]), info
-
-    def render(self):
-        return np.zeros((2, 2, 3), np.uint8)
-
-    def go(self, far, *, fast=False):
-        return far, fast, self.speed
-
-    def _observe(self):
-        return {"place": self.place.copy(), "flags": self.np_random.integers(0, 2, 3, dtype=np.int8)}
-
-
-def ours(creator=Bounces, backend="Serial", num_envs=4, **options):
+def make_envs(creator=RandomWalk, backend="Serial", num_envs=4, **options):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
     options = {"autoreset": "same_step", "overwork": True, **options}
     return to_sb3(pufferlib.vector.make(creator, num_envs=num_envs, backend=backend, **options), monitor=False)
@@ -81,9 +50,9 @@ def assert_same(mine, theirs):
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_plays_like_sb3s_own(backend):
-    mine = ours(backend=backend, num_workers=2 if backend != "Serial" else None)
-    theirs = DummyVecEnv([Bounces] * 4)
+def test_to_sb3_matches_dummy_vec_env(backend):
+    mine = make_envs(backend=backend, num_workers=2 if backend != "Serial" else None)
+    theirs = DummyVecEnv([RandomWalk] * 4)
     assert (mine.observation_space, mine.action_space) == (theirs.observation_space, theirs.action_space)
     for env in (mine, theirs):
         env.seed(5)
@@ -102,7 +71,7 @@ def test_plays_like_sb3s_own(backend):
     for env in (mine, theirs):
         env.set_attr("speed", 2, indices=[1, 3])
     assert mine.get_attr("speed", 3) == theirs.get_attr("speed", 3) == [2]
-    assert mine.env_method("go", 7, fast=True) == theirs.env_method("go", 7, fast=True)
+    assert mine.env_method("describe", 7, flag=True) == theirs.env_method("describe", 7, flag=True)
     assert not mine.has_attr("wings")
     assert_same(list(mine.get_images()), list(theirs.get_images()))
     assert mine.render_mode == theirs.render_mode
@@ -111,8 +80,8 @@ def test_plays_like_sb3s_own(backend):
 
 
 @pytest.mark.parametrize("wrapper", [VecMonitor, VecNormalize, lambda env: env])
-def test_ppo_takes_its_steps_behind_sb3s_wrappers(wrapper):
-    env = wrapper(ours(functools.partial(gymnasium.make, "CartPole-v1"), num_envs=2))
+def test_ppo_trains_on_wrapped_env(wrapper):
+    env = wrapper(make_envs(functools.partial(gymnasium.make, "CartPole-v1"), num_envs=2))
     model = PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu").learn(128)
     assert model.num_timesteps == 128
     env.close()
@@ -128,8 +97,8 @@ def test_ppo_solves_cartpole():
     env.close()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="says nothing where a GPU may be meant")
-def test_image_policy_kwargs_warn_of_bfloat16_on_a_cpu_that_would_be_slower(monkeypatch):
+@pytest.mark.skipif(torch.cuda.is_available(), reason="no warning if a GPU is available")
+def test_image_policy_kwargs_warn_about_slow_bfloat16(monkeypatch):
     monkeypatch.setattr(cpus, "has_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="image_policy_kwargs: precision: this CPU has no instructions for bfloat16"):
         image_policy_kwargs(precision="bfloat16")
@@ -139,8 +108,8 @@ def test_image_policy_kwargs_warn_of_bfloat16_on_a_cpu_that_would_be_slower(monk
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_ppo_learns_a_game_of_atari():
-    """Points of whole games of Breakout: 1.0 before, 3.4 after as many steps (one seed)."""
+def test_ppo_learns_atari_breakout():
+    """The score of whole games was 1.0 before training and 3.4 after it (one seed)."""
     pytest.importorskip("ale_py")
     envs, games = (
         to_sb3(
@@ -164,7 +133,7 @@ def test_ppo_learns_a_game_of_atari():
     games.close()
 
 
-def test_returns_and_lengths_of_episodes_are_monitored():
+def test_infos_have_returns_and_lengths_of_episodes():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"length": 3})
     env = to_sb3(pufferlib.vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step"))
     env.reset()
@@ -181,8 +150,8 @@ def test_returns_and_lengths_of_episodes_are_monitored():
     env.close()
 
 
-def test_an_attribute_that_cannot_be_sent_is_there_all_the_same():
-    env = ours(functools.partial(_with_lock, Bounces), "Multiprocessing", num_envs=2, num_workers=1)
+def test_has_attr_finds_attributes_that_cannot_be_pickled():
+    env = make_envs(functools.partial(_with_lock, RandomWalk), "Multiprocessing", num_envs=2, num_workers=1)
     assert env.has_attr("lock")
     assert not env.has_attr("key")
     env.close()
@@ -194,7 +163,7 @@ def _with_lock(creator):
     return env
 
 
-def test_native_games_are_rows_and_their_masks_are_known():
+def test_native_environments_are_rows_with_action_masks():
     env = to_sb3(pufferlib.make("tripletriad", num_envs=8))
     observations = env.reset()
     assert len(observations) == env.num_envs == 8
@@ -207,20 +176,22 @@ def test_native_games_are_rows_and_their_masks_are_known():
     env.close()
 
 
-def test_what_sb3_would_get_wrong_is_refused():
+def test_unsupported_environments_and_modes_are_refused():
     with pytest.raises(APIUsageError, match="autoreset must be \"same_step\", which SB3 expects, got 'next_step'"):
-        ours(autoreset="next_step")
+        make_envs(autoreset="next_step")
     with pytest.raises(APIUsageError, match=r"one Dict of them, got Tuple\(.* as hero"):
-        ours(functools.partial(FunctionEnv, NESTED))
-    with pytest.raises(APIUsageError, match=r"to_sb3: must be a vector environment of .*, got Bounces; hand the func"):
-        to_sb3(Bounces())
+        make_envs(functools.partial(FunctionEnv, NESTED))
+    with pytest.raises(
+        APIUsageError, match=r"to_sb3: must be a vector environment of .*, got RandomWalk; hand the func"
+    ):
+        to_sb3(RandomWalk())
 
 
 @pytest.mark.parametrize("shape", [(3, 40, 40), (40, 40, 3)])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_ppo_learns_from_images_by_a_network_of_ours(shape, precision):
+def test_ppo_trains_image_policy(shape, precision):
     space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
-    env = ours(functools.partial(FunctionEnv, space))
+    env = make_envs(functools.partial(FunctionEnv, space))
     kwargs = image_policy_kwargs(precision=precision)
     model = PPO("CnnPolicy", env, n_steps=8, batch_size=32, n_epochs=1, device="cpu", seed=0, policy_kwargs=kwargs)
     features = model.policy.features_extractor
@@ -233,9 +204,9 @@ def test_ppo_learns_from_images_by_a_network_of_ours(shape, precision):
     env.close()
 
 
-def test_images_are_read_as_sb3s_own_network_reads_them():
+def test_image_network_matches_nature_cnn_of_sb3():
     space = gymnasium.spaces.Box(0, 255, (3, 40, 40), np.uint8)
-    env = ours(functools.partial(FunctionEnv, space))
+    env = make_envs(functools.partial(FunctionEnv, space))
     theirs, mine = (PPO("CnnPolicy", env, device="cpu", policy_kwargs=kw).policy for kw in ({}, image_policy_kwargs()))
     weights = theirs.features_extractor.state_dict().values()
     names = mine.features_extractor.state_dict()
@@ -245,13 +216,13 @@ def test_images_are_read_as_sb3s_own_network_reads_them():
     env.close()
 
 
-def test_networks_and_precisions_that_are_not_there_are_refused():
+def test_unknown_networks_and_precisions_are_refused():
     with pytest.raises(APIUsageError, match="network must be 'NatureCNN' or 'ResNet', got 'Nature'"):
         image_policy_kwargs("Nature")
     with pytest.raises(APIUsageError, match="precision must be 'float32' or 'bfloat16', got 'float16'"):
         image_policy_kwargs(precision="float16")
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
-        PPO("MlpPolicy", ours(lambda: gymnasium.make("CartPole-v1")), policy_kwargs=image_policy_kwargs())
+        PPO("MlpPolicy", make_envs(lambda: gymnasium.make("CartPole-v1")), policy_kwargs=image_policy_kwargs())
 
 
 @pytest.mark.parametrize(
@@ -264,8 +235,8 @@ def test_networks_and_precisions_that_are_not_there_are_refused():
         (Dict({"side": Discrete(2, start=1)}), MultiDiscrete([2]), [[0], [1]], [{"side": 1}, {"side": 2}]),
     ],
 )
-def test_actions_of_sb3_are_converted_to_the_space_of_the_environment(space, shown, actions, sent):
-    env = ours(functools.partial(FunctionEnv, None, space), num_envs=2)
+def test_actions_are_converted_to_the_action_space(space, shown, actions, sent):
+    env = make_envs(functools.partial(FunctionEnv, None, space), num_envs=2)
     assert env.action_space == shown
     env.reset()
     env.step(np.array(actions))
@@ -275,17 +246,17 @@ def test_actions_of_sb3_are_converted_to_the_space_of_the_environment(space, sho
     env.close()
 
 
-def test_an_action_that_is_not_a_number_is_refused():
-    env = ours(functools.partial(FunctionEnv, None, Box(0, 9, (1,), np.int8)), num_envs=2)
+def test_nan_actions_are_refused():
+    env = make_envs(functools.partial(FunctionEnv, None, Box(0, 9, (1,), np.int8)), num_envs=2)
     env.reset()
     with pytest.raises(APIUsageError, match="to_sb3: actions must be numbers, got NaN in row 1; look at the policy"):
         env.step(np.array([[1.0], [np.nan]]))
     env.close()
 
 
-def test_integers_of_observations_count_from_zero():
+def test_integer_observations_start_at_zero():
     space = Dict({"side": Discrete(3, start=4), "grid": MultiDiscrete([[2, 3], [4, 5]])})
-    env = ours(functools.partial(FunctionEnv, space, length=2), num_envs=2)
+    env = make_envs(functools.partial(FunctionEnv, space, length=2), num_envs=2)
     assert env.observation_space == Dict({"side": Discrete(3), "grid": MultiDiscrete([2, 3, 4, 5])})
     shown = env.reset()
     seen = [observations[-1] for observations in env.get_attr("observations")]
@@ -299,8 +270,8 @@ def test_integers_of_observations_count_from_zero():
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_maskable_ppo_finds_the_mask_in_the_observation(backend):
-    env = ours(MaskedEnv, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
+def test_maskable_ppo_gets_the_mask_of_the_observation(backend):
+    env = make_envs(MaskedEnv, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
     model = MaskablePPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu", seed=0)
     model.learn(64)
     env.reset()
@@ -315,20 +286,20 @@ def test_maskable_ppo_finds_the_mask_in_the_observation(backend):
     env.close()
 
 
-def test_a_method_for_masks_has_priority_over_the_observation():
-    class Strict(MaskedEnv):
+def test_action_masks_method_has_priority_over_the_observation():
+    class EnvWithMaskMethod(MaskedEnv):
         def action_masks(self):
             return np.array([False, True, False])
 
-    env = ours(Strict, num_envs=2)
+    env = make_envs(EnvWithMaskMethod, num_envs=2)
     env.reset()
     assert np.array(env.env_method("action_masks")).tolist() == [[False, True, False]] * 2
     env.close()
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_wrappers_of_environments_are_found(backend):
-    mine = ours(_monitored, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
+def test_env_is_wrapped_finds_wrappers(backend):
+    mine = make_envs(_monitored, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
     theirs = DummyVecEnv([_monitored] * 2)
     for wrapper in (Monitor, gymnasium.wrappers.TimeLimit, gymnasium.ObservationWrapper, gymnasium.wrappers.ClipAction):
         assert mine.env_is_wrapped(wrapper, [0, -1]) == theirs.env_is_wrapped(wrapper, [0, -1])
@@ -340,7 +311,7 @@ def _monitored():
 
 
 def test_negative_indices_count_from_the_end():
-    env = ours(num_envs=3)
+    env = make_envs(num_envs=3)
     env.set_attr("speed", 5, indices=-1)
     assert env.get_attr("speed") == [1, 1, 5]
     assert env.get_attr("speed", [-3, -1]) == [1, 5]
@@ -349,7 +320,7 @@ def test_negative_indices_count_from_the_end():
     env.close()
 
 
-def test_native_environments_draw_every_row_and_refuse_options():
+def test_native_environments_render_every_row_and_refuse_options():
     for name, num_envs in (("cartpole", 3), ("rware", 1)):
         env = to_sb3(pufferlib.make(name, num_envs=num_envs, render_mode="rgb_array"))
         env.reset()
@@ -361,7 +332,7 @@ def test_native_environments_draw_every_row_and_refuse_options():
         env.close()
 
 
-def test_images_need_a_render_mode():
+def test_get_images_needs_a_render_mode():
     env = to_sb3(pufferlib.make("cartpole", num_envs=2))
     env.reset()
     with pytest.warns(UserWarning, match="render_mode must be 'rgb_array', got None"):
@@ -369,7 +340,7 @@ def test_images_need_a_render_mode():
     env.close()
 
 
-def test_infos_may_be_kept_and_changed():
+def test_infos_can_be_modified():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv)
     with contextlib.closing(
         to_sb3(pufferlib.vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step"))
@@ -381,9 +352,9 @@ def test_infos_may_be_kept_and_changed():
 
 
 @pytest.mark.parametrize("truncates", [False, True])
-def test_truncation_is_that_of_the_step_if_infos_have_a_key_of_this_name(truncates):
+def test_truncated_key_of_infos_is_overwritten_by_the_step(truncates):
     make = functools.partial(FunctionEnv, length=2, truncates=truncates, info=lambda _: {"TimeLimit.truncated": True})
-    mine, theirs = ours(make, num_envs=1), DummyVecEnv([make])
+    mine, theirs = make_envs(make, num_envs=1), DummyVecEnv([make])
     for env in (mine, theirs):
         env.reset()
         assert [env.step(np.zeros(1, int))[3][0]["TimeLimit.truncated"] for _ in range(2)] == [False, truncates]

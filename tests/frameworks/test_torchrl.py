@@ -1,4 +1,4 @@
-"""Our vector environments as TorchRL's EnvBase: its checker, transforms, collectors and PPO on them."""
+"""``to_torchrl``: vector environments as EnvBase, with TorchRL's checker, transforms, collectors and PPO."""
 
 import functools
 import sys
@@ -29,10 +29,11 @@ from torchrl.objectives import ClipPPOLoss  # noqa: E402
 from torchrl.objectives.value import GAE  # noqa: E402
 
 from pufferlib.frameworks.torchrl import to_torchrl  # noqa: E402
+from tests.threads import one_thread  # noqa: E402, F401
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
-PARTS = Dict(
+NESTED = Dict(
     {
         "place": Box(-99, 99, (2,), np.float32),
         "near": Dict({"kind": Discrete(4, start=7), "flags": MultiBinary(3)}),
@@ -44,35 +45,28 @@ PARTS = Dict(
 )
 
 
-def emulated(creator, num_envs=4, backend="Serial", **options):
+def make_emulated(creator, num_envs=4, backend="Serial", **options):
     options = {"autoreset": "same_step", "overwork": True, **options}
     creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
     return pufferlib.vector.make(creator, num_envs=num_envs, backend=backend, **options)
 
 
-@pytest.fixture
-def one_thread():
-    """Torch in one thread: for networks this small, others would wait for each other most of the time."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 VECTOR_ENVS = {
-    "one array": lambda: emulated(functools.partial(gymnasium.make, "CartPole-v1")),
-    "parts": lambda: emulated(functools.partial(FunctionEnv, PARTS, length=5)),
-    "numbers as actions": lambda: emulated(functools.partial(gymnasium.make, "Pendulum-v1")),
-    "actions of parts": lambda: emulated(functools.partial(FunctionEnv, None, MultiDiscrete([3, 4]), length=5)),
-    "workers": lambda: emulated(functools.partial(FunctionEnv, PARTS), backend="Multiprocessing", num_workers=2),
-    "games in C": lambda: pufferlib.make("breakout", num_envs=3),
+    "box": lambda: make_emulated(functools.partial(gymnasium.make, "CartPole-v1")),
+    "nested": lambda: make_emulated(functools.partial(FunctionEnv, NESTED, length=5)),
+    "continuous actions": lambda: make_emulated(functools.partial(gymnasium.make, "Pendulum-v1")),
+    "multi-discrete actions": lambda: make_emulated(
+        functools.partial(FunctionEnv, None, MultiDiscrete([3, 4]), length=5)
+    ),
+    "workers": lambda: make_emulated(functools.partial(FunctionEnv, NESTED), backend="Multiprocessing", num_workers=2),
+    "c": lambda: pufferlib.make("breakout", num_envs=3),
     "several agents": lambda: pufferlib.make("rware", num_envs=2),
-    "masks": lambda: pufferlib.make("tripletriad", num_envs=3),
+    "action masks": lambda: pufferlib.make("tripletriad", num_envs=3),
 }
 
 
 @pytest.mark.parametrize("kind", VECTOR_ENVS)
-def test_torchrls_own_checker_finds_nothing(kind):
+def test_check_env_specs_passes(kind):
     vecenv = VECTOR_ENVS[kind]()
     env = to_torchrl(vecenv)
     assert env.batch_size == (vecenv.num_agents,)
@@ -81,7 +75,7 @@ def test_torchrls_own_checker_finds_nothing(kind):
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_an_episode_shows_its_last_observation_and_the_next_one_begins_at_its_reset(backend):
+def test_rollout_has_final_and_reset_observations(backend):
     creators = [functools.partial(counting_env, length, truncates=length == 3) for length in (2, 3)]
     creators = [functools.partial(GymnasiumPufferEnv, env_creator=creator) for creator in creators]
     workers = {"num_workers": 2, "overwork": True} if backend != "Serial" else {}
@@ -98,8 +92,8 @@ def test_an_episode_shows_its_last_observation_and_the_next_one_begins_at_its_re
     env.close()
 
 
-def test_parts_of_observations_are_where_the_space_has_them():
-    vecenv = emulated(functools.partial(FunctionEnv, PARTS))
+def test_nested_observations_have_the_keys_of_their_space():
+    vecenv = make_emulated(functools.partial(FunctionEnv, NESTED))
     data = to_torchrl(vecenv).reset()
     (last,) = vecenv.get_attr("observations", env_ids=1)
     assert data["near", "kind"][1] == last[-1]["near"]["kind"]
@@ -109,21 +103,21 @@ def test_parts_of_observations_are_where_the_space_has_them():
     vecenv.close()
 
 
-@pytest.mark.parametrize("kind", ["environments", "games in C"])
-def test_transforms_may_cut_episodes_off(kind):
-    vecenv = emulated(counting_env, num_envs=2) if kind == "environments" else pufferlib.make("cartpole", num_envs=2)
+@pytest.mark.parametrize("kind", ["emulated", "c"])
+def test_transforms_can_truncate_episodes(kind):
+    vecenv = make_emulated(counting_env, num_envs=2) if kind == "emulated" else pufferlib.make("cartpole", num_envs=2)
     env = TransformedEnv(to_torchrl(vecenv), Compose(StepCounter(max_steps=2), RewardSum()))
     data = env.rollout(5, break_when_any_done=False)
     assert data["next", "episode_reward"][..., 0].tolist() == [[1, 2, 1, 2, 1]] * 2
-    if kind == "environments":
+    if kind == "emulated":
         assert data["observation"][..., 0].tolist() == [[0, 1, 0, 1, 0]] * 2
     else:
         assert data["observation"][:, ::2].abs().max() < 0.05 < data["next", "observation"].abs().max()
     env.close()
 
 
-def test_rows_may_be_reset_in_the_middle_of_their_episodes():
-    env = to_torchrl(emulated(functools.partial(counting_env, 3), num_envs=3))
+def test_rows_can_be_reset_within_episodes():
+    env = to_torchrl(make_emulated(functools.partial(counting_env, 3), num_envs=3))
     data = env.rollout(2)[:, -1]["next"].exclude("reward")
     data["_reset"] = torch.tensor([[True], [False], [True]])
     data = env.reset(data)
@@ -133,7 +127,7 @@ def test_rows_may_be_reset_in_the_middle_of_their_episodes():
     env.close()
 
 
-def test_rows_that_are_done_wait_for_the_others():
+def test_done_rows_wait_with_break_when_all_done():
     creators = [functools.partial(counting_env, length) for length in (1, 3)]
     creators = [functools.partial(GymnasiumPufferEnv, env_creator=creator) for creator in creators]
     env = to_torchrl(pufferlib.vector.make(creators, num_envs=2, backend="Serial", autoreset="same_step"))
@@ -143,12 +137,12 @@ def test_rows_that_are_done_wait_for_the_others():
     env.close()
 
 
-@pytest.mark.parametrize("kind", ["one array", "games in C"])
-def test_a_seed_decides_everything(kind):
+@pytest.mark.parametrize("kind", ["box", "c"])
+def test_set_seed_reproduces_rollouts(kind):
     env = to_torchrl(VECTOR_ENVS[kind]())
-    first, again = (seeded_rollout(env, 7) for _ in range(2))
+    first, repeated = (seeded_rollout(env, 7) for _ in range(2))
     other = seeded_rollout(env, 8)
-    assert (first == again).all()
+    assert (first == repeated).all()
     assert not (first["observation"] == other["observation"]).all()
     env.close()
 
@@ -159,7 +153,7 @@ def seeded_rollout(env, seed):
     return env.rollout(30, break_when_any_done=False)
 
 
-def test_infos_and_masks_of_games_in_c_are_there():
+def test_c_environments_have_infos_and_action_masks():
     env = to_torchrl(pufferlib.make("tripletriad", num_envs=8, log_interval=1))
     data = env.reset()
     infos = []
@@ -174,8 +168,8 @@ def test_infos_and_masks_of_games_in_c_are_there():
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_the_mask_in_the_observation_is_the_action_mask(backend):
-    env = to_torchrl(emulated(MaskedEnv, 2, backend, num_workers=1 if backend != "Serial" else None))
+def test_action_mask_comes_from_the_observation(backend):
+    env = to_torchrl(make_emulated(MaskedEnv, 2, backend, num_workers=1 if backend != "Serial" else None))
     data = TransformedEnv(env, ActionMask()).rollout(40, break_when_any_done=False)
     assert data["action_mask"].dtype == torch.bool
     assert data["action_mask"].shape == (2, 40, 3)
@@ -183,13 +177,13 @@ def test_the_mask_in_the_observation_is_the_action_mask(backend):
     env.close()
 
 
-def test_a_field_called_action_mask_that_is_none_is_refused():
+def test_unrelated_field_named_action_mask_is_refused():
     space = Dict({"action_mask": Box(0, 1, (5,))})
     with pytest.raises(APIUsageError, match="string keys that TorchRL does not use itself, got 'action_mask'"):
-        to_torchrl(emulated(functools.partial(FunctionEnv, space)))
+        to_torchrl(make_emulated(functools.partial(FunctionEnv, space)))
 
 
-def test_collectors_take_it():
+def test_collector_samples_batches():
     env = to_torchrl(pufferlib.make("breakout", num_envs=16))
     collector = Collector(env, frames_per_batch=64, total_frames=128)
     shapes = [data.shape for data in collector]
@@ -197,24 +191,24 @@ def test_collectors_take_it():
     collector.shutdown()
 
 
-def test_what_torchrl_would_get_wrong_is_refused():
+def test_unsupported_environments_and_modes_are_refused():
     with pytest.raises(APIUsageError, match="autoreset must be \"same_step\", got 'next_step', in which TorchRL"):
-        to_torchrl(emulated(counting_env, autoreset="next_step"))
+        to_torchrl(make_emulated(counting_env, autoreset="next_step"))
     with pytest.raises(APIUsageError, match=r"arrays or Dicts of them, got Tuple\(.* as near.pair; a tensordict has"):
-        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"pair": Tuple([Discrete(2)])})}))))
+        to_torchrl(make_emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"pair": Tuple([Discrete(2)])})}))))
     for key in ("done", "shape"):
         with pytest.raises(APIUsageError, match=f"string keys that TorchRL does not use itself, got '{key}'"):
-            to_torchrl(emulated(functools.partial(FunctionEnv, Dict({key: Discrete(2)}))))
+            to_torchrl(make_emulated(functools.partial(FunctionEnv, Dict({key: Discrete(2)}))))
     with pytest.raises(APIUsageError, match="got 'dtype' in near"):
-        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"dtype": Discrete(2)})}))))
+        to_torchrl(make_emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"dtype": Discrete(2)})}))))
     crowd = functools.partial(ScriptedParallelEnv, *[alive("a", "b")] * 9)
     creator = functools.partial(PettingZooPufferEnv, env_creator=crowd)
     with pytest.raises(APIUsageError, match="to_torchrl: an environment must have one agent, got 3"):
         to_torchrl(pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step"))
 
 
-def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused():
-    env = to_torchrl(emulated(functools.partial(counting_env, 1)))
+def test_steps_after_the_end_and_partial_resets_of_agents_are_refused():
+    env = to_torchrl(make_emulated(functools.partial(counting_env, 1)))
     data = env.rollout(1)[:, -1]["next"]
     data["action"] = torch.zeros(4, dtype=torch.int64)
     with pytest.raises(APIUsageError, match=r"must be reset before the next step, got rows \[0, 1, 2, 3\]; use"):
@@ -240,8 +234,7 @@ def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused()
 
 @pytest.mark.all
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("one_thread")
-def test_its_ppo_solves_cartpole():
+def test_torchrl_ppo_solves_cartpole():
     torch.manual_seed(0)
     creator = pufferlib.env_creator("CartPole-v1")
     vecenv = pufferlib.vector.make(creator, num_envs=32, backend="Serial", autoreset="same_step")

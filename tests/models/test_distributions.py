@@ -30,7 +30,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_samples_fit_the_space_with_any_leading_shape(space):
+def test_samples_are_in_the_space_for_any_batch_shape(space):
     distribution = action_distribution(space)
     params = torch.randn(5, 6, distribution.num_params, generator=generator())
     for actions in (distribution.sample(params, generator()), distribution.mode(params)):
@@ -45,7 +45,7 @@ def test_samples_fit_the_space_with_any_leading_shape(space):
     assert distribution.entropy(params).shape == (5, 6)
 
 
-def test_categorical_agrees_with_torch():
+def test_categorical_matches_torch():
     distribution = action_distribution(MultiDiscrete([2, 5]))
     params = torch.randn(100, 7, generator=generator())
     actions = distribution.sample(params, generator())
@@ -55,7 +55,7 @@ def test_categorical_agrees_with_torch():
     assert torch.allclose(distribution.entropy(params), parts[0].entropy() + parts[1].entropy(), atol=1e-6)
 
 
-def test_gaussian_agrees_with_torch():
+def test_gaussian_matches_torch():
     distribution = action_distribution(Box(-1, 1, (3,), np.float32))
     params = torch.randn(100, 6, generator=generator())
     actions = distribution.sample(params, generator())
@@ -64,28 +64,28 @@ def test_gaussian_agrees_with_torch():
     assert torch.allclose(distribution.entropy(params), normal.entropy().sum(-1), atol=1e-5)
 
 
-def test_categorical_samples_with_the_right_frequencies():
+def test_categorical_samples_have_the_right_frequencies():
     logits = torch.tensor([0.1, 0.2, 0.7]).log().repeat(200_000, 1)
     actions = action_distribution(Discrete(3)).sample(logits, generator())
     frequencies = torch.bincount(actions, minlength=3) / len(actions)
     assert frequencies.tolist() == pytest.approx([0.1, 0.2, 0.7], abs=0.005)
 
 
-def test_gaussian_samples_with_the_right_moments():
+def test_gaussian_samples_have_the_right_moments():
     params = torch.tensor([1.0, math.log(0.5)]).repeat(200_000, 1)
     actions = action_distribution(Box(-1, 1, (1,), np.float32)).sample(params, generator())
     assert actions.mean().item() == pytest.approx(1.0, abs=0.01)
     assert actions.std().item() == pytest.approx(0.5, abs=0.01)
 
 
-def test_environments_get_bounded_actions_and_offsets():
+def test_to_env_clips_and_adds_start():
     gaussian = action_distribution(Box(-1, 1, (1,), np.float32))
     assert gaussian.to_env(np.array([[-3.0], [0.5]], np.float32)).tolist() == [[-1.0], [0.5]]
     discrete = action_distribution(Discrete(3, start=5))
     assert discrete.to_env(np.array([0, 2])).tolist() == [5, 7]
 
 
-def test_the_same_generator_gives_the_same_actions():
+def test_generator_state_reproduces_actions():
     distribution = action_distribution(Discrete(5))
     params = torch.zeros(50, 5)
     assert torch.equal(distribution.sample(params, generator(3)), distribution.sample(params, generator(3)))
@@ -100,56 +100,56 @@ def test_the_same_generator_gives_the_same_actions():
     ],
     ids=str,
 )
-def test_other_spaces_are_refused(space, todo):
+def test_unsupported_spaces_are_refused(space, todo):
     with pytest.raises(APIUsageError, match=f"action_distribution: .*{todo}"):
         action_distribution(space)
 
 
-def drawn(distribution, params, noise):
+def draw(distribution, params, noise):
     actions = torch.empty(len(params), *distribution.shape, dtype=distribution.dtype)
     log_probs = torch.empty(len(params))
     return distribution.draw(params, noise, actions, log_probs), actions, log_probs
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_actions_drawn_in_c_and_in_torch_are_the_same(space):
+def test_draw_gives_the_same_actions_in_c_and_torch(space):
     distribution = action_distribution(space)
     rows = 1500 if distribution.num_params < 1000 else 3
     params = torch.randn(rows, distribution.num_params, generator=generator())
     noise = distribution.noise((rows,), generator())
-    finite, actions, log_probs = drawn(distribution, params, noise)
+    finite, actions, log_probs = draw(distribution, params, noise)
     assert finite
     assert torch.allclose(log_probs, distribution.log_prob(params, actions), atol=1e-4)
-    _, slow, _ = drawn(distribution, params.double(), noise)  # rows of doubles go through torch
+    _, slow, _ = draw(distribution, params.double(), noise)  # float64 is drawn by torch
     assert torch.isclose(actions, slow).float().mean() > 0.999
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_impossible_is_never_drawn(dtype):
+def test_actions_without_probability_are_never_drawn(dtype):
     logits = torch.tensor([-1e9, 0.0, -1e9, 1.0, -1e9], dtype=dtype).repeat(4, 1)
     noise = torch.tensor([[0.0], [0.2], [0.999], [1 - 2**-24]])
-    finite, actions, _ = drawn(action_distribution(Discrete(5)), logits, noise)
+    finite, actions, _ = draw(action_distribution(Discrete(5)), logits, noise)
     assert finite
     assert actions.tolist() == [1, 1, 3, 3]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,))], ids=str)
-def test_outputs_that_are_no_numbers_are_told(space, dtype):
+def test_draw_reports_outputs_that_are_not_finite(space, dtype):
     distribution = action_distribution(space)
     params = torch.zeros(70, distribution.num_params, dtype=dtype)
     noise = distribution.noise((70,), generator())
-    assert drawn(distribution, params, noise)[0]
+    assert draw(distribution, params, noise)[0]
     for wrong in (math.nan, math.inf):
         params[67, 1] = wrong
-        assert not drawn(distribution, params, noise)[0]
+        assert not draw(distribution, params, noise)[0]
 
 
-def test_an_action_out_of_range_has_no_probability():
+def test_log_prob_of_actions_out_of_range_is_nan():
     log_probs, _ = action_distribution(Discrete(3)).evaluate(torch.zeros(3, 3), torch.tensor([2, 3, -1]))
     assert log_probs.isnan().tolist() == [False, True, True]
 
 
-def test_a_distribution_can_be_copied():
+def test_distribution_can_be_copied():
     distribution = copy.deepcopy(action_distribution(MultiDiscrete([2, 5])))
     assert distribution.sample(torch.zeros(3, 7), generator()).shape == (3, 2)

@@ -11,12 +11,12 @@ from pufferlib.models.encoders import Features
 from tests.envs import EnvDescription, FunctionEnv
 
 
-def native(space, *rows):
+def native_features(space, *rows):
     return Features(EnvDescription(space))(torch.from_numpy(np.array(rows, space.dtype))).tolist()
 
 
-def emulated(space, value):
-    """The features of ``value``, which are the same where the environment is in a worker."""
+def emulated_features(space, value):
+    """Return the features of ``value``, and check that they are the same with a pickled description."""
     env = GymnasiumPufferEnv(FunctionEnv(space, observe=lambda _: value))
     observation, _ = env.reset()
     rows = torch.from_numpy(np.array(observation)[None])
@@ -25,42 +25,44 @@ def emulated(space, value):
     return Features(env)(rows)[0].tolist()
 
 
-def test_real_numbers_and_booleans_stay():
-    assert native(Box(-9, 9, (2,), np.float64), [-7.5, 3.0]) == [[-7.5, 3.0]]
-    assert native(Box(0, 1, (2, 1), np.bool_), [[True], [False]]) == [[1.0, 0.0]]
-    assert native(Box(0, 1, (2,), np.uint8), [0, 1]) == [[0.0, 1.0]]
+def test_real_numbers_and_booleans_are_not_changed():
+    assert native_features(Box(-9, 9, (2,), np.float64), [-7.5, 3.0]) == [[-7.5, 3.0]]
+    assert native_features(Box(0, 1, (2, 1), np.bool_), [[True], [False]]) == [[1.0, 0.0]]
+    assert native_features(Box(0, 1, (2,), np.uint8), [0, 1]) == [[0.0, 1.0]]
 
 
-def test_integers_of_few_values_are_labels():
-    # a float for each value but the lowest, -1: the 0s, the 1s, the 2s
-    assert native(Box(-1, 2, (2,), np.int8), [-1, 0], [1, 2]) == [[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1]]
-    assert native(Box(0, 31, (1,), np.int64), [31]) == [[0.0] * 30 + [1.0]]
+def test_integers_with_few_values_are_one_hot():
+    # one float for each value except the lowest: all 0s, all 1s, all 2s
+    assert native_features(Box(-1, 2, (2,), np.int8), [-1, 0], [1, 2]) == [[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1]]
+    assert native_features(Box(0, 31, (1,), np.int64), [31]) == [[0.0] * 30 + [1.0]]
 
 
-def test_labels_that_would_take_too_much_room_are_amounts():
+def test_large_arrays_of_few_values_are_scaled():
     assert Features(EnvDescription(Box(0, 2, (32, 32), np.uint8))).size == 2048
-    assert native(Box(0, 2, (1025,), np.uint8), [2] * 1025) == [[1.0] * 1025]
-    assert native(Box(0, 32, (2,), np.uint8), [16, 32]) == [[0.5, 1.0]]
+    assert native_features(Box(0, 2, (1025,), np.uint8), [2] * 1025) == [[1.0] * 1025]
+    assert native_features(Box(0, 32, (2,), np.uint8), [16, 32]) == [[0.5, 1.0]]
 
 
-def test_a_single_integer_is_a_label_up_to_thousands_of_values():
-    features = emulated(Discrete(500, start=3), 4)
+def test_single_integer_is_one_hot_up_to_thousands_of_values():
+    features = emulated_features(Discrete(500, start=3), 4)
     assert features == [1.0] + [0.0] * 498
-    assert emulated(Discrete(10_000), 5_000) == [pytest.approx(5_000 / 9_999)]
+    assert emulated_features(Discrete(10_000), 5_000) == [pytest.approx(5_000 / 9_999)]
 
 
-def test_many_values_are_scaled_by_their_space():
-    assert native(Box(0, 255, (2, 2), np.uint8), [[0, 51], [102, 255]]) == [pytest.approx([0.0, 0.2, 0.4, 1.0])]
-    assert native(Box(-400, 200, (2,), np.int16), [-400, 200]) == [[-1.0, 0.5]]
+def test_integers_with_many_values_are_scaled_by_their_bounds():
+    assert native_features(Box(0, 255, (2, 2), np.uint8), [[0, 51], [102, 255]]) == [
+        pytest.approx([0.0, 0.2, 0.4, 1.0])
+    ]
+    assert native_features(Box(-400, 200, (2,), np.int16), [-400, 200]) == [[-1.0, 0.5]]
 
 
-def test_integers_without_bounds_become_logarithms():
+def test_unbounded_integers_become_logarithms():
     space = Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (3,), np.int64)
     expected = [-math.log(3), 0.0, math.log(1 + 2**40)]
-    assert native(space, [-2, 0, 2**40]) == [pytest.approx(expected)]
+    assert native_features(space, [-2, 0, 2**40]) == [pytest.approx(expected)]
 
 
-def test_every_leaf_of_a_structure_is_encoded_by_its_own_space():
+def test_leaves_are_encoded_by_their_spaces():
     space = Dict(
         {
             "image": Box(0, 255, (2,), np.uint8),
@@ -79,16 +81,16 @@ def test_every_leaf_of_a_structure_is_encoded_by_its_own_space():
         "gold": np.array(19, np.int32),
         "none": np.zeros((0, 2), np.int16),
     }
-    # by key: cells, gold, image, none, number, state
+    # in the order of keys: cells, gold, image, none, number, state
     expected = [1, 0, 0, 1, math.log(20), 0.2, 1.0, -0.5, 0, 1, 1, 0]
-    assert emulated(space, value) == pytest.approx(expected)
+    assert emulated_features(space, value) == pytest.approx(expected)
 
 
-def test_leaves_of_one_dtype_keep_their_own_bounds():
+def test_leaves_of_one_dtype_have_separate_bounds():
     space = Tuple([Discrete(3), Box(0, 1000, (2,), np.int32)])
-    assert emulated(space, (2, np.array([500, 0], np.int32))) == [0.0, 1.0, 0.5, 0.0]
-    assert emulated(MultiDiscrete([3, 2]), np.array([2, 1])) == [0.0, 1.0, 1.0, 0.0]
+    assert emulated_features(space, (2, np.array([500, 0], np.int32))) == [0.0, 1.0, 0.5, 0.0]
+    assert emulated_features(MultiDiscrete([3, 2]), np.array([2, 1])) == [0.0, 1.0, 1.0, 0.0]
 
 
-def test_texts_are_a_length_and_codes():
-    assert emulated(Text(4, charset="ab"), "ab") == pytest.approx([0, 1, 0, 0, 97 / 98, 1.0, 0.0, 0.0])
+def test_text_has_length_and_codes():
+    assert emulated_features(Text(4, charset="ab"), "ab") == pytest.approx([0, 1, 0, 0, 97 / 98, 1.0, 0.0, 0.0])

@@ -15,11 +15,11 @@ from pufferlib.models.recurrent import MEMORIES
 from tests.envs import EnvDescription, FunctionEnv
 
 NUMBERS = Box(-9, 9, (5,), np.float32)
-PICTURE = Box(0, 255, (4, 44, 36), np.uint8)
+IMAGE = Box(0, 255, (4, 44, 36), np.uint8)
 FAR = np.iinfo(np.int64)
 NESTED = Dict(
     {
-        "picture": PICTURE,
+        "image": IMAGE,
         "cells": Box(0, 2, (3, 3), np.uint8),
         "action_mask": MultiBinary(5),
         "state": Tuple([Discrete(40, start=5), Box(-1, 1, (2,), np.float16)]),
@@ -42,12 +42,12 @@ EVERY_MEMORY = ["none", *MEMORIES]
 ACTIONS = {"discrete": Discrete(5), "several": MultiDiscrete([2, 3]), "continuous": Box(-1, 1, (2, 2), np.float32)}
 
 
-def emulated(space, actions):
+def make_emulated(space, actions):
     return GymnasiumPufferEnv(FunctionEnv(space, actions))
 
 
-def policy_for(env, name="Default", hidden_size=20, **options):
-    """A policy with weights of such a size that every part of it shows in the outputs."""
+def make_random_policy(env, name="Default", hidden_size=20, **options):
+    """Make a policy with weights so large that every part of it affects the outputs."""
     torch.manual_seed(1)
     policy = make_policy(env, name, hidden_size, **options)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def policy_for(env, name="Default", hidden_size=20, **options):
 
 
 def observations_of(env, rows):
-    """Samples of the space, as rows of the batch."""
+    """Return samples of the observation space, as rows of a batch."""
     space = env.single_observation_space
     if not env.emulated:
         space.seed(1)
@@ -69,7 +69,7 @@ def observations_of(env, rows):
 
 
 class Outputs:
-    """Arrays that an engine fills, and the memory that it keeps."""
+    """Arrays that an engine fills, and its recurrent state."""
 
     def __init__(self, engine, policy, rows):
         self.engine, self.state = engine, policy.initial_state(rows)
@@ -81,7 +81,7 @@ class Outputs:
 
 
 def check_equal(policy, batches, engine=None):
-    """Outputs and memory are those of torch after each of ``batches``."""
+    """Check that outputs and state equal those of torch after each of ``batches``."""
     outputs = Outputs(engine or compile_policy(policy), policy, len(batches[0]))
     state, expected, got = policy.initial_state(len(batches[0])), [], []
     with torch.inference_mode():
@@ -95,71 +95,73 @@ def check_equal(policy, batches, engine=None):
 
 @pytest.mark.parametrize("actions", ACTIONS)
 @pytest.mark.parametrize("space", SPACES)
-def test_any_array_gives_the_numbers_of_torch(space, actions):
+def test_engine_matches_torch_for_any_array(space, actions):
     if isinstance(SPACES[space], Discrete):
-        env = emulated(SPACES[space], ACTIONS[actions])
+        env = make_emulated(SPACES[space], ACTIONS[actions])
     else:
         env = EnvDescription(SPACES[space], ACTIONS[actions])
-    check_equal(policy_for(env), [observations_of(env, 9)])
+    check_equal(make_random_policy(env), [observations_of(env, 9)])
 
 
-@pytest.mark.parametrize(("name", "key"), [("NatureCNN", None), ("MixedCNN", "picture")])
-def test_images_of_other_bounds_give_the_numbers_of_torch(name, key):
-    picture = Box(0, 1, (3, 40, 40), np.uint8)
-    env = emulated(Dict({key: picture}), Discrete(5)) if key else EnvDescription(picture, Discrete(5))
-    check_equal(policy_for(env, name), [observations_of(env, 3)])
+@pytest.mark.parametrize(("name", "key"), [("NatureCNN", None), ("MixedCNN", "image")])
+def test_engine_matches_torch_for_images_with_other_bounds(name, key):
+    image = Box(0, 1, (3, 40, 40), np.uint8)
+    env = make_emulated(Dict({key: image}), Discrete(5)) if key else EnvDescription(image, Discrete(5))
+    check_equal(make_random_policy(env, name), [observations_of(env, 3)])
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["Default", "MixedCNN"])
 @pytest.mark.parametrize("memory", EVERY_MEMORY)
-def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, memory, kernels):
-    env = emulated(NESTED, Discrete(5))
-    policy = policy_for(env, name, memory=memory)
+def test_engine_matches_torch_for_nested_spaces_with_action_mask(name, memory, kernels):
+    env = make_emulated(NESTED, Discrete(5))
+    policy = make_random_policy(env, name, memory=memory)
     rows = observations_of(env, 66)
     check_equal(policy, [rows[:33], rows[33:]], Engine(describe(policy), kernels=kernels))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("memory", EVERY_MEMORY)
-@pytest.mark.parametrize("shape", [PICTURE.shape, (40, 52, 3)])
-def test_images_give_the_numbers_of_torch(shape, memory, kernels):
+@pytest.mark.parametrize("shape", [IMAGE.shape, (40, 52, 3)])
+def test_engine_matches_torch_for_images(shape, memory, kernels):
     env = EnvDescription(Box(0, 255, shape, np.uint8), Discrete(5))
-    policy = policy_for(env, "NatureCNN", memory=memory)
+    policy = make_random_policy(env, "NatureCNN", memory=memory)
     check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels=kernels))
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_a_memory_is_that_of_torch_after_a_thousand_steps(memory):
+def test_engine_matches_torch_for_a_thousand_recurrent_steps(memory):
     env = EnvDescription(NUMBERS, Discrete(5))
     steps = np.random.default_rng(1).normal(size=(1000, 2, 5)).astype(np.float32)
-    check_equal(policy_for(env, memory=memory), list(steps))
+    check_equal(make_random_policy(env, memory=memory), list(steps))
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("hidden_size", [1, 16, 17, 48, 100, 300])
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_any_width_gives_the_numbers_of_torch(hidden_size, memory, kernels):
+def test_engine_matches_torch_for_any_width(hidden_size, memory, kernels):
     env = EnvDescription(Box(-9, 9, (hidden_size % 7 + 1,), np.float32), Discrete(hidden_size))
-    policy = policy_for(env, hidden_size=hidden_size, num_layers=3, memory=memory)
+    policy = make_random_policy(env, hidden_size=hidden_size, num_layers=3, memory=memory)
     check_equal(policy, [observations_of(env, 5)], Engine(describe(policy), kernels=kernels))
 
 
-def test_elements_of_the_observation_may_forbid_actions():
+def test_engine_applies_the_action_mask():
     env = EnvDescription(NUMBERS, MultiDiscrete([2, 2]), action_mask=slice(1, 5))
     observations = np.array([[9, 1, 0, 0, np.nan], [1, -0.0, 0, 2, 3]], np.float32)
     with np.errstate(invalid="ignore"):
-        params, _ = Outputs(compile_policy(policy_for(env)), policy_for(env), 2).step(np.nan_to_num(observations))
+        params, _ = Outputs(compile_policy(make_random_policy(env)), make_random_policy(env), 2).step(
+            np.nan_to_num(observations)
+        )
     assert (params == -1e9).tolist() == [[False, True, True, True], [True, True, False, False]]
-    check_equal(policy_for(env), [np.nan_to_num(observations)])
+    check_equal(make_random_policy(env), [np.nan_to_num(observations)])
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("memory", EVERY_MEMORY)
 @pytest.mark.parametrize("space", [NUMBERS, Box(0, 3, (30,), np.int8)], ids=["numbers", "labels"])
-def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, memory, kernels):
+def test_outputs_of_a_row_do_not_depend_on_other_rows(space, memory, kernels):
     env = EnvDescription(space, Discrete(5))
-    policy = policy_for(env, memory=memory)
+    policy = make_random_policy(env, memory=memory)
     engine = Engine(describe(policy), kernels=kernels)
     observations = observations_of(env, 1024)
     all_params, all_values = Outputs(engine, policy, 1024).step(observations)
@@ -169,22 +171,22 @@ def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, memory, kerne
         assert values.tobytes() == all_values[:rows].tobytes()
 
 
-def test_threads_give_the_same_bytes():
+def test_threads_give_the_same_bytes_as_one_thread():
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy, observations = policy_for(env, hidden_size=128, memory="LSTM"), observations_of(env, 1500)
-    alone, shared = (Outputs(compile_policy(policy, threads), policy, 1500) for threads in (1, 3))
+    policy, observations = make_random_policy(env, hidden_size=128, memory="LSTM"), observations_of(env, 1500)
+    single, parallel = (Outputs(compile_policy(policy, threads), policy, 1500) for threads in (1, 3))
     for _ in range(5):
-        alone.step(observations)
-        shared.step(observations)
-    assert alone.params.tobytes() == shared.params.tobytes()
-    assert torch.equal(alone.state["lstm_c"], shared.state["lstm_c"])
+        single.step(observations)
+        parallel.step(observations)
+    assert single.params.tobytes() == parallel.params.tobytes()
+    assert torch.equal(single.state["lstm_c"], parallel.state["lstm_c"])
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("memory", EVERY_MEMORY)
-def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(memory, number):
+def test_nan_and_infinity_affect_only_their_row(memory, number):
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy = policy_for(env, memory=memory)
+    policy = make_random_policy(env, memory=memory)
     observations = observations_of(env, 9)
     observations[4, 2] = number
     with torch.inference_mode():
@@ -195,9 +197,9 @@ def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(memory, num
     assert not np.isnan(number) or np.isnan(params[4]).any()
 
 
-def test_an_update_shows_after_a_refresh():
+def test_refresh_reads_updated_weights():
     env = EnvDescription(NUMBERS, Box(-1, 1, (2,), np.float32))
-    policy = policy_for(env, memory="LSTM")
+    policy = make_random_policy(env, memory="LSTM")
     engine, observations = compile_policy(policy), observations_of(env, 3)
     before = Outputs(engine, policy, 3).step(observations)[0]
     with torch.no_grad():
@@ -208,9 +210,9 @@ def test_an_update_shows_after_a_refresh():
     check_equal(policy, [observations], engine)
 
 
-def test_tensors_are_filled_like_arrays():
+def test_forward_accepts_tensors():
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy = policy_for(env, memory="LSTM")
+    policy = make_random_policy(env, memory="LSTM")
     observations = observations_of(env, 3)
     expected, _ = Outputs(compile_policy(policy), policy, 3).step(observations)
     params, values = torch.empty(3, 5), torch.empty(2, 3)
@@ -218,9 +220,9 @@ def test_tensors_are_filled_like_arrays():
     assert np.array_equal(params, expected)
 
 
-def test_an_engine_keeps_the_weights_that_it_needs():
+def test_engine_keeps_weights_of_a_deleted_policy():
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy = policy_for(env)
+    policy = make_random_policy(env)
     outputs = Outputs(compile_policy(policy), policy, 3)
     expected = outputs.step(observations_of(env, 3))[0].copy()
     del policy
@@ -229,8 +231,8 @@ def test_an_engine_keeps_the_weights_that_it_needs():
     assert np.array_equal(outputs.step(observations_of(env, 3))[0], expected)
 
 
-class Louder(Default):
-    """Changes what it sees: no network of the library."""
+class CustomPolicy(Default):
+    """Policy with an ``encode_observations`` of its own, which the engine cannot run."""
 
     def encode_observations(self, observations):
         return super().encode_observations(2 * observations)
@@ -257,19 +259,19 @@ def with_bfloat16(policy):
 
 
 @pytest.mark.parametrize("change", [with_tanh, with_hook, with_method, with_parameter, with_bfloat16])
-def test_a_policy_that_was_changed_is_left_to_torch(change):
-    policy = policy_for(EnvDescription(NUMBERS, Discrete(5)))
+def test_compile_policy_returns_none_for_modified_policies(change):
+    policy = make_random_policy(EnvDescription(NUMBERS, Discrete(5)))
     assert compile_policy(policy) is not None
     change(policy)
     assert compile_policy(policy) is None
 
 
-def test_networks_of_your_own_are_left_to_torch():
+def test_compile_policy_returns_none_for_custom_networks():
     env = EnvDescription(NUMBERS, Discrete(5))
-    assert compile_policy(Louder(env, 20)) is None
-    assert compile_policy(make_policy(env, Louder, 20, memory="LSTM")) is None
-    assert compile_policy(policy_for(EnvDescription(PICTURE, Discrete(5)), "ResNet")) is None
-    assert compile_policy(policy_for(EnvDescription(Box(-1, 1, (20,)), Discrete(5)), num_layers=0)) is None
+    assert compile_policy(CustomPolicy(env, 20)) is None
+    assert compile_policy(make_policy(env, CustomPolicy, 20, memory="LSTM")) is None
+    assert compile_policy(make_random_policy(EnvDescription(IMAGE, Discrete(5)), "ResNet")) is None
+    assert compile_policy(make_random_policy(EnvDescription(Box(-1, 1, (20,)), Discrete(5)), num_layers=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -283,8 +285,8 @@ def test_networks_of_your_own_are_left_to_torch():
         ({"state": {"lstm_h": torch.zeros(3, 20), "lstm_c": torch.zeros(3, 4)}}, "lstm_c must be .* .3, 20."),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(arguments, message):
-    policy = policy_for(EnvDescription(NUMBERS, Discrete(5)), memory="LSTM")
+def test_forward_refuses_wrong_arrays(arguments, message):
+    policy = make_random_policy(EnvDescription(NUMBERS, Discrete(5)), memory="LSTM")
     fitting = {
         "observations": np.zeros((3, 5), np.float32),
         "state": policy.initial_state(3),
@@ -295,16 +297,16 @@ def test_arrays_that_do_not_fit_are_refused(arguments, message):
         compile_policy(policy).forward(**{**fitting, **arguments})
 
 
-def test_weights_that_moved_are_not_read():
-    policy = policy_for(EnvDescription(NUMBERS, Discrete(5)))
+def test_refresh_refuses_weights_of_another_dtype():
+    policy = make_random_policy(EnvDescription(NUMBERS, Discrete(5)))
     engine = compile_policy(policy)
     policy.double()
     with pytest.raises(APIUsageError, match=r"weights must be float32 on the CPU, got torch.float64 on cpu"):
         engine.refresh()
 
 
-def test_kernels_and_threads_that_do_not_exist_are_refused():
-    spec = describe(policy_for(EnvDescription(NUMBERS, Discrete(5))))
+def test_unknown_kernels_and_wrong_threads_are_refused():
+    spec = describe(make_random_policy(EnvDescription(NUMBERS, Discrete(5))))
     with pytest.raises(APIUsageError, match=r"kernels must be one of .*any, got 'neon'"):
         Engine(spec, kernels="neon")
     with pytest.raises(APIUsageError, match="threads must be from 1 to 256, got 0"):

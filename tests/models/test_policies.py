@@ -15,7 +15,7 @@ ACTIONS = [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)]
 
 @pytest.mark.parametrize("action_space", ACTIONS, ids=str)
 @pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
-def test_shapes_of_one_step_and_of_segments(action_space, memory):
+def test_forward_and_forward_eval_shapes(action_space, memory):
     policy = make_policy(EnvDescription(VECTOR, action_space), hidden_size=8, memory=memory)
     outputs = policy.distribution.num_params
     params, values = policy.forward_eval(torch.zeros(5, 6), policy.initial_state(5))
@@ -29,7 +29,7 @@ def test_shapes_of_one_step_and_of_segments(action_space, memory):
     assert all(parameter.grad is not None for parameter in policy.parameters())
 
 
-def test_another_default_dtype_of_torch_is_refused():
+def test_default_dtype_other_than_float32_is_refused():
     torch.set_default_dtype(torch.float64)
     try:
         with pytest.raises(APIUsageError, match=r"Default: torch's default dtype must be float32, got torch.float64"):
@@ -38,13 +38,13 @@ def test_another_default_dtype_of_torch_is_refused():
         torch.set_default_dtype(torch.float32)
 
 
-def test_the_first_policy_is_close_to_uniform():
+def test_initial_policy_is_almost_uniform():
     policy = Default(EnvDescription(VECTOR, Discrete(4)))
     params, _ = policy.forward_eval(torch.rand(20, 6))
     assert params.softmax(-1).sub(0.25).abs().max() < 0.02
 
 
-def test_nature_cnn_reads_images_only():
+def test_nature_cnn_needs_images():
     policy = NatureCNN(EnvDescription(IMAGE, Discrete(6)), hidden_size=32)
     params, _ = policy.forward_eval(torch.zeros(2, 4, 84, 84, dtype=torch.uint8))
     assert params.shape == (2, 6)
@@ -58,7 +58,7 @@ def test_nature_cnn_reads_images_only():
 
 @pytest.mark.parametrize("high", [1, 5])
 @pytest.mark.parametrize("network", [NatureCNN, ResNet])
-def test_images_are_scaled_by_the_bounds_of_their_space(network, high):
+def test_images_are_scaled_by_their_bounds(network, high):
     bytes_, small = (EnvDescription(Box(0, most, (3, 40, 40), np.uint8), Discrete(6)) for most in (255, high))
     policy, other = network(bytes_, hidden_size=32), network(small, hidden_size=32)
     other.load_state_dict(policy.state_dict())
@@ -68,7 +68,7 @@ def test_images_are_scaled_by_the_bounds_of_their_space(network, high):
 
 
 @pytest.mark.parametrize("network", [NatureCNN, ResNet])
-def test_images_may_have_their_channels_last(network):
+def test_images_can_have_channels_last(network):
     first, last = (EnvDescription(Box(0, 255, shape, np.uint8), Discrete(6)) for shape in ((3, 40, 48), (40, 48, 3)))
     policy, other = network(first, hidden_size=32), network(last, hidden_size=32)
     other.load_state_dict(policy.state_dict())
@@ -89,19 +89,19 @@ def test_images_may_have_their_channels_last(network):
         ((8, 8, 8), 8),
     ],
 )
-def test_channels_are_found_first_or_last(shape, expected):
+def test_channel_axis_is_detected(shape, expected):
     network = ResNet(EnvDescription(Box(0, 255, shape, np.uint8), Discrete(2)), hidden_size=4, width=2)
     assert network.convolutions[0][0].in_channels == expected
 
 
-def test_images_that_are_too_small_for_nature_cnn_are_refused():
+def test_nature_cnn_refuses_small_images():
     with pytest.raises(APIUsageError, match="NatureCNN: images must have 36 lines and columns or more, got 35 and 84"):
         NatureCNN(EnvDescription(Box(0, 255, (35, 84, 3), np.uint8), Discrete(6)))
     policy = NatureCNN(EnvDescription(Box(0, 255, (36, 36, 1), np.uint8), Discrete(6)), hidden_size=8)
     assert policy.encode_observations(torch.zeros(1, 36, 36, 1, dtype=torch.uint8)).shape == (1, 8)
 
 
-def test_resnet_is_the_network_of_impala():
+def test_resnet_has_the_parameters_of_impala():
     policy = make_policy(EnvDescription(Box(0, 255, (3, 64, 64), np.uint8), Discrete(15)), "ResNet", hidden_size=256)
     assert sum(parameter.numel() for parameter in policy.parameters()) == 626_256  # as published for Procgen
     params, values = policy.forward_eval(torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8))
@@ -112,7 +112,7 @@ def test_resnet_is_the_network_of_impala():
         ResNet(EnvDescription(VECTOR, Discrete(6)))
 
 
-def test_residual_blocks_add_to_what_comes_in():
+def test_residual_blocks_with_zero_weights_return_their_input():
     block = ResNet(EnvDescription(IMAGE, Discrete(6)), hidden_size=8, width=2).convolutions[0][2]
     images = torch.randn(2, 2, 5, 5)
     for parameter in block.parameters():
@@ -120,19 +120,19 @@ def test_residual_blocks_add_to_what_comes_in():
     assert torch.equal(block(images), images)
 
 
-PICTURE = {"screen": Box(0, 255, (3, 36, 40), np.uint8)}
-BESIDE = {"numbers": Box(0, 1, (2,), np.float32), "label": Discrete(4)}
+SCREEN = {"screen": Box(0, 255, (3, 36, 40), np.uint8)}
+OTHER_FIELDS = {"numbers": Box(0, 1, (2,), np.float32), "label": Discrete(4)}
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_mixed_cnn_reads_the_picture_and_everything_beside_it(alone):
-    env = GymnasiumPufferEnv(FunctionEnv(Dict(PICTURE if alone else PICTURE | BESIDE), Discrete(3)))
+def test_mixed_cnn_uses_image_and_all_other_fields(alone):
+    env = GymnasiumPufferEnv(FunctionEnv(Dict(SCREEN if alone else SCREEN | OTHER_FIELDS), Discrete(3)))
     policy = make_policy(env, "MixedCNN", hidden_size=16)
     row = torch.as_tensor(env.reset(seed=1)[0].copy())[None]
     before = policy.encode_observations(row)
     for field in env.env.observation_space:
         changed = row.numpy().copy()
-        changed.view(env.obs_dtype)[field] = 0  # whatever it was, it was something else
+        changed.view(env.obs_dtype)[field] = 0  # the sample was not zero
         assert not torch.equal(policy.encode_observations(torch.as_tensor(changed)), before)
     params, values = policy.forward_eval(row)
     assert params.shape == (1, 3)
@@ -140,62 +140,62 @@ def test_mixed_cnn_reads_the_picture_and_everything_beside_it(alone):
     assert all(parameter.grad is not None for parameter in policy.parameters())
 
 
-def test_mixed_cnn_says_what_it_needs():
+def test_mixed_cnn_needs_an_image_in_a_dict():
     with pytest.raises(APIUsageError, match="MixedCNN: observations must be a Dict or Tuple with one uint8 image"):
         MixedCNN(EnvDescription(IMAGE, Discrete(6)))
 
 
-# Three pieces to lay on two places; what fits where is in the observation.
+# The mask has 5 elements, for the two components of MultiDiscrete([2, 3]).
 MASKED = Dict({"action_mask": MultiBinary(5), "board": Box(0, 9, (4,), np.int32)})
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_a_field_called_action_mask_forbids_actions(memory):
+def test_action_mask_field_forbids_actions(memory):
     env = GymnasiumPufferEnv(FunctionEnv(MASKED, MultiDiscrete([2, 3])))
     policy = make_policy(env, hidden_size=8, memory=memory)
     rows = np.zeros((2, 6), env.obs_dtype)
     rows["action_mask"] = [0, 1, 1, 0, 1]
-    rows["action_mask"][1, 5] = 0  # an agent that is absent
+    rows["action_mask"][1, 5] = 0  # an absent agent
     observations = torch.from_numpy(rows.view(env.single_observation_space.dtype).reshape(2, 6, -1))
     params, _ = policy(observations)
-    likely = params.split([2, 3], -1)[1].softmax(-1)
-    assert (likely[0, :, 1] == 0).all()
-    assert torch.allclose(likely[0].sum(-1), torch.ones(6))
-    assert torch.allclose(likely[1, 5], torch.full((3,), 1 / 3))
+    probabilities = params.split([2, 3], -1)[1].softmax(-1)
+    assert (probabilities[0, :, 1] == 0).all()
+    assert torch.allclose(probabilities[0].sum(-1), torch.ones(6))
+    assert torch.allclose(probabilities[1, 5], torch.full((3,), 1 / 3))
     assert torch.isfinite(policy.distribution.entropy(params)).all()
     one_step, _ = policy.forward_eval(observations[0], policy.initial_state(6))
     assert torch.allclose(one_step, params[0])
 
 
 @pytest.mark.parametrize("made", [EnvDescription, lambda env: torch.nn.Linear(2, 2)])
-def test_a_network_that_is_no_policy_is_refused(made):
+def test_network_that_is_no_policy_is_refused(made):
     with pytest.raises(
         APIUsageError, match=r"must be a pufferlib\.models\.Policy, got .*; derive it from that, and de"
     ):
         make_policy(EnvDescription(VECTOR, Discrete(3)), made)
 
 
-def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_others():
+def test_action_mask_field_of_another_size_is_ignored():
     env = GymnasiumPufferEnv(FunctionEnv(MASKED, Discrete(4)))
     assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("action_space", [Discrete(5), MultiDiscrete([2, 3])], ids=str)
-def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(action_space, memory):
+def test_action_mask_slice_forbids_actions(action_space, memory):
     space = Box(0, 255, (4, 3), np.uint8)
     policy = make_policy(EnvDescription(space, action_space, slice(2, 7)), hidden_size=8, memory=memory)
     observations = torch.randint(0, 256, (2, 6, 4, 3), dtype=torch.uint8)
     legal = torch.tensor([0, 255, 1, 0, 7], dtype=torch.uint8)
     observations.flatten(2)[..., 2:7] = legal
     params, values = policy(observations)
-    likely = params.softmax(-1)
-    assert (likely[..., legal == 0] == 0).all()
+    probabilities = params.softmax(-1)
+    assert (probabilities[..., legal == 0] == 0).all()
     generator = torch.Generator().manual_seed(0)
     actions = policy.distribution.sample(params.repeat(50, 1, 1), generator).flatten(0, 1)
     if isinstance(action_space, Discrete):
         assert set(actions.tolist()) == {1, 2, 4}
-        expected = -(likely[..., legal > 0] * likely[..., legal > 0].log()).sum(-1)
+        expected = -(probabilities[..., legal > 0] * probabilities[..., legal > 0].log()).sum(-1)
         assert torch.allclose(policy.distribution.entropy(params), expected)
     else:
         assert {tuple(action) for action in actions.tolist()} == {(1, 0), (1, 2)}
@@ -205,7 +205,7 @@ def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(a
     assert torch.allclose(one_step, params[0])
 
 
-def test_wrong_policies_are_refused():
+def test_unknown_policy_suggests_a_name():
     env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(UnknownNameError, match="unknown policy 'Defualt'; did you mean 'Default'"):
         make_policy(env, "Defualt")

@@ -1,4 +1,6 @@
-"""Every cell over segments equals the same cell step by step, as its paper and torch define it."""
+"""Recurrent cells: kernels over segments, compared with single steps of torch and of the MinGRU paper."""
+
+import functools
 
 import numpy as np
 import pytest
@@ -18,11 +20,11 @@ from pufferlib.training.config import load_config
 from tests.envs import EnvDescription
 
 VECTOR = EnvDescription(Box(-1, 1, (6,), np.float32), Discrete(3))
-WIDTH = 20  # more than one vector of numbers, and a rest
+WIDTH = 20  # more than one SIMD vector, with a remainder
 
 
-class Loop:
-    """A cell of torch, or what the paper says of MinGRU, one step after the other; ``names`` are of its memory."""
+class StepByStep:
+    """Reference: a torch cell, or MinGRU as its paper defines it, one step after the other."""
 
     def __init__(self, cell):
         self.cell = cell
@@ -48,8 +50,8 @@ class Loop:
         return torch.stack(outputs), *memory[1:], memory[0]
 
 
-def whole(cell, inputs, memory, starts, by_torch=False):
-    """Outputs and memory of ``cell`` by the functions under test."""
+def run_segment(cell, inputs, memory, starts, by_torch=False):
+    """Return outputs and memory of ``cell``, computed by the functions under test."""
     if isinstance(cell, torch.nn.LSTMCell):
         outputs, c = (lstm_by_torch if by_torch else lstm)(cell, inputs, *memory, starts)
         return outputs, c, outputs[-1]
@@ -70,14 +72,14 @@ def make_cell(name, dtype=torch.float32):
 
 def make_arguments(cell, steps, rows, share_of_starts, dtype=torch.float32):
     generator = torch.Generator().manual_seed(steps)
-    shapes = [(steps, rows, WIDTH), *[(rows, WIDTH)] * Loop(cell).size]
+    shapes = [(steps, rows, WIDTH), *[(rows, WIDTH)] * StepByStep(cell).size]
     inputs, *memory = (torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes)
     starts = torch.rand(steps, rows, generator=generator) < share_of_starts
     return inputs, memory, starts if share_of_starts else None
 
 
-def results(run, cell, inputs, memory, starts):
-    """Outputs, last memory, and the gradients of a loss that depends on all of them."""
+def outputs_and_gradients(run, cell, inputs, memory, starts):
+    """Return outputs, last memory, and the gradients of a loss that depends on all of them."""
     made = run(inputs, memory, starts)
     generator = torch.Generator().manual_seed(1)
     loss = sum((part * torch.randn(part.shape, generator=generator)).sum() for part in made)
@@ -93,82 +95,85 @@ def assert_close(some, others, tolerance):
 @pytest.mark.parametrize("by_torch", [False, True], ids=["kernels", "torch"])
 @pytest.mark.parametrize(("steps", "rows", "share"), [(9, 5, 0.3), (5, 300, 0.0), (1, 3, 0.5)])
 @pytest.mark.parametrize("name", MEMORIES)
-def test_a_segment_has_the_values_and_gradients_of_its_steps(name, steps, rows, share, by_torch):
+def test_segment_matches_single_steps(name, steps, rows, share, by_torch):
     cell = make_cell(name)
     arguments = make_arguments(cell, steps, rows, share)
-    ours = results(lambda *given: whole(cell, *given, by_torch), cell, *arguments)
-    assert_close(ours, results(Loop(cell), cell, *arguments), 1e-5)
+    ours = outputs_and_gradients(lambda *given: run_segment(cell, *given, by_torch), cell, *arguments)
+    assert_close(ours, outputs_and_gradients(StepByStep(cell), cell, *arguments), 1e-5)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_segments_of_a_thousand_steps_are_as_exact(name):
+def test_segment_of_a_thousand_steps_matches_single_steps(name):
     cell = make_cell(name)
     inputs, memory, starts = make_arguments(cell, 1024, 3, 0.01)
     starts[:, 0] = False  # one row is a single episode
-    expected = results(Loop(cell), cell, inputs, memory, starts)
+    expected = outputs_and_gradients(StepByStep(cell), cell, inputs, memory, starts)
     for by_torch in (False, True):
-        ours = results(lambda *given: whole(cell, *given, by_torch=by_torch), cell, inputs, memory, starts)  # noqa: B023
+        run = functools.partial(run_segment, cell, by_torch=by_torch)
+        ours = outputs_and_gradients(run, cell, inputs, memory, starts)
         assert_close(ours, expected, 1e-5)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_an_episode_that_starts_is_not_touched_by_the_one_before(name):
+def test_starts_separate_episodes(name):
     cell = make_cell(name)
     inputs, memory, _ = make_arguments(cell, 6, 4, 0.0)
     starts = torch.zeros(6, 4, dtype=torch.bool)
     starts[3] = True
     with torch.no_grad():
-        outputs, *_ = whole(cell, inputs, memory, starts)
-        alone, *_ = whole(cell, inputs[3:], [torch.zeros(4, WIDTH)] * len(memory), None)
-    assert torch.equal(outputs[3:], alone)
-    outputs, *_ = whole(cell, inputs, memory, starts)
+        outputs, *_ = run_segment(cell, inputs, memory, starts)
+        expected, *_ = run_segment(cell, inputs[3:], [torch.zeros(4, WIDTH)] * len(memory), None)
+    assert torch.equal(outputs[3:], expected)
+    outputs, *_ = run_segment(cell, inputs, memory, starts)
     before, *_ = torch.autograd.grad(outputs[3:].sum(), inputs)
     assert (before[:3] == 0).all()
     assert (before[3:] != 0).any()
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_products_of_bfloat16_keep_the_memory_and_the_gradients_of_weights_in_float32(name):
+def test_autocast_keeps_memory_and_gradients_in_float32(name):
     cell = make_cell(name)
     arguments = make_arguments(cell, 9, 50, 0.1)
-    expected = results(Loop(cell), cell, *arguments)
+    expected = outputs_and_gradients(StepByStep(cell), cell, *arguments)
     for by_torch in (False, True):
         with torch.autocast("cpu", torch.bfloat16):
-            ours = results(lambda *given: whole(cell, *given, by_torch=by_torch), cell, *arguments)  # noqa: B023
+            ours = outputs_and_gradients(functools.partial(run_segment, cell, by_torch=by_torch), cell, *arguments)
         assert_close(ours, expected, 0.03)
         assert not torch.equal(ours[0], expected[0])
     inputs, memory, starts = arguments
     with torch.autocast("cpu", torch.bfloat16):
-        encoded = whole(cell, inputs.bfloat16(), memory, starts)
+        encoded = run_segment(cell, inputs.bfloat16(), memory, starts)
     assert_close(encoded, expected[: len(encoded)], 0.03)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", MEMORIES)
-def test_a_cell_may_compute_in_another_precision(name, dtype):
+def test_cells_support_float64_and_bfloat16(name, dtype):
     cell = make_cell(name, dtype)
     arguments = make_arguments(cell, 4, 5, 0.2, dtype)
-    ours = results(lambda *given: whole(cell, *given), cell, *arguments)
-    assert_close(ours, results(Loop(cell), cell, *arguments), 1e-12 if dtype == torch.float64 else 0.05)
+    ours = outputs_and_gradients(lambda *given: run_segment(cell, *given), cell, *arguments)
+    assert_close(
+        ours, outputs_and_gradients(StepByStep(cell), cell, *arguments), 1e-12 if dtype == torch.float64 else 0.05
+    )
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_gradients_may_be_taken_twice_from_one_segment(name):
+def test_segment_supports_backward_twice(name):
     cell = make_cell(name)
     inputs, memory, starts = make_arguments(cell, 4, 5, 0.2)
-    loss = whole(cell, inputs, memory, starts)[0].square().sum()
+    loss = run_segment(cell, inputs, memory, starts)[0].square().sum()
     first, second = (torch.autograd.grad(loss, [inputs, *cell.parameters()], retain_graph=True) for _ in range(2))
     assert all(torch.equal(*both) for both in zip(first, second, strict=True))
 
 
-def test_the_derivatives_of_the_scan_are_those_of_finite_differences():
+def test_linear_scan_passes_gradcheck():
     generator = torch.Generator().manual_seed(0)
     shapes = (5, 3), (5, 3), (3,)
     numbers = [torch.rand(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
     assert torch.autograd.gradcheck(linear_scan, numbers)
 
 
-def test_sigmoid_and_tanh_of_the_kernels_are_exact_to_a_millionth():
+def test_kernel_sigmoid_and_tanh_are_exact_to_1e_6():
     x = torch.cat([torch.linspace(-120, 120, 9601), torch.linspace(-2, 2, 4001), torch.tensor([torch.nan])])
     gates = torch.stack([x, x, x, x]).view(1, -1).contiguous()  # i, f, g and o of one row
     zeros, output, c = torch.zeros(len(x)), torch.empty(1, len(x)), torch.empty(1, len(x))
@@ -178,7 +183,7 @@ def test_sigmoid_and_tanh_of_the_kernels_are_exact_to_a_millionth():
     assert torch.allclose(g, x.double().tanh().float(), atol=1e-6, equal_nan=True)
 
 
-def test_the_kernels_refuse_what_they_cannot_read():
+def test_kernels_refuse_wrong_tensors():
     rows = torch.zeros(2, 4)
     fits = [torch.zeros(2, 16), torch.zeros(16), rows, rows.clone(), rows.clone(), None, None, None]
     _kernels.lstm_forward(*fits)
@@ -188,7 +193,7 @@ def test_the_kernels_refuse_what_they_cannot_read():
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_acting_step_by_step_equals_the_whole_segment(name):
+def test_forward_eval_step_by_step_matches_forward(name):
     torch.manual_seed(0)
     policy = make_policy(VECTOR, hidden_size=8, memory=name)
     steps, rows = 6, 4
@@ -206,22 +211,22 @@ def test_acting_step_by_step_equals_the_whole_segment(name):
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_learning_costs_each_step_the_same_however_many_there_are(name):
-    """Indexing the inputs of a segment, for one, would have autograd fill an array of all steps at each of them."""
+def test_backward_cost_is_linear_in_steps(name):
+    """If a segment indexed its inputs, autograd would fill an array of all steps at each step."""
     policy = make_policy(VECTOR, hidden_size=8, memory=name)
 
-    def written(steps):
-        with Written() as mode:
+    def count_writes(steps):
+        with CountWrites() as mode:
             starts = torch.zeros(steps, 256, dtype=torch.bool)
             params, values = policy(torch.zeros(steps, 256, 6), policy.initial_state(256), starts)
             (params.sum() + values.sum()).backward()
         return mode.numbers
 
-    assert written(64) - written(32) <= 2.1 * (written(32) - written(16))
+    assert count_writes(64) - count_writes(32) <= 2.1 * (count_writes(32) - count_writes(16))
 
 
-class Written(TorchDispatchMode):
-    """Counts the numbers that operations write."""
+class CountWrites(TorchDispatchMode):
+    """Mode that counts the numbers count_writes by operations."""
 
     numbers = 0
 
@@ -233,19 +238,19 @@ class Written(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_it_remembers_within_an_episode(name):
-    # With fewer units it happens that the observation moves none of them, and there is nothing to remember.
+def test_state_changes_outputs_within_an_episode(name):
+    # With fewer units, the observation may activate none of them.
     policy = make_policy(VECTOR, hidden_size=64, memory=name)
     state = policy.initial_state(1)
     first, _ = policy.forward_eval(torch.ones(1, 6), state)
     second, _ = policy.forward_eval(torch.ones(1, 6), state)
     assert not torch.equal(first, second)
-    assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state: a first step
+    assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state, each step is a first one
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", MEMORIES)
-def test_the_memory_between_steps_is_float32(name, dtype):
+def test_state_is_float32(name, dtype):
     policy = make_policy(VECTOR, hidden_size=8, memory=name)
     state = policy.initial_state(2)
     with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
@@ -254,13 +259,13 @@ def test_the_memory_between_steps_is_float32(name, dtype):
     assert all(memory.dtype == torch.float32 and memory.any() for memory in state.values())
 
 
-def test_weights_have_the_names_that_checkpoints_of_before_have():
+def test_state_dict_names_match_old_checkpoints():
     policy = make_policy(VECTOR, hidden_size=8, memory="LSTM")
     cell = {f"cell.{part}_{where}" for part in ("weight", "bias") for where in ("ih", "hh")}
     assert policy.state_dict().keys() == cell | {f"policy.{name}" for name in Default(VECTOR).state_dict()}
 
 
-def test_a_mingru_has_as_many_layers_as_asked_for():
+def test_mingru_has_memory_layers():
     policy = make_policy(VECTOR, hidden_size=8, memory="MinGRU", memory_layers=3)
     assert list(policy.initial_state(2)) == ["mingru_h", "mingru_h1", "mingru_h2"]
     (policy(torch.rand(4, 2, 6))[1].sum()).backward()
@@ -268,18 +273,18 @@ def test_a_mingru_has_as_many_layers_as_asked_for():
 
 
 @pytest.mark.parametrize("wrapper", [LSTMWrapper, GRUWrapper, MinGRUWrapper])
-def test_widths_that_differ_are_refused(wrapper):
+def test_different_hidden_and_input_sizes_are_refused(wrapper):
     with pytest.raises(APIUsageError, match=f"{wrapper.__name__}: the policy's hidden_size 16 must equal input_size"):
         wrapper(VECTOR, Default(VECTOR, hidden_size=16))
 
 
-def test_a_memory_that_there_is_not_is_refused():
+def test_unknown_memory_is_refused():
     with pytest.raises(UnknownNameError, match="make_policy: unknown memory 'lstm'; known: GRU, LSTM, MinGRU, none"):
         make_policy(VECTOR, memory="lstm")
 
 
 @pytest.mark.parametrize("name", ["snake", "nmmo3", "tactical"])
-def test_a_network_with_more_between_its_halves_than_features_refuses_a_memory(name):
+def test_policies_with_their_own_state_refuse_a_memory(name):
     with registry.env_creator(name)(num_envs=1) as env:
         message = f"MinGRUWrapper: the policy {name}.* does not support a recurrent network; .* or a policy that"
         with pytest.raises(APIUsageError, match=f"(?i){message}"):

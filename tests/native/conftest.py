@@ -1,4 +1,4 @@
-"""Building and running the C programs of these tests with sanitizers."""
+"""Fixture that builds and runs the C programs of these tests with sanitizers."""
 
 import shutil
 import subprocess
@@ -18,12 +18,12 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 
 @pytest.fixture
 def run_program(tmp_path):
-    """Build a program of this folder and run it; a sanitizer stops it at the first fault, and the test with it."""
+    """Function that builds and runs a program of this folder. The test fails at the first error of a sanitizer."""
 
     def run(name, *sources, sanitizers="address,undefined", flags=(), arguments=()):
-        program = _built(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers, flags)
+        program = _build(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers, flags)
         ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
-        if "unexpected memory mapping" in ran.stderr:  # the kernel places memory where gcc's older library has its own
+        if "unexpected memory mapping" in ran.stderr:  # the kernel uses addresses that an older gcc library reserves
             pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")
         assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
         return ran.stdout
@@ -31,7 +31,7 @@ def run_program(tmp_path):
     return run
 
 
-def _built(program, sources, sanitizers, flags):
+def _build(program, sources, sanitizers, flags):
     if COMPILER is None:
         pytest.skip("no C compiler on PATH; install gcc")
     sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]

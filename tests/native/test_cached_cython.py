@@ -1,4 +1,4 @@
-"""The build runs Cython and the compiler only for contents that they have not seen."""
+"""Cache of FakeCython's output, by the contents of its inputs."""
 
 import os
 import shutil
@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).parents[2] / "pufferlib"
 MODULE = "pufferlib/_module.pyx"
 
 
-class Cython:
-    """Stand-in for Cython that counts its runs and copies the source."""
+class FakeCython:
+    """Replacement of Cython that counts its runs and copies the source."""
 
     def __init__(self, folder: Path) -> None:
         self.program = folder / "cython"
@@ -30,7 +30,7 @@ class Cython:
         self.program.chmod(0o755)
 
     def __call__(self, version: str = "3.3", *options: str) -> int:
-        """Write the C file; return how often Cython ran for it."""
+        """Write the C file, and return how often Cython ran for it."""
         before = len(self.runs.read_text())
         assert cached_cython(version, self.output, [str(self.program), *options, MODULE]) == 0
         assert self.output.read_text() == Path(MODULE).read_text()
@@ -38,16 +38,16 @@ class Cython:
 
 
 @pytest.fixture
-def cython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cython:
+def cython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCython:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CYTHON_CACHE_DIR", raising=False)
     (tmp_path / "pufferlib").mkdir()
     Path(MODULE).write_text("one")
     Path("pufferlib/types.pxd").write_text("types")
-    return Cython(tmp_path)
+    return FakeCython(tmp_path)
 
 
-def test_equal_contents_run_cython_once_and_keep_the_time_of_the_c_file(cython: Cython) -> None:
+def test_unchanged_contents_keep_the_c_file(cython: FakeCython) -> None:
     assert cython() == 1
     os.utime(cython.output, (1, 1))
     os.utime(MODULE, (9e9, 9e9))
@@ -55,7 +55,7 @@ def test_equal_contents_run_cython_once_and_keep_the_time_of_the_c_file(cython: 
     assert cython.output.stat().st_mtime == 1
 
 
-def test_every_input_of_cython_is_part_of_the_key(cython: Cython) -> None:
+def test_version_options_and_sources_are_part_of_the_key(cython: FakeCython) -> None:
     assert cython() == 1
     assert cython("3.4") == 1
     assert cython("3.4", "-X") == 1
@@ -67,7 +67,7 @@ def test_every_input_of_cython_is_part_of_the_key(cython: Cython) -> None:
     assert cython() == 1
 
 
-def test_contents_that_return_are_taken_from_the_cache(cython: Cython) -> None:
+def test_earlier_contents_are_cached(cython: FakeCython) -> None:
     assert cython() == 1
     Path(MODULE).write_text("two")
     assert cython() == 1
@@ -75,8 +75,8 @@ def test_contents_that_return_are_taken_from_the_cache(cython: Cython) -> None:
     assert cython() == 0
 
 
-def test_builds_share_the_cache_that_the_variable_names(
-    cython: Cython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_cython_cache_dir_is_shared_between_builds(
+    cython: FakeCython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CYTHON_CACHE_DIR", str(tmp_path / "shared"))
     assert cython() == 1
@@ -85,8 +85,8 @@ def test_builds_share_the_cache_that_the_variable_names(
     assert cython() == 0
 
 
-def test_a_damaged_entry_or_a_cache_that_cannot_be_written_costs_one_run(
-    cython: Cython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_damaged_and_unwritable_caches_run_cython_again(
+    cython: FakeCython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cython() == 1
     (entry,) = (cython.output.parent / "cython").iterdir()
@@ -98,20 +98,20 @@ def test_a_damaged_entry_or_a_cache_that_cannot_be_written_costs_one_run(
     assert cython() == 1
 
 
-def test_the_cache_of_a_module_stays_small(cython: Cython) -> None:
+def test_cache_keeps_eight_entries_per_module(cython: FakeCython) -> None:
     for version in range(20):
         cython(str(version))
     assert len(list((cython.output.parent / "cython").iterdir())) == 8
     assert cython("19") == 0
 
 
-def test_an_error_of_cython_is_passed_on_and_not_kept(cython: Cython) -> None:
+def test_errors_of_cython_are_returned_and_not_cached(cython: FakeCython) -> None:
     cython.program.write_text('#!/bin/sh\necho broken >"$3"\nexit 3\n')
     for _ in range(2):
         assert cached_cython("3.3", cython.output, [str(cython.program), MODULE]) == 3
 
 
-def test_touched_sources_are_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_touched_sources_are_not_recompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     for program in ("cmake", "ninja", "cython", "cc"):
         if shutil.which(program) is None:

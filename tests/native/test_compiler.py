@@ -1,4 +1,4 @@
-"""The C compiler of this machine: which one is taken, and the sentence where there is none."""
+"""``find_compiler``: choice of a C compiler, and errors if there is none."""
 
 import sys
 from pathlib import Path
@@ -10,36 +10,36 @@ from pufferlib.native.compiler import find_compiler, read_warnings
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder that is all of the PATH, and has no compiler yet; no module is installed in it either."""
+def empty_path(tmp_path, monkeypatch):
+    """Empty folder that is the only one on the PATH. The module ziglang is not installed."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setitem(sys.modules, "ziglang", None)
     return tmp_path
 
 
-def add(folder: Path, name: str) -> Path:
-    """Add a program that does nothing."""
+def add_program(folder: Path, name: str) -> Path:
+    """Create a program that does nothing."""
     program = folder / name
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     return program
 
 
-def test_cc_of_the_environment_comes_first_then_cc_gcc_and_clang(place, monkeypatch):
+def test_find_compiler_prefers_variable_cc_then_cc_gcc_clang(empty_path, monkeypatch):
     for name in ("clang", "gcc", "cc"):
-        add(place, name)
+        add_program(empty_path, name)
         assert find_compiler("x").command == (name,)
-    add(place, "mine")
+    add_program(empty_path, "mine")
     monkeypatch.setenv("CC", "mine --fast")
     assert find_compiler("x").command == ("mine", "--fast")
 
 
-def test_ziglang_is_taken_where_there_is_no_other(place, monkeypatch):
-    package = place / "modules" / "ziglang"
+def test_ziglang_is_used_if_there_is_no_other_compiler(empty_path, monkeypatch):
+    package = empty_path / "modules" / "ziglang"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    add(package, "zig")
+    add_program(package, "zig")
     monkeypatch.delitem(sys.modules, "ziglang")
     monkeypatch.syspath_prepend(str(package.parent))
     found = find_compiler("x")
@@ -48,14 +48,14 @@ def test_ziglang_is_taken_where_there_is_no_other(place, monkeypatch):
     assert found.env["ZIG_LOCAL_CACHE_DIR"].endswith("pufferlib/zig")
 
 
-def test_another_release_is_another_compiler(place):
-    program = add(place, "cc")
+def test_identity_depends_on_the_compiler_program(empty_path):
+    program = add_program(empty_path, "cc")
     before = find_compiler("x").identity
     program.write_text("#!/bin/sh\n# newer\n")
     assert find_compiler("x").identity != before
 
 
-def test_no_compiler_is_answered_with_how_to_get_one(place, monkeypatch):
+def test_missing_compiler_names_the_install_command(empty_path, monkeypatch):
     with pytest.raises(PufferError, match=r"^x: no C compiler \(cc, gcc, clang\) .* run: .*puffer install compiler"):
         find_compiler("x")
     monkeypatch.setenv("CC", "icc -O3")
@@ -63,13 +63,13 @@ def test_no_compiler_is_answered_with_how_to_get_one(place, monkeypatch):
         find_compiler("x")
 
 
-def test_an_image_without_a_compiler_names_the_one_that_has_it(place):
-    add(place, "tank-entrypoint")  # every image of ours has it on the PATH
+def test_missing_compiler_in_an_image_names_the_dev_image(empty_path):
+    add_program(empty_path, "tank-entrypoint")  # every image has this program
     with pytest.raises(PufferError, match=r"is on the PATH; this image does not have it, run outside: docker .* dev$"):
         find_compiler("x")
 
 
-def test_warnings_are_read_and_nothing_else():
-    said = "a.c: In function 'f':\na.c:7:3: warning: odd [-Wodd]\n    7 |  f\na.c:9:1: error: no\n"
-    said += "b.h:2:1: warning: even\n"
-    assert read_warnings(said) == [("a.c", 7, "odd [-Wodd]"), ("b.h", 2, "even")]
+def test_read_warnings_returns_warnings_only():
+    output = "a.c: In function 'f':\na.c:7:3: warning: odd [-Wodd]\n    7 |  f\na.c:9:1: error: no\n"
+    output += "b.h:2:1: warning: even\n"
+    assert read_warnings(output) == [("a.c", 7, "odd [-Wodd]"), ("b.h", 2, "even")]

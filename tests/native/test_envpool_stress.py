@@ -1,4 +1,4 @@
-"""Pools of games under threads, forks and closings, with the sanitizers of the compiler."""
+"""Environment pools under threads, forks and closes, with sanitizers."""
 
 import pytest
 
@@ -12,5 +12,5 @@ def rounds(nightly):
 @pytest.mark.all
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
-def test_each_game_is_played_once_for_each_action(sanitizers, nightly, run_program):
+def test_each_environment_is_stepped_once_per_action(sanitizers, nightly, run_program):
     run_program("envpool_stress", sanitizers=sanitizers, arguments=(rounds(nightly), SEED))

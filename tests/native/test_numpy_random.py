@@ -1,9 +1,9 @@
-"""Random numbers of C that are numpy's."""
+"""Random numbers in C, which equal those of numpy."""
 
 import numpy as np
 
 
-def test_a_generator_draws_what_numpy_draws(run_program):
+def test_c_generator_matches_numpy(run_program):
     seeds = [0, 1, 42, 2**31 - 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, *range(1000, 1200)]
     lines = run_program("numpy_random", arguments=seeds).splitlines()
     assert len(lines) == len(seeds)

@@ -1,4 +1,4 @@
-"""Every C environment, played with hostile actions under sanitizers, and compared with itself."""
+"""Fuzz tests of every C environment, with hostile actions and parameters under sanitizers."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ NIGHT = 1_000_000
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 @pytest.mark.parametrize("name", ocean.names())
-def test_no_action_and_no_parameter_breaks_it(name, tmp_path, monkeypatch, nightly):
+def test_fuzzing_finds_no_defects(name, tmp_path, monkeypatch, nightly):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     steps = NIGHT if nightly else SLOW.get(name, STEPS)
     report = fuzz_file(str(OCEAN / name / f"{name}.c"), steps=steps)

@@ -1,6 +1,6 @@
-"""C programs that check themselves: rules of games from positions made by hand, threads, and waiting.
+"""C programs with checks of rules of games, threads and waiting.
 
-The head of each program says what it promises.
+The comment at the head of each program describes what it checks.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from tests.tiers import once
 
 
 class Program(NamedTuple):
-    """Way to build and run a program, and the lines that it prints."""
+    """Options to build and run a program, and its expected output."""
 
     sanitizers: str = "address,undefined"
     flags: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ prepared 1, fits 1
 cells 40 0
 """
 ROUNDS, STEPS, SEED = 120_000, 100_000, 1
-QUICK = ("-O1",)  # compiles sooner
+QUICK = ("-O1",)  # compiles faster
 
 RULES = {
     "connect4_rules": Program(),
@@ -43,16 +43,16 @@ RULES = {
     "tripletriad_rules": Program(),
     "wait_policy": Program(),
 }
-LONG = {"moba_rules", "network_fuzz", "nmmo3_rules", "snake_rules"}  # ten seconds and more each
+LONG = {"moba_rules", "network_fuzz", "nmmo3_rules", "snake_rules"}  # ten seconds or more each
 
 
 @pytest.mark.timeout(300)  # most of it for the compiler
 @pytest.mark.parametrize("name", once(RULES, RULES.keys() - LONG))
-def test_every_promise_of_the_program_holds(name, run_program):
+def test_checks_of_the_program_pass(name, run_program):
     sanitizers, flags, arguments, prints = RULES[name]
     assert run_program(name, sanitizers=sanitizers, flags=flags, arguments=arguments) == prints
 
 
 @pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
-def test_every_item_is_done_once_whoever_comes_in_between(sanitizers, run_program):
+def test_pool_runs_every_item_once(sanitizers, run_program):
     run_program("pool_stress", sanitizers=sanitizers, arguments=(ROUNDS, SEED))

@@ -1,6 +1,6 @@
-"""The document "PufferLib blog, 0.7 to 0.2": each of its examples as it stands there.
+"""Examples of the document "PufferLib blog, 0.7 to 0.2", unchanged.
 
-Its environments, ``nle`` and ``nmmo``, are stood in for by small ones with the same kinds of spaces and agents.
+The environments ``nle`` and ``nmmo`` are replaced by small ones with the same kinds of spaces and agents.
 """
 
 import sys
@@ -23,14 +23,14 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker
 
 
 class NLE(FunctionEnv):
-    """A dictionary of arrays, as NetHack shows itself."""
+    """Replacement of NetHack, whose observations are a dictionary of arrays."""
 
     def __init__(self):
         super().__init__(Dict({"glyphs": Box(0, 5976, (3, 7), np.int16), "message": Box(0, 255, (8,), np.uint8)}))
 
 
 class Nmmo(ScriptedParallelEnv):
-    """Two agents, of whom one leaves."""
+    """Replacement of Neural MMO with two agents, one of which dies."""
 
     metadata: dict = {}  # noqa: RUF012
     render_mode = None
@@ -83,7 +83,7 @@ def nethack_creator():
 def test_0_4_emulation():
     env = nethack_creator()
     assert env.observation_space.shape == (3*7*2 + 8,)  # in bytes
-    assert isinstance(env.action_space, Discrete)  # no longer MultiDiscrete: what you see is what you get
+    assert isinstance(env.action_space, Discrete)  # no longer a MultiDiscrete
     assert isinstance(env, gymnasium.Env)
     env = nmmo_creator()
     assert env.possible_agents == ["a", "b"]
@@ -141,11 +141,11 @@ def test_0_2_binding():
 
 
 def test_0_2_vectorization(monkeypatch):
-    """On Ray's interface; tests/cluster runs Ray itself."""
-    asked = []
+    """Only the interface is tested here. tests/cluster runs Ray itself."""
+    backends = []
 
     def make(*args, backend, **kwargs):
-        asked.append(backend)
+        backends.append(backend)
         return pufferlib.vector.make(*args, backend="Serial", **kwargs)
 
     monkeypatch.setattr(pufferlib.vectorization, "make", make)
@@ -155,7 +155,7 @@ def test_0_2_vectorization(monkeypatch):
        num_workers=num_cores,
        envs_per_worker=envs_per_worker
     )
-    assert asked == ["Ray"]
+    assert backends == ["Ray"]
     assert envs.reset().shape == (4, 1)
     envs.close()
 # fmt: on

@@ -1,4 +1,4 @@
-"""The document "Python Interface" of EnvPool: its examples as they stand there, with one import changed."""
+"""Examples of EnvPool's document "Python Interface". Only one import is changed."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def needs(binding):
 
 
 @needs("mujoco")
-def test_rendering():
+def test_render_returns_frames_of_env_ids():
     env = envpool.make(
         "Ant-v5",
         env_type="gymnasium",
@@ -29,7 +29,7 @@ def test_rendering():
 
 
 @needs("dmcontrol")
-def test_a_viewer(monkeypatch):
+def test_human_render_mode(monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     viewer = envpool.make(
@@ -53,8 +53,8 @@ def test_pixel_observations():
 
 
 @pytest.mark.parametrize("task_id", ["Breakout-v0", pytest.param("Pong-v5", marks=needs("atari"))])
-def test_formats_of_actions(task_id):
-    """On the page ``envpool`` stands for the environment."""
+def test_send_takes_actions_in_three_formats(task_id):
+    """The document names the environment ``envpool``."""
     batch_size = 3
     pool = envpool.make(task_id, env_type="gymnasium", num_envs=4, batch_size=batch_size)
     pool.send(np.ones(batch_size))
@@ -72,13 +72,13 @@ def test_formats_of_actions(task_id):
     pool.close()
 
 
-def test_the_spec_without_an_environment():
+def test_make_spec_needs_no_environment():
     spec = envpool.make_spec("CartPole-v1")
     assert spec.observation_space.shape == (4,)
     assert spec.action_space.n == 2
 
 
-def test_the_specs_of_dm_env():
+def test_make_spec_has_specs_of_dm_env():
     pytest.importorskip("dm_env", reason="dm_env is not installed; puffer install dm")
     spec = envpool.make_spec("CartPole-v1")
     assert spec.observation_spec().obs.shape == (4,)
@@ -104,7 +104,7 @@ def test_asynchronous_batches():
 
 
 @pytest.mark.parametrize("make", [envpool.make_gym, envpool.make_gymnasium])
-def test_shortcuts(make):
+def test_make_gym_and_make_gymnasium(make):
     env = make("CartPole-v1", num_envs=4, seed=[1, 2, 3, 4])
     assert env.reset()[0].shape == (4, 4)
     assert env.step(np.ones(2), env_id=np.array([2, 0]))[4]["env_id"].tolist() == [2, 0]

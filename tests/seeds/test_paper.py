@@ -1,4 +1,4 @@
-"""The document "PufferLib 2.0: Reinforcement Learning at 1M steps/s", the paper: names and interfaces it promises."""
+"""Names and interfaces of the paper "PufferLib 2.0: Reinforcement Learning at 1M steps/s"."""
 
 import tomllib
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_bindings_of_section_3_3():
 
 
 def test_backends_of_section_3_4_have_one_interface():
-    """Serial, multiprocessing and Ray; the attributes and methods of all are those of one class."""
+    """Serial, Multiprocessing and Ray have the attributes and methods of one class."""
     for backend in (pufferlib.vector.Serial, pufferlib.vector.Multiprocessing, pufferlib.vector.Ray):
         assert issubclass(backend, pufferlib.vector.VectorEnv)
     assert callable(pufferlib.vector.autotune)
@@ -47,7 +47,7 @@ def test_backends_of_section_3_4_have_one_interface():
 
 @pytest.mark.parametrize("name", ["Default", "NatureCNN", "ResNet"])
 def test_models_of_section_3_5(name):
-    """Base models subclass ``torch.nn.Module``, and encode and decode apart, so that an LSTM fits between."""
+    """Models subclass ``torch.nn.Module``. They encode and decode separately, so that an LSTM fits in between."""
     image = Box(0, 255, (3, 36, 36), np.uint8)
     env = EnvDescription(image, Discrete(4))
     policy = models.make_policy(env, name, hidden_size=16)

@@ -1,4 +1,4 @@
-"""The document "PufferEnv", the base class of environments: each of its examples as it stands there."""
+"""Examples of the document "PufferEnv", unchanged."""
 
 import gymnasium
 import numpy as np
@@ -49,7 +49,7 @@ class MultiAgentEnv(pufferlib.PufferEnv):
 
     def step(self, actions):
         # actions is a numpy array of shape (num_agents,)
-        for i, action in enumerate(actions):  # noqa: B007 - as the page has it
+        for i, action in enumerate(actions):  # noqa: B007 - as in the document
             # Process each agent's action
             self.observations[i] = self.compute_observation(i)
             self.rewards[i] = self.compute_reward(i)
@@ -112,8 +112,8 @@ def test_example_usage(capsys):
     assert infos == [{"info": "list of dictionaries"}]
 
 
-class Playable(MultiAgentEnv):
-    """The page's environment with the functions that it leaves undefined."""
+class CompleteMultiAgentEnv(MultiAgentEnv):
+    """Environment of the document, with the methods that the document does not define."""
 
     def compute_observation(self, i):
         return np.full(4, i / 16)
@@ -126,7 +126,7 @@ class Playable(MultiAgentEnv):
 
 
 def test_example_multi_agent():
-    env = Playable(num_agents=16)
+    env = CompleteMultiAgentEnv(num_agents=16)
     observations, rewards, terminals, truncations, infos = env.step(env.action_space.sample())
     assert observations.shape == (16, 4)
     assert rewards.tolist() == list(range(16))
@@ -135,22 +135,22 @@ def test_example_multi_agent():
     assert infos == []
 
 
-class binding:  # noqa: N801 - stands in for the page's compiled module
+class binding:  # noqa: N801 - replaces the compiled module of the document
     @staticmethod
     def vec_step(envs):
         envs["obs"][:] = envs["actions"][:, None, None] % 3
         envs["rewards"][:] = 1
 
 
-class PlayableSnake(Snake):
+class CompleteSnake(Snake):
     def _init_c_backend(self, **buffers):
         return buffers
 
 
 def test_example_snake_writes_into_shared_buffers():
-    description = PlayableSnake(num_envs=2, num_snakes=3)
+    description = CompleteSnake(num_envs=2, num_snakes=3)
     buf = allocate(description.single_observation_space, description.single_action_space, 6)
-    env = PlayableSnake(num_envs=2, num_snakes=3, buf=buf)
+    env = CompleteSnake(num_envs=2, num_snakes=3, buf=buf)
     observations, rewards, *_ = env.step(np.arange(6) % 4)
     assert observations is buf["observations"]
     assert observations.dtype == np.int8
@@ -160,7 +160,7 @@ def test_example_snake_writes_into_shared_buffers():
 
 
 def test_interface_and_properties():
-    """An environment inherits the properties, and is asked for the methods that it must define."""
+    """Environments inherit properties. Methods that are not defined raise an error."""
     env = SamplePufferEnv()
     assert env.emulated is False
     assert env.done is False
@@ -187,7 +187,7 @@ def test_required_attributes():
 
 
 def test_set_buffers():
-    """New arrays without ``buf``, and those of ``buf`` with it, in the dtypes of the page."""
+    """Without ``buf`` the arrays are new, with the dtypes of the document. With ``buf`` they are its arrays."""
     env = SamplePufferEnv()
     set_buffers(env, None)
     for name, shape, dtype in (
@@ -206,7 +206,7 @@ def test_set_buffers():
 
 
 def test_snake_of_ocean():
-    """``Snake(num_envs=16, width=640, ...)`` is the environment in C, with the page's rows and actions."""
+    """``Snake(num_envs=16, width=640, ...)`` is the C environment, with the rows and actions of the document."""
     env = pufferlib.ocean.Snake(
         num_envs=16, width=640, height=360, num_snakes=256, num_food=4096, vision=5, buf=None, seed=0
     )
@@ -222,8 +222,8 @@ def test_snake_of_ocean():
     env.close()
 
 
-class Compute(SamplePufferEnv):
-    """Steps as the page's best practices say, or as they say not to."""
+class ComputeEnv(SamplePufferEnv):
+    """Environment whose steps follow the document's best practices only if ``is_good`` is true."""
 
     is_good = True
 
@@ -240,7 +240,7 @@ def compute_observations():
 
 
 def test_best_practices_in_place():
-    vecenv = pufferlib.vector.make(Compute, num_envs=2, backend="Serial")
+    vecenv = pufferlib.vector.make(ComputeEnv, num_envs=2, backend="Serial")
     vecenv.reset()
     assert (vecenv.step(np.zeros(4, int))[0] == 0.5).all()
     vecenv.envs[1].is_good = False

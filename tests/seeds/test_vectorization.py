@@ -1,4 +1,4 @@
-"""The document "Vectorization": each of its examples as it stands there, on a machine with eight cores."""
+"""Examples of the document "Vectorization", unchanged, on a simulated machine with eight cores."""
 
 import sys
 
@@ -25,8 +25,8 @@ def eight_cores(monkeypatch):
     monkeypatch.setattr(pufferlib.vector.VectorEnv, "_cores", Cores(lambda: 8, "usable cores"))
 
 
-def received(vecenv, batches=3):
-    """Agents of each batch, in the order in which they come."""
+def receive_agent_ids(vecenv, batches=3):
+    """Return the agent ids of each batch that is received."""
     agents = []
     with vecenv:
         vecenv.async_reset()
@@ -46,7 +46,7 @@ def test_example_vector_backends():
         num_envs=4,
         backend=pufferlib.vector.Serial,
     )
-    assert received(vecenv) == [[0, 1, 2, 3]] * 3
+    assert receive_agent_ids(vecenv) == [[0, 1, 2, 3]] * 3
 
 
 def test_example_serial_backend():
@@ -85,7 +85,7 @@ def test_example_arguments_per_environment():
 
 
 def test_serial_implementation_details():
-    """The class takes what the page's takes, and its environments have slices of its arrays."""
+    """The class takes the arguments of the document, and its environments have slices of its arrays."""
     vecenv = pufferlib.vector.Serial([SamplePufferEnv] * 3, [[]] * 3, [{}] * 3, 3, seed=0)
     assert vecenv.driver_env is vecenv.envs[0]
     assert vecenv.agents_per_batch == 6
@@ -118,8 +118,8 @@ def test_synchronization_modes(eight_cores, options, expected):
         backend=pufferlib.vector.Multiprocessing,
         **options,
     )
-    agents = received(vecenv, 20)
-    if expected is None:  # whoever is first: whole workers of 16 environments
+    agents = receive_agent_ids(vecenv, 20)
+    if expected is None:  # batches of the fastest workers, each with 16 environments
         assert all(
             len({*batch}) == 32 and batch[::16] == [16 * (agent // 16) for agent in batch[::16]] for batch in agents
         )
@@ -128,12 +128,12 @@ def test_synchronization_modes(eight_cores, options, expected):
 
 
 def test_overwork(monkeypatch):
-    """More workers than cores only when that is asked for."""
+    """More workers than cores need ``overwork=True``."""
     monkeypatch.setattr(pufferlib.vector.VectorEnv, "_cores", Cores(lambda: 1, "usable cores"))
     kwargs = {"num_envs": 2, "num_workers": 2, "backend": pufferlib.vector.Multiprocessing}
     with pytest.raises(APIUsageError, match=r"at most the 1 usable cores, got num_workers=2; .*or overwork=True"):
         pufferlib.vector.make(env_creator, **kwargs)
-    assert received(pufferlib.vector.make(env_creator, overwork=True, **kwargs)) == [[0, 1]] * 3
+    assert receive_agent_ids(pufferlib.vector.make(env_creator, overwork=True, **kwargs)) == [[0, 1]] * 3
 
 
 def test_zero_copy_requires_equal_batches(eight_cores):
@@ -171,7 +171,7 @@ def test_example_async_api(eight_cores):
 
 
 def test_example_autotune(eight_cores, tmp_path, monkeypatch):
-    """With the page's arguments, but for sizes and seconds that a test can spare."""
+    """The arguments are those of the document, but with smaller sizes and shorter times."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     configs = pufferlib.vector.autotune(env_creator, batch_size=2, max_envs=4, time_per_test=0.01)
     best = configs[0]
@@ -191,7 +191,7 @@ def test_common_pattern_maximizing_throughput(eight_cores, monkeypatch):
         zero_copy=True,
         backend=pufferlib.vector.Multiprocessing,
     )
-    assert received(vecenv, 1) == [list(range(128))]
+    assert receive_agent_ids(vecenv, 1) == [list(range(128))]
 
 
 def test_common_pattern_minimizing_latency(eight_cores):
@@ -203,7 +203,7 @@ def test_common_pattern_minimizing_latency(eight_cores):
         zero_copy=False,  # Full async
         backend=pufferlib.vector.Multiprocessing,
     )
-    assert [len(batch) for batch in received(vecenv)] == [8] * 3
+    assert [len(batch) for batch in receive_agent_ids(vecenv)] == [8] * 3
 
 
 def test_common_pattern_debugging():
@@ -212,17 +212,17 @@ def test_common_pattern_debugging():
         num_envs=1,
         backend=pufferlib.vector.Serial,  # Easy to debug
     )
-    assert received(vecenv, 1) == [[0]]
+    assert receive_agent_ids(vecenv, 1) == [[0]]
 
 
-class Listening(SamplePufferEnv):
+class NotifiedEnv(SamplePufferEnv):
     def notify(self):
         self.rewards += 1
 
 
 def test_notify_array(eight_cores):
-    """The array of the page by which the main process notifies the environments of each worker."""
-    vecenv = pufferlib.vector.make(Listening, num_envs=4, num_workers=2, backend=pufferlib.vector.Multiprocessing)
+    """In the document the main process notifies the environments of each worker through an array."""
+    vecenv = pufferlib.vector.make(NotifiedEnv, num_envs=4, num_workers=2, backend=pufferlib.vector.Multiprocessing)
     with vecenv:
         vecenv.reset()
         vecenv.notify()
@@ -230,7 +230,7 @@ def test_notify_array(eight_cores):
 
 
 def test_different_creators_per_environment():
-    """Creators may differ as long as their environments have the same spaces."""
+    """Creators can differ if their environments have the same spaces."""
     creators = [SamplePufferEnv, lambda buf: SamplePufferEnv(foo=7, buf=buf)]
     vecenv = pufferlib.vector.make(
         creators, num_envs=2, backend=pufferlib.vector.Serial, env_args=[[3], []], env_kwargs=[{"bar": 4}, {}]

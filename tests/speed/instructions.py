@@ -1,12 +1,12 @@
-"""Counts of the instructions that a step of each hot path takes, and how they compare with the recorded ones.
+"""Count the instructions of a step of each hot path, and compare them with the recorded counts.
 
 Record new counts, in ``instructions.json``, with this command:
 
     docker compose run --rm test python tests/speed/instructions.py
 
-The counts include everything that the process executes: CPython, NumPy, torch and our own code. Callgrind simulates one
+The counts include everything that the process executes: CPython, NumPy, torch and this package. Callgrind simulates one
 processor model with AVX2, hash seeds are fixed and the clock is simulated, so that the same code gives the same count.
-Another compiler or library does not, so they are only compared in the test image.
+Other compilers and libraries give other counts, so that counts are only compared in the test image.
 """
 
 import importlib.metadata
@@ -50,7 +50,7 @@ def count() -> dict[str, int]:
             check=True,
             stdout=sys.stderr,
         )
-        # Nothing else in the environment: its size moves what lies in memory, and with it the entries of hash tables.
+        # Only these variables, because their size changes addresses in memory and with them the entries of hash tables.
         env = {
             "HOME": ".",
             "LD_PRELOAD": "./counter.so",

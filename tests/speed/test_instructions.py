@@ -1,4 +1,4 @@
-"""Hot paths take as many instructions as recorded, which no noise of the machine changes."""
+"""Numbers of instructions of hot paths, which do not depend on the load of the machine."""
 
 import pytest
 
@@ -35,16 +35,16 @@ def test_no_step_takes_more_instructions_than_recorded():
         pytest.fail("\n".join([*differences, advice(toolchain, instructions.toolchain())]), pytrace=False)
 
 
-def test_a_dump_gives_its_row_and_instructions_per_step():
+def test_read_dump_returns_row_and_instructions_per_step():
     assert read_dump(DUMP) == ("ocean pong, 256 agents", 44066)
 
 
-def test_the_dump_at_the_end_of_the_program_is_no_row():
+def test_read_dump_ignores_the_dump_at_program_end():
     assert read_dump(DUMP.replace("Client Request: 64 ocean pong, 256 agents", "Program termination")) is None
 
 
 @pytest.mark.parametrize("counted", [970, 1000, 1030])
-def test_counts_within_three_percent_are_equal(counted):
+def test_compare_accepts_changes_up_to_three_percent(counted):
     assert compare({"update": 1000}, {"update": counted}) == []
 
 
@@ -57,11 +57,11 @@ def test_counts_within_three_percent_are_equal(counted):
         ({"step": 5}, {}, "step: 5 instructions per step are recorded, and the row no longer exists"),
     ],
 )
-def test_other_counts_are_reported_with_their_row(expected, counted, message):
+def test_compare_reports_rows_with_larger_changes(expected, counted, message):
     assert compare(expected, counted) == [message]
 
 
-def test_recording_replaces_only_counts_that_are_not_within_three_percent():
+def test_merge_keeps_counts_within_three_percent():
     before = {"near": 1000, "slower": 1000, "faster": 1000, "removed": 1}
     assert merge(before, {"near": 1029, "slower": 1031, "faster": 900, "new": 7}) == {
         "near": 1000,
@@ -71,6 +71,6 @@ def test_recording_replaces_only_counts_that_are_not_within_three_percent():
     }
 
 
-def test_the_advice_names_the_command_and_what_changed_in_the_toolchain():
+def test_advice_names_the_command_and_toolchain_changes():
     assert advice({"gcc": "12"}, {"gcc": "12"}).endswith(instructions.COMMAND)
     assert advice({"gcc": "12"}, {"gcc": "13"}).endswith("The toolchain has changed: gcc 12 is now 13.")

@@ -1,4 +1,4 @@
-"""Vector environments that the tests of wrappers share, and loops over them."""
+"""Vector environments for the tests of wrappers, and loops over them."""
 
 import functools
 
@@ -27,7 +27,7 @@ LAYOUTS = {
 }
 
 
-#: All layouts of workers in each autoreset mode, of which a run without flags sees every layout or mode once.
+#: All layouts of workers with all autoreset modes. Without ``--all``, each mode and most layouts run once.
 MATRIX = once(
     [(layout, autoreset) for layout in LAYOUTS for autoreset in AUTORESETS],
     [*(("serial", autoreset) for autoreset in AUTORESETS), ("parts", "same_step"), ("first", "next_step")],
@@ -39,7 +39,7 @@ def varied(env_creator=VariedEnv, **options):
 
 
 def comes_and_goes():
-    """PettingZoo environment in which one agent of three ends before the others, and one is never there."""
+    """Make a creator of a PettingZoo environment with three agents: one ends early, one is always absent."""
     script = [alive("a", "b"), alive("a", "b"), {"a": "dead", "b": "alive"}, alive("b"), {"b": "cut"}]
     return functools.partial(PettingZooPufferEnv, env_creator=ScriptedParallelEnv, env_args=script)
 
@@ -51,7 +51,10 @@ def make(creator=None, layout="serial", autoreset="same_step", num_envs=4, **opt
 
 
 def play(vecenv, steps, seed=1):
-    """Yield what ``recv`` returns after a reset and random actions, ``steps`` times; reset episodes where one must."""
+    """Reset ``vecenv``, act randomly and yield each result of ``recv``, ``steps`` times.
+
+    With autoreset disabled, environments are reset when their episodes end.
+    """
     rng = np.random.default_rng(seed)
     vecenv.async_reset(seed)
     ended = np.zeros(vecenv.num_agents, bool)
@@ -70,11 +73,11 @@ def play(vecenv, steps, seed=1):
 
 
 class Spy(VectorProxy):
-    """Keeps copies of all that a vector environment returned.
+    """Vector environment that records copies of all returned rows.
 
     Attributes:
-        rows: For each row that was shown: a dict of its agent, arrays, and if it "acted", "begins" or "ended" there, by
-            the rules of the autoreset modes, one agent after the other.
+        rows: One dict for each returned row: its agent, its arrays, and whether the agent "acted", "begins" an episode
+            or "ended" one in this step.
     """
 
     def __init__(self, vecenv):

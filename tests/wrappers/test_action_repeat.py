@@ -1,4 +1,4 @@
-"""Repeated actions: sums of rewards up to the end of an episode, and what is left counts for the next one."""
+"""ActionRepeat: sums of rewards up to the end of an episode, and repeats that continue in the next episode."""
 
 import functools
 
@@ -14,7 +14,7 @@ from tests.wrappers.batches import make, play, varied
 
 
 def counting(**options):
-    """Creator of an environment that shows the number of its step, and earns as much."""
+    """Make a creator of an environment whose observation and reward are its number of steps."""
     return varied(functools.partial(counting_env, reward=_steps_taken), **options)
 
 
@@ -35,21 +35,21 @@ def test_rewards_are_summed_up_to_the_end_of_the_episode(layout):
     assert last[0] == 5
 
 
-def test_an_episode_within_one_step_is_passed_over():
+def test_episodes_shorter_than_the_repeats_are_merged():
     with ActionRepeat(make(counting(length=2, info=_info), num_envs=1), 5) as vecenv:
         vecenv.reset()
         _, rewards, terminals, _, infos = vecenv.step([0])
         assert (rewards.item(), terminals.item()) == (1 + 2, True)
         assert len(infos) == len(vecenv.info_sources) == 5
         assert vecenv.observations.item() == 1
-        assert vecenv.step([0])[1].item() == 1 + 2  # what was left, and the first repeat
+        assert vecenv.step([0])[1].item() == 1 + 2  # the repeat of the last call, and the first one of this call
 
 
 def _info(env):
     return {"step": env.count}
 
 
-def test_a_reset_forgets_what_was_left():
+def test_reset_discards_pending_rewards():
     with ActionRepeat(make(counting(length=5), num_envs=2), 3) as vecenv:
         for reset in (vecenv.reset, lambda: vecenv.reset(env_ids=[0, 1]), vecenv.reset):
             reset()
@@ -60,7 +60,7 @@ def test_a_reset_forgets_what_was_left():
         assert vecenv.step([0, 0])[1].tolist() == [10, 6]
 
 
-def test_wrappers_around_it_count_its_steps():
+def test_outer_episode_statistics_count_repeated_steps():
     with EpisodeStatistics(ActionRepeat(make(counting(length=5), num_envs=1), 3)) as vecenv:
         for _ in play(vecenv, 40):
             pass
@@ -68,7 +68,7 @@ def test_wrappers_around_it_count_its_steps():
         assert vecenv.return_queue[0] == 15
 
 
-def test_a_native_environment_repeats():
+def test_native_environment_repeats_actions():
     once, thrice = (pufferlib.make("cartpole", num_envs=16, seed=2) for _ in range(2))
     with ActionRepeat(thrice, 3) as vecenv:
         once.reset(5)
@@ -80,7 +80,7 @@ def test_a_native_environment_repeats():
             assert np.array_equal(vecenv.rewards, rewards)
 
 
-def test_what_a_batch_cannot_repeat_is_refused():
+def test_unsupported_batches_and_repeats_are_refused():
     for options, message in (
         ({"autoreset": "next_step"}, "autoreset must be \"same_step\", got 'next_step'"),
         ({"layout": "parts"}, "a batch must have all 4 agents, got batches of 2"),

@@ -12,7 +12,7 @@ from tests.envs import NESTED, FunctionEnv
 from tests.wrappers.batches import make, play, varied
 
 
-def test_observations_and_their_space_are_clipped():
+def test_clip_observation_clips_observations_and_space():
     with ClipObservation(make(), [-1, -2, -9], 0.5) as vecenv:
         assert vecenv.single_observation_space == Box(np.float32([-1, -2, -5]), np.float32([0.5] * 3))
         for observations, _, terminals, *_ in play(vecenv, 20):
@@ -23,13 +23,13 @@ def test_observations_and_their_space_are_clipped():
         assert vecenv.emulated["observation_bounds"] == (-5, 0.5)
 
 
-def test_rewards_are_clipped():
+def test_clip_reward_clips_rewards():
     with ClipReward(make(), -1, 2.5) as vecenv:
         seen = {reward for _, rewards, *_ in play(vecenv, 20) for reward in rewards.tolist()}
     assert seen == {0, 1, 2, 2.5}
 
 
-def test_actions_are_clipped_to_their_box():
+def test_clip_action_clips_actions_to_the_box():
     low, high = np.float32([-1, 0]), np.float32([1, 2])
     creator = varied(functools.partial(FunctionEnv, action_space=Box(low, high)))
     with ClipAction(make(creator, num_envs=2)) as vecenv:
@@ -44,7 +44,7 @@ def test_actions_are_clipped_to_their_box():
             vecenv.step([1.0, 2.0, 3.0])
 
 
-def test_bad_input_is_refused():
+def test_wrong_arguments_are_refused():
     with make() as vecenv:
         with pytest.raises(APIUsageError, match="expected a Box of floats as action space, got Discrete"):
             ClipAction(vecenv)

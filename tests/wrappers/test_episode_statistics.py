@@ -1,4 +1,4 @@
-"""Returns and lengths of episodes: each counted once, in infos and in arrays."""
+"""EpisodeStatistics: returns and lengths of episodes in infos and queues."""
 
 import functools
 
@@ -40,7 +40,7 @@ def test_every_episode_is_counted_once(layout, autoreset):
     assert all(info["score"] == info["episode_return"] for _, info in found)
 
 
-def test_infos_of_the_environment_stay_beside_it_and_before_those_of_the_reset():
+def test_statistics_are_merged_into_infos_of_the_last_step():
     creator = varied(functools.partial(VariedEnv, info=_info))
     with EpisodeStatistics(make(creator, num_envs=2)) as vecenv:
         vecenv.reset(options={"level": 7})
@@ -58,7 +58,7 @@ def _info(env):
     return {"score": 0.5, "step": env.count}
 
 
-def test_what_the_environment_reports_itself_stays():
+def test_statistics_reported_by_the_environment_are_kept():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: pufferlib.EpisodeStats(VariedEnv(info=_info)))
     with EpisodeStatistics(make(creator, num_envs=2)) as vecenv:
         for *_, infos, _, _ in play(vecenv, 10):
@@ -66,7 +66,7 @@ def test_what_the_environment_reports_itself_stays():
         assert vecenv.episode_count
 
 
-def test_agents_of_one_environment_have_an_info_each():
+def test_each_agent_of_an_environment_has_an_info():
     with EpisodeStatistics(make(comes_and_goes(), num_envs=1)) as vecenv:
         found = []
         for *_, infos, _, _ in play(vecenv, 6):
@@ -75,7 +75,7 @@ def test_agents_of_one_environment_have_an_info_each():
     assert [(info["episode_return"], info["episode_length"]) for info in found] == [(1 + 2, 2), (1 + 2 + 3 + 4, 4)]
 
 
-def test_agents_whose_environment_reports_them_are_not_reported_twice():
+def test_statistics_reported_for_agents_are_not_repeated():
     def creator(buf=None):
         env = pufferlib.MultiagentEpisodeStats(
             comes_and_goes().keywords["env_creator"](*comes_and_goes().keywords["env_args"])
@@ -87,7 +87,7 @@ def test_agents_whose_environment_reports_them_are_not_reported_twice():
     assert [{agent: info["episode_return"] for agent, info in each.items()} for each in found] == [{"a": 3}, {"b": 10}]
 
 
-def test_native_environments_that_report_means_are_left_alone():
+def test_native_environments_that_report_means_get_no_infos():
     env = pufferlib.make("squared", num_envs=16, seed=1, log_interval=8)
     with EpisodeStatistics(env) as vecenv:
         infos = [info for *_, infos, _, _ in play_native(vecenv) for info in infos]
@@ -105,7 +105,7 @@ def play_native(vecenv):
         vecenv.send(vecenv.action_space.sample())
 
 
-def test_the_queues_keep_the_last_ones():
+def test_queues_keep_the_last_episodes():
     whole, short = (EpisodeStatistics(make(), buffer_length=size) for size in (100, 3))
     with whole, short:
         for vecenv in (whole, short):

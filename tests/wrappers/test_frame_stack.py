@@ -1,4 +1,4 @@
-"""Stacks of frames: the last observations of each agent's own episode, on every backend and in each mode."""
+"""FrameStack: the last observations of each agent's episode, on every backend and in each autoreset mode."""
 
 from collections import deque
 
@@ -15,7 +15,7 @@ from tests.wrappers.batches import MATRIX, Spy, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)
-def test_a_stack_has_the_last_observations_of_one_episode(layout, autoreset):
+def test_stack_has_the_last_observations_of_one_episode(layout, autoreset):
     spy = Spy(make(layout=layout, autoreset=autoreset))
     shown, finals = [], []
     with FrameStack(spy, 3) as vecenv:
@@ -50,7 +50,7 @@ def record_resets(vecenv, shown, finals):
     return recorded
 
 
-def test_pictures_are_stacked_along_their_channels():
+def test_images_are_stacked_along_their_channels():
     space = Box(0, 255, (4, 5, 2), np.uint8)
     spy = Spy(make(varied(observation_space=space)))
     with FrameStack(spy, 3, axis="last") as vecenv:
@@ -68,7 +68,7 @@ def test_pictures_are_stacked_along_their_channels():
         assert pufferlib.vector.to_gymnasium(vecenv).single_observation_space == vecenv.single_observation_space
 
 
-def test_networks_are_told_of_the_stack():
+def test_policy_accepts_stacked_observations():
     torch = pytest.importorskip("torch")
     from pufferlib.models import make_policy
 
@@ -79,7 +79,7 @@ def test_networks_are_told_of_the_stack():
         assert len(values) == 4
 
 
-def test_the_newest_frame_says_what_is_legal():
+def test_action_mask_points_to_the_newest_frame():
     env = pufferlib.make("tripletriad", num_envs=4)
     with FrameStack(env, 3) as vecenv:
         mask = vecenv.driver_env.action_mask
@@ -91,7 +91,7 @@ def test_the_newest_frame_says_what_is_legal():
             vecenv.step(vecenv.action_space.sample())
 
 
-def test_bad_input_is_refused():
+def test_wrong_arguments_are_refused():
     with (
         make(varied(observation_space=NESTED)) as vecenv,
         pytest.raises(APIUsageError, match="got a Dict or Tuple; stack"),

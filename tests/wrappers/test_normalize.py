@@ -1,4 +1,4 @@
-"""Normalization of observations and rewards: what Gymnasium's wrappers compute, on every backend and in each mode."""
+"""NormalizeObservation and NormalizeReward, compared with Gymnasium's wrappers and with numpy."""
 
 import functools
 
@@ -17,14 +17,14 @@ from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, vari
 
 
 class Truncated(VariedEnv):
-    """Episodes that are cut off, since Gymnasium clears returns only there."""
+    """Environment whose episodes are truncated, because Gymnasium resets returns only at truncations."""
 
     def __init__(self):
         super().__init__(truncates=True)
 
 
 @pytest.mark.parametrize("backend", ["serial", "workers"])
-def test_observations_are_gymnasiums(backend):
+def test_normalize_observation_matches_gymnasium(backend):
     mine, other = (make(layout=backend, autoreset="next_step") for _ in range(2))
     mine = NormalizeObservation(mine, clip=1e9)
     other = theirs.NormalizeObservation(pufferlib.vector.to_gymnasium(other))
@@ -38,7 +38,7 @@ def test_observations_are_gymnasiums(backend):
     other.close()
 
 
-def test_rewards_are_gymnasiums():
+def test_normalize_reward_matches_gymnasium():
     mine, other = (make(varied(Truncated)) for _ in range(2))
     mine = NormalizeReward(mine, gamma=0.9, clip=1e9)
     other = theirs.NormalizeReward(pufferlib.vector.to_gymnasium(other), gamma=0.9)
@@ -48,12 +48,14 @@ def test_rewards_are_gymnasiums():
         for step in range(40):
             actions = np.full(4, step % 2)
             rewards, expected = mine.step(actions)[1], other.step(actions)[1]
-            assert step < 5 or np.allclose(rewards, expected, rtol=1e-3)  # theirs begins with a weight on variance 1
+            assert step < 5 or np.allclose(
+                rewards, expected, rtol=1e-3
+            )  # Gymnasium starts with some weight on variance 1
     other.close()
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)
-def test_moments_are_those_of_all_that_was_shown_and_earned(layout, autoreset):
+def test_mean_and_variance_match_numpy(layout, autoreset):
     spy = Spy(make(layout=layout, autoreset=autoreset))
     with NormalizeReward(NormalizeObservation(spy), gamma=0.5) as vecenv:
         received = [observations.copy() for observations, *_ in play(vecenv, 30)]
@@ -72,7 +74,7 @@ def test_moments_are_those_of_all_that_was_shown_and_earned(layout, autoreset):
     assert 1 < np.abs(received[10:]).max() < 3
 
 
-def test_last_observations_are_normalized_and_do_not_count():
+def test_final_observations_are_normalized_but_not_counted():
     spy = Spy(make())
     with NormalizeObservation(spy) as vecenv:
         ends = 0
@@ -85,7 +87,7 @@ def test_last_observations_are_normalized_and_do_not_count():
         assert ends > 10
 
 
-def test_agents_that_are_absent_do_not_count():
+def test_absent_agents_do_not_count():
     with NormalizeReward(NormalizeObservation(make(comes_and_goes(), num_envs=2)), gamma=1) as vecenv:
         present, returns, seen = [], np.zeros(6), []
         masks = np.ones(6, bool)
@@ -97,7 +99,7 @@ def test_agents_that_are_absent_do_not_count():
             returns[terminals | truncations] = 0
             masks = now.copy()
             present += raw.observations[masks, 0].tolist()
-        # One step more was taken.
+        # play() takes one more step after its last yield.
         returns[masks] += vecenv.vecenv.vecenv.rewards[masks]
         seen += returns[masks].tolist()
         present += vecenv.vecenv.vecenv.observations[vecenv.masks, 0].tolist()
@@ -105,7 +107,7 @@ def test_agents_that_are_absent_do_not_count():
         assert np.isclose(vecenv.var, np.var(seen), rtol=1e-3)
 
 
-def test_frozen_statistics_stay():
+def test_statistics_do_not_change_if_training_is_off():
     with NormalizeReward(NormalizeObservation(make())) as vecenv:
         vecenv.reset()
         vecenv.step(np.zeros(4, int))
@@ -118,7 +120,7 @@ def test_frozen_statistics_stay():
         assert all(np.array_equal(value, before[key]) for key, value in vecenv.state_dict().items())
 
 
-def test_large_numbers_that_vary_little_lose_no_digits():
+def test_small_variance_of_large_numbers_is_exact():
     space = Box(-2e9, 2e9, (1,), np.float64)
     creator = varied(functools.partial(FunctionEnv, space, observe=_far_away))
     with NormalizeObservation(make(creator)) as vecenv:
@@ -135,7 +137,7 @@ def _far_away(env):
 NESTED = Dict({"place": Tuple([Box(-9, 9, (2,), np.float64), Discrete(3)]), "speed": Box(0, 50, (), np.float32)})
 
 
-def test_the_real_numbers_of_nested_observations_are_normalized():
+def test_only_real_leaves_of_nested_observations_are_normalized():
     creator = varied(observation_space=NESTED)
     with NormalizeObservation(make(creator)) as vecenv:
         assert set(vecenv.mean) == {"place.f0", "speed"}
@@ -160,7 +162,7 @@ def test_the_real_numbers_of_nested_observations_are_normalized():
     [{"a.b": 1, "a": {"b": 1000}}, {"a/b": 1, "a.b": 1000}, {"a.b": {"c": 1}, "a": {"b.c": 1000}}],
     ids=str,
 )
-def test_fields_whose_joined_names_would_be_equal_have_moments_of_their_own(keys):
+def test_fields_with_equal_joined_names_have_separate_statistics(keys):
     def space_of(scale):
         if isinstance(scale, dict):
             return Dict({key: space_of(inner) for key, inner in scale.items()})
@@ -178,7 +180,7 @@ def test_fields_whose_joined_names_would_be_equal_have_moments_of_their_own(keys
         assert all(np.array_equal(again.var[name], var[name]) for name in var)
 
 
-def test_a_network_reads_normalized_observations():
+def test_nativize_tensor_reads_normalized_observations():
     torch = pytest.importorskip("torch")
     from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
@@ -196,7 +198,7 @@ def test_a_network_reads_normalized_observations():
         assert fields["b"].shape == (4, 3)
 
 
-def test_a_native_environment_is_normalized_by_itself():
+def test_native_environment_is_normalized():
     env = pufferlib.make("cartpole", num_envs=64, seed=1)
     with NormalizeReward(NormalizeObservation(env)) as vecenv:
         assert isinstance(vecenv, pufferlib.PufferEnv)
@@ -206,7 +208,7 @@ def test_a_native_environment_is_normalized_by_itself():
         assert 0.5 < np.std(shown) < 1.5
 
 
-def test_elements_that_say_what_is_legal_stay():
+def test_action_mask_is_not_normalized():
     env = pufferlib.make("tripletriad", num_envs=4)
     mask = env.action_mask
     assert mask is not None
@@ -217,7 +219,7 @@ def test_elements_that_say_what_is_legal_stay():
             observations, *_ = vecenv.step(vecenv.action_space.sample())
 
 
-def test_bad_input_is_refused():
+def test_wrong_arguments_are_refused():
     with make(varied(observation_space=Dict({"a": Discrete(3)}))) as vecenv:
         with pytest.raises(APIUsageError, match="must have real numbers, got integers only"):
             NormalizeObservation(vecenv)

@@ -1,4 +1,4 @@
-"""Wrappers: sums of an episode, and small changes of spaces."""
+"""Wrappers of single environments: episode statistics, and changes of spaces."""
 
 import numpy as np
 import pytest
@@ -19,23 +19,23 @@ from pufferlib.wrappers import (
 from tests.envs import FunctionEnv, ScriptedParallelEnv, alive
 
 
-def told(*steps, truncates=False):
-    """Environment of one episode after another, whose steps have these rewards and infos."""
+def env_with_steps(*steps, truncates=False):
+    """Make an environment whose steps have these pairs of reward and info."""
     reward, info = (lambda env, part=part: steps[env.count - 1][part] for part in range(2))
     return FunctionEnv(length=len(steps), truncates=truncates, reward=reward, info=info)
 
 
 @pytest.mark.parametrize("truncate", [False, True])
-def test_episode_stats_come_once_at_the_end(truncate):
+def test_episode_stats_are_reported_once_at_the_end(truncate):
     env = EpisodeStats(
-        told(
+        env_with_steps(
             (1, {"kills": 1, "map": {"seen": np.float32(0.5)}, "level": "a"}),
             (2.5, {"kills": np.int64(2), "level": "b"}),
             (-1, {"won": True, "map": {"seen": 0.25}, "trace": [1]}),
             truncates=truncate,
         )
     )
-    for _ in range(2):  # the second episode starts from nothing
+    for _ in range(2):  # the second episode starts from zero
         assert env.reset()[1] == {}
         assert env.step(0)[4] == env.step(0)[4] == {}
         assert env.step(0)[4] == {
@@ -65,29 +65,29 @@ def test_episode_stats_come_once_at_the_end(truncate):
         ((np.array([2 + 1j]),), np.array([2 + 1j])),
     ],
 )
-def test_stats_are_the_last_values_of_the_episode(values, stat):
-    env = EpisodeStats(told(*((1, {"x": value}) for value in values), (1, {})))
+def test_stats_are_the_last_values_of_infos(values, stat):
+    env = EpisodeStats(env_with_steps(*((1, {"x": value}) for value in values), (1, {})))
     env.reset()
     infos = [env.step(0)[4] for _ in range(len(values) + 1)]
     assert infos[-1]["x"] == stat
 
 
-def test_a_reward_may_be_an_array_of_one_number():
-    env = EpisodeStats(told(*[(np.array([2.0]), {})] * 2))
+def test_reward_can_be_an_array_of_one_number():
+    env = EpisodeStats(env_with_steps(*[(np.array([2.0]), {})] * 2))
     env.reset()
     assert [env.step(0)[4].get("episode_return") for _ in range(2)] == [None, 4.0]
 
 
 @pytest.mark.parametrize("reward", [None, "much", [1.0], np.zeros(2)], ids=repr)
-def test_a_reward_that_is_no_number_is_told(reward):
-    env = EpisodeStats(told((reward, {})))
+def test_reward_that_is_no_number_raises(reward):
+    env = EpisodeStats(env_with_steps((reward, {})))
     env.reset()
     with pytest.raises(APIUsageError, match=r"^episode: the reward must be a number, got .*; return a float"):
         env.step(0)
 
 
-def test_a_step_of_four_values_is_told_by_the_emulation_around():
-    inner = told((1, {}))
+def test_step_with_four_values_raises_in_emulation():
+    inner = env_with_steps((1, {}))
     inner.step = lambda action: (inner.reset()[0], 1.0, False, {})
     env = GymnasiumPufferEnv(EpisodeStats(inner))
     env.reset()
@@ -97,7 +97,7 @@ def test_a_step_of_four_values_is_told_by_the_emulation_around():
         env.step(0)
 
 
-def test_so_are_they_of_an_environment_of_several_agents():
+def test_multiagent_step_with_four_values_raises_in_emulation():
     inner = ScriptedParallelEnv(alive(*"ab"), alive(*"ab"), names="ab")
     inner.step = lambda actions: ({}, {}, {}, {})
     env = PettingZooPufferEnv(MultiagentEpisodeStats(inner))
@@ -106,8 +106,8 @@ def test_so_are_they_of_an_environment_of_several_agents():
         env.step([0, 0])
 
 
-def test_score_of_the_environment_wins():
-    env = EpisodeStats(told((1, {}), (1, {"score": 40})))
+def test_score_of_the_environment_is_kept():
+    env = EpisodeStats(env_with_steps((1, {}), (1, {"score": 40})))
     env.reset()
     env.step(0)
     info = env.step(0)[4]
@@ -115,26 +115,26 @@ def test_score_of_the_environment_wins():
 
 
 def test_episode_stats_pass_through_emulation():
-    env = GymnasiumPufferEnv(EpisodeStats(told((3, {}))))
+    env = GymnasiumPufferEnv(EpisodeStats(env_with_steps((3, {}))))
     env.reset()
     assert env.step(0)[4] == {"score": 3, "episode_return": 3, "episode_length": 1}
 
 
-LIVES = (alive("a", "b"), alive("a", "b"), {"a": "dead", "b": "alive"}, {"b": "dead"})
+TWO_AND_THREE_STEPS = (alive("a", "b"), alive("a", "b"), {"a": "dead", "b": "alive"}, {"b": "dead"})
 
 
-def duo(*script, **options):
-    """Two agents, of which a lives two steps, and b three."""
+def make_two_agents(*script, **options):
+    """Make an environment of two agents. By default, episodes of a have two steps and those of b three."""
     functions = {"reward": lambda env, agent: {"a": 1.0, "b": 10.0}[agent], "info": step_info}
-    return ScriptedParallelEnv(*script or LIVES, names="ab", **{**functions, **options})
+    return ScriptedParallelEnv(*script or TWO_AND_THREE_STEPS, names="ab", **{**functions, **options})
 
 
 def step_info(env, agent, fate):
     return {**({"x": env.count} if env.count else {"size": 2.0}), f"only_{agent}": 1, "name": agent}
 
 
-def test_stats_of_each_agent():
-    env = MultiagentEpisodeStats(duo())
+def test_multiagent_episode_stats_are_reported_per_agent():
+    env = MultiagentEpisodeStats(make_two_agents())
     for _ in range(2):
         assert env.reset()[1] == {"a": {}, "b": {}}
         assert env.step({"a": 0, "b": 0})[4] == {"a": {}, "b": {}}
@@ -152,8 +152,8 @@ def test_stats_of_each_agent():
         assert (infos["b"]["score"], infos["b"]["episode_length"]) == (30, 3)
 
 
-def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
-    env = MultiagentEpisodeStats(duo(echo=True))
+def test_agent_reported_after_its_end_has_no_second_episode():
+    env = MultiagentEpisodeStats(make_two_agents(echo=True))
     for _ in range(2):
         env.reset()
         stats = [env.step({})[4] for _ in range(3)]
@@ -161,9 +161,11 @@ def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
         assert [step["b"].get("episode_length") for step in stats] == [None, None, 3]
 
 
-def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode():
+def test_agent_that_vanishes_and_returns_has_two_episodes():
     both = alive("a", "b")
-    env = MultiagentEpisodeStats(duo(both, both, alive("a"), both, {"a": "cut", "b": "cut"}, info=lambda *_, fate: {}))
+    env = MultiagentEpisodeStats(
+        make_two_agents(both, both, alive("a"), both, {"a": "cut", "b": "cut"}, info=lambda *_, fate: {})
+    )
     env.reset()
     stats = [env.step({})[4] for _ in range(4)]
     assert [step["b"].get("episode_length") for step in stats] == [None, 1, None, 2]
@@ -173,28 +175,32 @@ def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode()
 @pytest.mark.parametrize(
     ("wrapper", "make", "message"),
     [
-        (EpisodeStats, lambda: duo(), "EpisodeStats: env must be a gymnasium.Env, .*; use MultiagentEpisodeStats"),
+        (
+            EpisodeStats,
+            lambda: make_two_agents(),
+            "EpisodeStats: env must be a gymnasium.Env, .*; use MultiagentEpisodeStats",
+        ),
         (EpisodeStats, lambda: FunctionEnv, "EpisodeStats: env must be a gymnasium.Env, .*; pass an instance"),
         (MultiagentEpisodeStats, FunctionEnv, "MultiagentEpisodeStats: .* be of PettingZoo, .*; EpisodeStats is"),
     ],
 )
-def test_stats_of_another_kind_of_environment_name_the_right_wrapper(wrapper, make, message):
+def test_stats_wrappers_name_the_right_wrapper_for_other_apis(wrapper, make, message):
     with pytest.raises(APIUsageError, match=message):
         wrapper(make())
 
 
-def test_mean_over_agents():
-    env = MeanOverAgents(MultiagentEpisodeStats(duo()))
+def test_mean_over_agents_reports_means_and_number():
+    env = MeanOverAgents(MultiagentEpisodeStats(make_two_agents()))
     assert env.reset()[1] == {}
     assert env.step({"a": 0, "b": 0})[4] == {}
     assert env.step({"a": 0, "b": 0})[4]["score"] == 2.0
-    means = MeanOverAgents(duo())
+    means = MeanOverAgents(make_two_agents())
     assert means.reset()[1] == {"size": 2.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
     assert means.step({"a": 0, "b": 0})[4] == {"x": 1.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
 
 
 def test_multiagent_wrappers_pass_through_emulation():
-    env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(duo())))
+    env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(make_two_agents())))
     env.reset()
     assert env.step([0, 0])[4] == {}
     means = {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 2.0, "only_a": 1.0}
@@ -208,11 +214,11 @@ REALS = Box(-1, np.array([1, 2], np.float32))
 GREY = Box(0, 255, (4, 6), np.uint8)
 
 
-def picture(space=GREY):
+def image_env(space=GREY):
     return FunctionEnv(space, observe=lambda env: np.arange(24, dtype=np.uint8).reshape(4, 6))
 
 
-def test_clip_action():
+def test_clip_action_clips_to_the_box_of_the_environment():
     env = GymnasiumPufferEnv(ClipAction(FunctionEnv(action_space=REALS)))
     assert env.action_space.contains(np.full(2, 1e9, np.float32))
     env.reset()
@@ -223,23 +229,25 @@ def test_clip_action():
         ClipAction(FunctionEnv())
 
 
-def test_resize_observation():
-    env = ResizeObservation(picture(), downscale=2)
+def test_resize_observation_keeps_every_second_pixel():
+    env = ResizeObservation(image_env(), downscale=2)
     assert env.observation_space == Box(0, 255, (2, 3), np.uint8)
     observation, _ = env.reset()
     np.testing.assert_array_equal(observation, [[0, 2, 4], [12, 14, 16]])
     assert observation.flags.c_contiguous
-    colour = ResizeObservation(picture(Box(0, 255, (4, 6, 3), np.uint8)))
+    colour = ResizeObservation(image_env(Box(0, 255, (4, 6, 3), np.uint8)))
     assert colour.observation_space.shape == (2, 3, 3)
     with pytest.raises(APIUsageError, match=r"must divide height and width, got 4 for \(4, 6\)"):
-        ResizeObservation(picture(), downscale=4)
+        ResizeObservation(image_env(), downscale=4)
     with pytest.raises(APIUsageError, match=r"expected a Box \(height, width"):
-        ResizeObservation(picture(Discrete(2)))
+        ResizeObservation(image_env(Discrete(2)))
 
 
-def test_means_of_zero_reach_the_batch():
+def test_means_of_zero_are_reported():
     def poor(buf=None):
-        return PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(duo(reward=lambda *_: 0.0))), buf=buf)
+        return PettingZooPufferEnv(
+            MeanOverAgents(MultiagentEpisodeStats(make_two_agents(reward=lambda *_: 0.0))), buf=buf
+        )
 
     batch = vector.make(poor, backend=vector.Serial)
     batch.reset()
@@ -248,8 +256,8 @@ def test_means_of_zero_reach_the_batch():
     batch.close()
 
 
-class Unequal(ParallelEnv):
-    """Two agents with other spaces; keeps the actions it got."""
+class UnequalAgents(ParallelEnv):
+    """PettingZoo environment of two agents with different spaces, which records the actions that it gets."""
 
     metadata = {"name": "unequal"}  # noqa: RUF012
     possible_agents = ("small", "large")
@@ -270,12 +278,11 @@ class Unequal(ParallelEnv):
 
     def step(self, actions):
         self.got = actions
-        everyone = dict.fromkeys
-        return self.reset()[0], everyone(self.agents, 0), everyone(self.agents, False), everyone(self.agents, False), {}
+        return self.reset()[0], *(dict.fromkeys(self.agents, value) for value in (0, False, False)), {}
 
 
-def test_pad_agents():
-    env = PadAgents(Unequal([Box(1, 2, (1, 2)), Box(-1, 1, (3, 1))], [Discrete(2), Discrete(4)]))
+def test_pad_agents_pads_observations_and_wraps_actions():
+    env = PadAgents(UnequalAgents([Box(1, 2, (1, 2)), Box(-1, 1, (3, 1))], [Discrete(2), Discrete(4)]))
     low, high = [[0, 0], [-1, 0], [-1, 0]], [[2, 2], [1, 0], [1, 0]]
     low[0] = [-1, 0]
     assert env.observation_space("small") == env.observation_space("large")
@@ -290,7 +297,7 @@ def test_pad_agents():
 
 def test_pad_agents_with_real_actions():
     space = Box(0, 1, (2,))
-    env = PadAgents(Unequal([space, space], [Box(-1, 1, (1,)), Box(-2, 2, (3,))]))
+    env = PadAgents(UnequalAgents([space, space], [Box(-1, 1, (1,)), Box(-2, 2, (3,))]))
     assert env.observation_space("small") is space
     emulated = PettingZooPufferEnv(env)
     emulated.reset()
@@ -311,8 +318,8 @@ def test_pad_agents_with_real_actions():
         ([Box(0, 1, (2,))] * 2, [Discrete(2), Box(0, 1)], "action spaces must be Boxes"),
     ],
 )
-def test_agents_that_cannot_be_padded(observations, actions, message):
+def test_pad_agents_refuses_incompatible_spaces(observations, actions, message):
     with pytest.raises(APIUsageError, match=message):
-        PadAgents(Unequal(observations, actions))
+        PadAgents(UnequalAgents(observations, actions))
     with pytest.raises(APIUsageError, match=r"all agents must have the same .*PadAgents"):
-        PettingZooPufferEnv(Unequal(observations, actions))
+        PettingZooPufferEnv(UnequalAgents(observations, actions))

@@ -1,4 +1,4 @@
-"""Wrappers together: what all have alike, their state, and those who take them for vector environments."""
+"""Vector wrappers in combination: their interface, their state, and use in place of vector environments."""
 
 import copy
 
@@ -24,7 +24,7 @@ def wrapped(vecenv, frames=4, **options):
     return FrameStack(vecenv, frames)
 
 
-def test_a_wrapper_is_taken_for_the_vector_environment(tmp_path):
+def test_wrapper_is_accepted_as_vector_env(tmp_path):
     with wrapped(make(record=tmp_path)) as vecenv:
         assert isinstance(vecenv, pufferlib.vector.Serial)
         assert isinstance(vecenv, FrameStack)
@@ -43,7 +43,7 @@ def test_a_wrapper_is_taken_for_the_vector_environment(tmp_path):
 
 
 @pytest.mark.parametrize("inner", [make, lambda: pufferlib.make("cartpole", num_envs=4)], ids=["serial", "native"])
-def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are(inner):
+def test_partial_reset_leaves_other_rows_unchanged(inner):
     with wrapped(inner()) as vecenv:
         vecenv.reset()
         for _ in range(3):
@@ -57,7 +57,7 @@ def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are(inner):
         assert vecenv.episode_lengths[1] == 0
 
 
-def test_the_state_is_saved_and_loaded(tmp_path):
+def test_state_dict_is_saved_and_loaded(tmp_path):
     with wrapped(make()) as vecenv:
         for _ in play(vecenv, 30):
             pass
@@ -75,7 +75,7 @@ def test_the_state_is_saved_and_loaded(tmp_path):
         assert np.allclose(observations[:, -1], (raw.observations - inner.mean) / np.sqrt(inner.var), atol=1e-5)
 
 
-def test_a_state_that_does_not_fit_is_refused():
+def test_state_dict_of_other_wrappers_is_refused():
     with wrapped(make()) as vecenv, wrapped(make(), frames=3) as other, ClipReward(make()) as clipped:
         state = other.state_dict()
         with pytest.raises(APIUsageError, match=r"3\.FrameStack\.frames must be 4, got 3; wrap the"):
@@ -91,7 +91,7 @@ def test_a_state_that_does_not_fit_is_refused():
             vecenv.load_state_dict({**vecenv.state_dict(), "1.NormalizeObservation.mean": np.zeros(2)})
 
 
-def test_every_backend_shows_the_same():
+def test_backends_give_the_same_observations_and_rewards():
     seen = []
     for layout in ("serial", "workers"):
         with wrapped(make(layout=layout)) as vecenv:
@@ -99,7 +99,7 @@ def test_every_backend_shows_the_same():
     assert np.array_equal(*seen)
 
 
-def test_gymnasium_and_stable_baselines3_take_it():
+def test_to_gymnasium_and_to_sb3_accept_wrappers():
     with wrapped(make()) as vecenv:
         env = pufferlib.vector.to_gymnasium(vecenv)
         observations, _ = env.reset(seed=1)
@@ -115,7 +115,7 @@ def test_gymnasium_and_stable_baselines3_take_it():
         assert env.step(np.zeros(4, int))[0].shape == (4, 4, 3)
 
 
-def test_the_trainer_takes_it(tmp_path):
+def test_trainer_accepts_wrappers(tmp_path):
     pytest.importorskip("torch")
     from pufferlib.training.config import Config, TrainConfig
     from pufferlib.training.trainer import Trainer

@@ -1,4 +1,4 @@
-"""Compiled loops of the wrappers: they read no row that is not there, and take numbers of any dtype."""
+"""Compiled loops of the wrappers: dtypes, and checks of shapes."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ REALS, SINGLES = np.zeros(3), np.zeros(3, np.float32)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.uint8, np.int16, np.int64, np.bool_])
-def test_moments_are_numpys(dtype):
+def test_moments_match_numpy(dtype):
     rows = np.random.default_rng(1).integers(0, 2 if dtype is np.bool_ else 100, (20, 5)).astype(dtype)
     moments, present = Moments(3, 1e-8), np.arange(8) % 2 == 0
-    moments.update(rows[:8, ::2], present)  # neither contiguous nor all of them
+    moments.update(rows[:8, ::2], present)  # neither contiguous nor all rows
     moments.update(rows[8:, ::2])
     counted = np.concatenate([rows[:8][present], rows[8:]])[:, ::2].astype(np.float64)
     assert moments.count == 16
@@ -54,6 +54,6 @@ def test_moments_are_numpys(dtype):
         lambda: push_frames(np.zeros((3, 8), np.uint8), np.zeros((3, 4), np.uint8), 4, FLAGS[:2], False),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(call):
+def test_arrays_of_other_shapes_are_refused(call):
     with pytest.raises(APIUsageError, match="expected"):
         call()
