@@ -45,7 +45,7 @@ def test_samples_are_uniform_over_legal_actions(space, mask, legal):
 )
 def test_mask_reader_reads_the_action_mask_field(field):
     env = make_emulated(Discrete(3), Dict(action_mask=field, x=Box(-1, 1, (2,), np.float32)))
-    env.observations.view(env.make_emulated["emulated_observation_dtype"])["action_mask"] = [1, 0, 1]
+    env.observations.view(env.emulated["emulated_observation_dtype"])["action_mask"] = [1, 0, 1]
     assert mask_reader(env)(env.observations).tolist() == [[True, False, True]]
 
 

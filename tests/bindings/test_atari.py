@@ -1,4 +1,4 @@
-"""The Atari binding: preprocessing against Gymnasium's, seeds, options, scores, and what it says when it cannot."""
+"""Atari: preprocessing compared with Gymnasium's, seeds, options, scores and errors."""
 
 import pickle
 import sys
@@ -26,7 +26,7 @@ TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 
 
 def play(env: Any, steps: int, seed: int | None = None, choices: int = 0) -> list[Any]:
-    """Everything that ``env`` shows over ``steps`` of fixed random play, copied."""
+    """Return copies of the results of ``steps`` random steps, which are the same in each call."""
     rng = np.random.default_rng(choices)
     seen: list[Any] = [env.reset(seed=seed)[0].copy()]
     for _ in range(steps):
@@ -43,7 +43,7 @@ def equal(first: list[Any], second: list[Any]) -> bool:
 
 @pytest.fixture
 def reference() -> Iterator[Any]:
-    """Breakout in Gymnasium's own preprocessing, without chance."""
+    """Breakout with Gymnasium's preprocessing, without randomness."""
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     env = gymnasium.make("ALE/Breakout-v5", frameskip=1, repeat_action_probability=0.0)
     env = gymnasium.wrappers.AtariPreprocessing(env, noop_max=0)
@@ -52,12 +52,12 @@ def reference() -> Iterator[Any]:
     env.close()
 
 
-def test_names_are_the_one_player_games_of_ale_py() -> None:
+def test_names_match_the_one_player_games_of_ale_py() -> None:
     assert set(atari.names()) == set(ale_py.roms.get_all_rom_ids()) - TWO_PLAYERS
     assert len(atari.names()) == 104
 
 
-def test_the_preprocessing_is_byte_for_byte_that_of_gymnasium(reference: Any) -> None:
+def test_preprocessing_gives_the_bytes_of_gymnasium(reference: Any) -> None:
     game = AtariGame("breakout", noop_max=0, repeat_action_probability=0.0)
     rng = np.random.default_rng(0)
     assert np.array_equal(game.reset(seed=1)[0], reference.reset(seed=1)[0])
@@ -67,13 +67,13 @@ def test_the_preprocessing_is_byte_for_byte_that_of_gymnasium(reference: Any) ->
         expected, expected_reward, expected_over, *_ = reference.step(action)
         observation, reward, terminated, *_ = game.step(action)
         assert (reward, terminated) == (expected_reward, expected_over)
-        if terminated:  # Gymnasium's last observation repeats older screens; ours is the last screen
+        if terminated:  # the last observation of Gymnasium repeats older screens
             episodes += 1
             observation, expected = game.reset()[0], reference.reset()[0]
         assert np.array_equal(observation, expected)
 
 
-def test_spaces() -> None:
+def test_spaces_are_stacked_grey_images_and_discrete() -> None:
     env = pufferlib.make("atari/pong")
     assert env.single_observation_space == gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8)
     assert env.single_action_space == gymnasium.spaces.Discrete(6)
@@ -85,7 +85,7 @@ def test_spaces() -> None:
     env.close()
 
 
-def test_the_newest_frame_comes_last() -> None:
+def test_newest_frame_is_last() -> None:
     game = AtariGame("pong", noop_max=0)
     first, _ = game.reset(seed=0)
     assert all(np.array_equal(frame, first[-1]) for frame in first)
@@ -95,17 +95,17 @@ def test_the_newest_frame_comes_last() -> None:
     assert not np.array_equal(after[3], before[3])
 
 
-def test_one_seed_one_trajectory() -> None:
+def test_seed_reproduces_the_trajectory() -> None:
     first = AtariGame("breakout")
     trajectory = play(first, 300, seed=7)
     assert equal(trajectory, play(AtariGame("breakout"), 300, seed=7))
-    assert equal(trajectory, play(first, 300, seed=7)), "a seed must not depend on what was played before"
+    assert equal(trajectory, play(first, 300, seed=7)), "a reset with a seed must not depend on earlier steps"
     assert not equal(trajectory, play(first, 300, seed=8))
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("name", atari.names())
-def test_every_game_starts_and_repeats_itself(name: str) -> None:
+def test_seed_reproduces_every_game(name: str) -> None:
     game = AtariGame(name)
     trajectory = play(game, 60, seed=3)
     assert game.observation_space.contains(trajectory[0])
@@ -114,8 +114,8 @@ def test_every_game_starts_and_repeats_itself(name: str) -> None:
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Actions that the emulator is given."""
+def emulator_actions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Actions passed to the emulator."""
     actions: list[Any] = []
 
     class Emulator(ale_py.ALEInterface):
@@ -127,29 +127,29 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return actions
 
 
-def test_sticky_actions_repeat_the_last_action_with_the_given_chance(given: list[Any]) -> None:
+def test_sticky_actions_repeat_with_the_given_probability(emulator_actions: list[Any]) -> None:
     game = AtariGame("pong", frame_skip=1, noop_max=0, repeat_action_probability=0.25)
     game.reset(seed=0)
     ignored, meanings = 0, game.get_action_meanings()
     for step in range(2000):
         game.step(np.int64(2 + step % 2))
-        ignored += given[-1].name != meanings[2 + step % 2]
+        ignored += emulator_actions[-1].name != meanings[2 + step % 2]
     # An action is ignored when it sticks on the other one: p(1 - p) + p^3(1 - p) + ... = p / (1 + p).
     assert ignored / 2000 == pytest.approx(0.2, abs=0.03)
 
 
-def test_the_game_starts_after_a_random_number_of_noops(given: list[Any]) -> None:
+def test_reset_takes_a_random_number_of_noops(emulator_actions: list[Any]) -> None:
     game = AtariGame("breakout", repeat_action_probability=0.0)
     starts = set()
     for seed in range(8):
-        given.clear()
+        emulator_actions.clear()
         game.reset(seed=seed)
-        starts.add(given.count(ale_py.Action.NOOP))
+        starts.add(emulator_actions.count(ale_py.Action.NOOP))
     assert len(starts) > 3
     assert max(starts) - min(starts) <= 30
 
 
-def test_max_frames_cuts_the_game_off() -> None:
+def test_max_frames_truncates() -> None:
     game = AtariGame("pong", noop_max=0, max_frames=40)
     game.reset(seed=0)
     ends = [game.step(np.int64(0))[2:4] for _ in range(10)]
@@ -165,10 +165,10 @@ def test_fire_reset_launches_the_ball() -> None:
 
     assert lives_after(AtariGame("breakout")) == 5
     assert lives_after(AtariGame("breakout", fire_reset=True)) < 5
-    AtariGame("freeway", fire_reset=True).reset(seed=0)  # has no FIRE
+    AtariGame("freeway", fire_reset=True).reset(seed=0)  # a game without FIRE
 
 
-def test_episodic_life_ends_the_episode_but_not_the_game() -> None:
+def test_episodic_life_terminates_the_episode_but_not_the_game() -> None:
     env = make_env("breakout", fire_reset=True, episodic_life=True, repeat_action_probability=0.0)
     env.reset(seed=0)
     game = env.unwrapped
@@ -182,10 +182,10 @@ def test_episodic_life_ends_the_episode_but_not_the_game() -> None:
             env.reset()
             assert game.lives == (lives[-1] or 5)
     assert lives[:6] == [4, 3, 2, 1, 0, 4]
-    assert len(scores) == lives.count(0), "one score for each whole game"
+    assert len(scores) == lives.count(0), "there must be one score for each whole game"
 
 
-def test_a_seed_starts_a_new_game_even_in_the_middle_of_one() -> None:
+def test_reset_with_seed_starts_a_new_game() -> None:
     env = make_env("breakout", fire_reset=True, episodic_life=True)
     env.reset(seed=0)
     while not env.step(np.int64(0))[2]:
@@ -194,7 +194,7 @@ def test_a_seed_starts_a_new_game_even_in_the_middle_of_one() -> None:
     assert env.unwrapped.lives == 5  # type: ignore[attr-defined]
 
 
-def test_reward_clip_leaves_the_score_in_points() -> None:
+def test_reward_clip_does_not_change_the_score() -> None:
     env = make_env("seaquest", reward_clip=True)
     env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -207,11 +207,11 @@ def test_reward_clip_leaves_the_score_in_points() -> None:
     assert info["episode_length"] == len(rewards)
 
 
-def test_full_action_space() -> None:
+def test_full_action_space_has_18_actions() -> None:
     assert AtariGame("pong", full_action_space=True).action_space == gymnasium.spaces.Discrete(18)
 
 
-def test_render_gives_the_screen_in_colour() -> None:
+def test_render_returns_the_screen_in_colour() -> None:
     env = pufferlib.make("atari/pong", render_mode="rgb_array")
     env.reset(seed=0)
     frame = env.render()
@@ -226,12 +226,12 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_unknown_game_gets_the_nearest() -> None:
+def test_unknown_game_suggests_another() -> None:
     with pytest.raises(pufferlib.UnknownNameError, match="unknown environment 'brekout'; did you mean 'breakout'"):
         atari.env_creator("brekout")
 
 
-def test_an_unknown_option_gets_the_nearest() -> None:
+def test_unknown_option_suggests_another() -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=r"atari/pong: unknown option 'frameskip'.*'frame_skip'"):
         pufferlib.make("atari/pong", frameskip=4)
 
@@ -252,13 +252,13 @@ def test_an_unknown_option_gets_the_nearest() -> None:
         ("render_mode", "human", "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
-def test_an_option_out_of_range_is_refused(option: str, value: Any, message: str) -> None:
+def test_wrong_options_are_named(option: str, value: Any, message: str) -> None:
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make("atari/pong", **{option: value})
 
 
 @pytest.mark.parametrize("package", ["ale_py", "cv2"])
-def test_a_missing_package_names_the_command(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_names_the_install_command(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "in_image", lambda: False)
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("env", "game", "pictures", "pooled"):
@@ -268,7 +268,7 @@ def test_a_missing_package_names_the_command(package: str, monkeypatch: pytest.M
     assert "pong" in atari.names()
 
 
-def test_the_creator_survives_pickling() -> None:
+def test_creator_can_be_pickled() -> None:
     creator = pickle.loads(pickle.dumps(atari.env_creator("pong")))
     env = creator(seed=4, size=42)
     assert env.single_observation_space.shape == (4, 42, 42)

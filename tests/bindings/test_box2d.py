@@ -1,4 +1,4 @@
-"""Box2D: names, worlds that forget what was played before, bounds that hold."""
+"""Box2D: names, seeds, bounds, options and keys."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 
 def play(env: Any, seed: int, steps: int) -> list[Any]:
-    """Play fixed random actions and return the outcome of each step."""
+    """Return the results of random steps, which are the same in each call."""
     env.action_space.seed(0)
     seen: list[Any] = [env.reset(seed=seed)[0].tobytes()]
     for _ in range(steps):
@@ -27,13 +27,13 @@ def play(env: Any, seed: int, steps: int) -> list[Any]:
     return seen
 
 
-def test_names_are_those_of_gymnasium() -> None:
+def test_names_match_gymnasium() -> None:
     known = {env_id for env_id, spec in gymnasium.registry.items() if "box2d" in str(spec.entry_point)}
     assert set(box2d.names()) == known
 
 
 @pytest.mark.parametrize("name", ["BipedalWalkerHardcore", "CarRacing", "LunarLanderContinuous"])
-def test_a_seed_decides_whatever_was_played_before(name: str) -> None:
+def test_seed_reproduces_the_trajectory_after_other_steps(name: str) -> None:
     env = pufferlib.make(f"box2d/{name}")
     first = play(env, seed=3, steps=40)
     play(env, seed=4, steps=60)
@@ -41,14 +41,14 @@ def test_a_seed_decides_whatever_was_played_before(name: str) -> None:
     env.close()
 
 
-def test_it_plays_as_gymnasium_does() -> None:
+def test_steps_match_gymnasium() -> None:
     ours, theirs = pufferlib.make("box2d/BipedalWalker"), gymnasium.make("BipedalWalker-v3")
     assert play(ours, seed=3, steps=60) == play(theirs, seed=3, steps=60)
     ours.close()
     theirs.close()
 
 
-def test_vectors_have_no_bounds_and_pictures_have_those_of_bytes() -> None:
+def test_vectors_are_unbounded_and_images_are_bytes() -> None:
     lander, car = pufferlib.make("box2d/LunarLander"), pufferlib.make("box2d/CarRacing", continuous=False)
     assert lander.single_observation_space == gymnasium.spaces.Box(-np.inf, np.inf, (8,), np.float32)
     assert car.single_observation_space == gymnasium.spaces.Box(0, 255, (96, 96, 3), np.uint8)
@@ -75,12 +75,12 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         ({"clip_action": "yes"}, "clip_action must be True or False, got 'yes'"),
     ],
 )
-def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("box2d/LunarLander", **options)
 
 
-def test_a_person_plays_by_arrows() -> None:
+def test_keys_are_arrows() -> None:
     for name, options, keys in (
         ("LunarLander", {}, ",left,up,right"),
         ("CarRacing", {"continuous": False}, ",right,left,up,down"),

@@ -1,4 +1,4 @@
-"""PettingZoo's Butterfly: names, pictures, options of the games, closing beside others."""
+"""PettingZoo's Butterfly: names, images, options, and environments side by side."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ def step(env: Any, action: Any = 0) -> None:
     env.step(dict.fromkeys(env.agents, action))
 
 
-def test_names_are_those_of_pettingzoo() -> None:
+def test_names_match_pettingzoo() -> None:
     ids = {name.removeprefix("butterfly/") for name in parallel_registry if name.startswith("butterfly/")}
     assert set(butterfly.names()) == {name.replace("-", "_") for name in ids}
 
 
-def test_the_version_may_be_left_out() -> None:
+def test_version_is_optional() -> None:
     env = pufferlib.make("butterfly/knights_archers_zombies", max_zombies=3)
     assert env.metadata["name"] == "knights_archers_zombies_v11"
     assert pufferlib.make("butterfly/pistonball-v6", n_pistons=5).metadata["name"] == "pistonball_v6"
 
 
-def test_agents_see_the_ball_move_without_a_render_mode() -> None:
+def test_observations_need_no_render_mode() -> None:
     env = pufferlib.make("butterfly/cooperative_pong_v6", seed=1)
     env.reset()
     for _ in range(4):
@@ -42,7 +42,7 @@ def test_agents_see_the_ball_move_without_a_render_mode() -> None:
     assert env.render() is None
 
 
-def test_zombies_of_a_game_come_at_the_same_time_whatever_was_played_before() -> None:
+def test_seed_reproduces_the_zombies() -> None:
     env = pufferlib.make("butterfly/knights_archers_zombies_v11")
     seen: list[list[bytes]] = []
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_zombies_of_a_game_come_at_the_same_time_whatever_was_played_before() ->
     assert seen[0] == seen[1]
 
 
-def test_pictures_can_stay_as_the_game_draws_them() -> None:
+def test_size_none_keeps_the_images_of_the_environment() -> None:
     small = pufferlib.make("butterfly/pistonball_v6", n_pistons=5, size=42, stack=2)
     assert small.num_agents == 5
     assert small.single_observation_space.shape == (2, 42, 42)
@@ -64,7 +64,7 @@ def test_pictures_can_stay_as_the_game_draws_them() -> None:
     assert whole.render().shape == (560, 280, 3)
 
 
-def test_closing_a_game_leaves_others_alone() -> None:
+def test_close_does_not_affect_other_environments() -> None:
     first, second = (pufferlib.make("butterfly/knights_archers_zombies_v11", seed=seed) for seed in (1, 2))
     first.reset()
     second.reset()
@@ -84,12 +84,12 @@ def test_closing_a_game_leaves_others_alone() -> None:
         ({"render_mode": "human"}, APIUsageError, "render_mode must be None or 'rgb_array'"),
     ],
 )
-def test_wrong_options_say_what_is_right(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         pufferlib.make("butterfly/pistonball_v6", **options)
 
 
-def test_the_policy_fits_pictures_and_numbers() -> None:
+def test_policy_accepts_images_and_vectors() -> None:
     torch = pytest.importorskip("torch")
     from pufferlib.bindings.butterfly import policy as policies
     from pufferlib.models import make_policy

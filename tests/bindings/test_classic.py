@@ -1,4 +1,4 @@
-"""Classic control: names, the options of each problem, and what is said of those it does not have."""
+"""Classic control: names, options and errors."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from pufferlib.bindings import classic
 CLASSIC_CONTROL = "gymnasium.envs.classic_control"
 
 
-def test_names_are_those_of_gymnasium() -> None:
+def test_names_match_gymnasium() -> None:
     known = {env_id for env_id, spec in gymnasium.registry.items() if str(spec.entry_point).startswith(CLASSIC_CONTROL)}
     assert {*classic.names(), "CartPole-v0"} == known
 
 
 @pytest.mark.parametrize(("short", "env_id"), [("CartPole", "CartPole-v1"), ("MountainCar", "MountainCar-v0")])
-def test_a_name_without_version_means_the_newest(short: str, env_id: str) -> None:
+def test_name_without_version_is_the_newest(short: str, env_id: str) -> None:
     env = pufferlib.make(f"classic/{short}")
     assert env.env.unwrapped.spec.id == env_id
     env.close()
 
 
-def test_it_plays_as_gymnasium_does() -> None:
+def test_steps_match_gymnasium() -> None:
     ours, theirs = pufferlib.make("classic/CartPole-v1"), gymnasium.make("CartPole-v1")
     assert np.array_equal(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
     for action in (0, 1) * 100:
@@ -38,13 +38,13 @@ def test_it_plays_as_gymnasium_does() -> None:
     theirs.close()
 
 
-def test_options_of_the_class_reach_it() -> None:
+def test_options_are_passed_to_the_class() -> None:
     env = pufferlib.make("classic/Pendulum", g=3.5)
     assert env.env.unwrapped.g == 3.5
     env.close()
 
 
-def test_max_episode_steps_cuts_off() -> None:
+def test_max_episode_steps_truncates() -> None:
     env = pufferlib.make("classic/Pendulum", max_episode_steps=3)
     env.reset(seed=0)
     ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(3)]
@@ -52,7 +52,7 @@ def test_max_episode_steps_cuts_off() -> None:
     env.close()
 
 
-def test_clip_action_takes_any_real_action() -> None:
+def test_clip_action_accepts_any_real_action() -> None:
     env = pufferlib.make("classic/Pendulum", clip_action=True)
     assert np.isinf(env.single_action_space.high).all()
     env.reset(seed=0)
@@ -73,7 +73,7 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_close_leaves_pygame_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_does_not_quit_pygame(monkeypatch: pytest.MonkeyPatch) -> None:
     pygame = pytest.importorskip("pygame", reason="the classic extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     pygame.display.init()
@@ -95,11 +95,11 @@ def test_close_leaves_pygame_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         ("CartPole", {"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
-def test_an_option_out_of_range_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make(f"classic/{name}", **options)
 
 
-def test_an_unknown_problem_gets_the_nearest() -> None:
+def test_unknown_name_suggests_another() -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=r"unknown environment 'classic/CartPol-v1'.*CartPole-v1"):
         pufferlib.make("classic/CartPol-v1")

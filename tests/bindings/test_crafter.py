@@ -1,4 +1,4 @@
-"""Crafter: the package's own worlds, chance that only the seed decides, and infos that mean something."""
+"""Crafter: worlds compared with the package, seeds, infos, options and keys."""
 
 import subprocess
 import sys
@@ -19,25 +19,25 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 ACTIONS = np.random.default_rng(0).integers(17, size=20).tolist()
 
 
-def play_at_night(env: Any, looks: bool) -> list[Any]:
-    """Play fixed random actions in the dark, where the noise of pictures is random; return the outcomes."""
+def play_at_night(env: Any, renders: bool) -> list[Any]:
+    """Return the results of fixed actions at night, when images have random noise."""
     env.reset(seed=1)
     env.env.unwrapped._env._step = 200
     seen = []
     for action in ACTIONS:
         observation, reward, *_ = env.step(action)
         seen.append((observation.tobytes(), reward))
-        if looks:
+        if renders:
             env.render()
     return seen
 
 
 @pytest.mark.parametrize(("short", "env_id"), [("reward", "CrafterReward-v1"), ("noreward", "CrafterNoReward-v1")])
-def test_short_names(short: str, env_id: str) -> None:
+def test_short_names_are_accepted(short: str, env_id: str) -> None:
     assert crafter.env_creator(short).args == crafter.env_creator(env_id).args  # type: ignore[attr-defined]
 
 
-def test_a_seed_starts_the_game_of_the_package() -> None:
+def test_steps_match_the_package() -> None:
     env = pufferlib.make("crafter/reward")
     ours = env.reset(seed=7)[0].copy()
     package = sys.modules["crafter"].Env(seed=7)
@@ -50,7 +50,7 @@ def test_a_seed_starts_the_game_of_the_package() -> None:
     env.close()
 
 
-def test_the_world_is_the_same_without_numba() -> None:
+def test_world_is_the_same_without_numba() -> None:
     code = """if True:
         import hashlib, sys
         if sys.argv[1] == "python":
@@ -68,16 +68,16 @@ def test_the_world_is_the_same_without_numba() -> None:
     assert digests[0] == digests[1] != ""
 
 
-def test_noise_is_compiled_once_and_kept() -> None:
+def test_compiled_noise_is_cached() -> None:
     env = pufferlib.make("crafter/reward")
     env.reset(seed=0)
     env.close()
     noise = sys.modules["opensimplex.internals"]._noise3
-    assert len(noise.signatures) == 1, "what is compiled at first is what the game calls"
+    assert len(noise.signatures) == 1, "the environment must use the signature that is compiled first"
     assert list(Path(noise.stats.cache_path).glob("internals._noise3*.nbc"))
 
 
-def test_where_numba_can_keep_nothing_it_compiles_for_itself() -> None:
+def test_numba_without_cache_compiles_once_per_process() -> None:
     code = """if True:
         from numba.core import caching
         caching.CacheImpl._locator_classes = []
@@ -91,7 +91,7 @@ def test_where_numba_can_keep_nothing_it_compiles_for_itself() -> None:
     assert done.stdout == "1 None\n"
 
 
-def test_creatures_are_counted_in_the_order_in_which_they_came() -> None:
+def test_creatures_of_a_chunk_are_in_order_of_creation() -> None:
     env = pufferlib.make("crafter/reward")
     env.reset(seed=0)
     world = env.env.unwrapped._env._world
@@ -100,16 +100,16 @@ def test_creatures_are_counted_in_the_order_in_which_they_came() -> None:
     env.close()
 
 
-def test_drawing_does_not_change_the_game() -> None:
+def test_render_does_not_change_the_trajectory() -> None:
     env = pufferlib.make("crafter/reward", render_mode="rgb_array", render_size=63)
-    assert play_at_night(env, looks=True) == play_at_night(env, looks=False)
+    assert play_at_night(env, renders=True) == play_at_night(env, renders=False)
     env.close()
 
 
-def test_infos_tell_the_achievements_of_each_game() -> None:
+def test_last_info_has_the_achievements() -> None:
     env = pufferlib.make("crafter/reward", length=40)
     env.reset(seed=0)
-    infos = [env.step(6)[4] for _ in range(40)]  # sleeps
+    infos = [env.step(6)[4] for _ in range(40)]  # action 6 is sleep
     assert infos[:-1] == [{}] * 39
     info = infos[-1]
     names = [key for key in info if key.startswith("achievements/")]
@@ -120,7 +120,7 @@ def test_infos_tell_the_achievements_of_each_game() -> None:
     env.close()
 
 
-def test_pictures_may_have_their_channels_first() -> None:
+def test_channels_first_transposes_images() -> None:
     env, turned = (
         pufferlib.make("crafter/reward", size=36),
         pufferlib.make("crafter/reward", size=36, channels_first=True),
@@ -131,7 +131,7 @@ def test_pictures_may_have_their_channels_first() -> None:
     turned.close()
 
 
-def test_length_is_a_truncation_and_death_an_end() -> None:
+def test_length_truncates_and_death_is_terminal() -> None:
     env = pufferlib.make("crafter/noreward", length=2)
     env.reset(seed=0)
     assert [env.step(0)[2:4] for _ in range(2)] == [(False, False), (False, True)]
@@ -152,12 +152,12 @@ def test_length_is_a_truncation_and_death_an_end() -> None:
         ({"seeds": 3}, "unknown option 'seeds'"),
     ],
 )
-def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("crafter/reward", **options)
 
 
-def test_a_person_plays_by_arrows() -> None:
+def test_keys_have_action_names() -> None:
     env = pufferlib.make("crafter/reward")
     keys = {key.name: key.about for key in keys_of_env(env)}
     assert len(keys) == env.action_space.n

@@ -1,4 +1,4 @@
-"""The dm_control binding: names, observations against the raw suite, ends, pictures, options."""
+"""dm_control: names, steps compared with the suite, ends of episodes, images, options."""
 
 import os
 import subprocess
@@ -21,11 +21,11 @@ from pufferlib.bindings.dmcontrol import env as binding  # only with dm_control
 suite: Any = binding.suite
 
 
-def test_names_are_the_tasks_of_the_suite() -> None:
+def test_names_match_the_tasks_of_the_suite() -> None:
     assert dmcontrol.names() == tuple(sorted("-".join(task) for task in suite.ALL_TASKS))
 
 
-def test_play_is_that_of_the_raw_suite() -> None:
+def test_steps_match_the_suite() -> None:
     raw = suite.load("reacher", "easy", task_kwargs={"random": np.random.RandomState(7)})
     env = binding.make_env("reacher-easy")
     expected = raw.reset().observation
@@ -35,15 +35,15 @@ def test_play_is_that_of_the_raw_suite() -> None:
         assert observation.dtype == np.float32
         assert np.array_equal(observation, np.concatenate(list(expected.values())).astype(np.float32))
         action = rng.uniform(-1, 1, 2).astype(np.float32)
-        moment = raw.step(action)
-        expected = moment.observation
+        time_step = raw.step(action)
+        expected = time_step.observation
         observation, reward, terminated, truncated, _ = env.step(action)
-        assert reward == moment.reward
+        assert reward == time_step.reward
         assert not terminated
         assert not truncated
 
 
-def test_an_episode_is_cut_off_after_1000_steps() -> None:
+def test_episodes_are_truncated_after_1000_steps() -> None:
     env = binding.make_env("cartpole-balance")
     env.reset(seed=1)
     ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(1000)]
@@ -51,16 +51,16 @@ def test_an_episode_is_cut_off_after_1000_steps() -> None:
 
 
 @pytest.mark.skipif(binding.BACKEND == "disabled", reason="neither EGL nor OSMesa is here")
-def test_pixels_are_the_picture_channels_first() -> None:
+def test_pixels_are_images_with_channels_first() -> None:
     env = binding.make_env("cartpole-balance", pixels=True, size=32)
-    picture, _ = env.reset(seed=1)
-    assert env.observation_space.contains(picture)
-    assert picture.shape == (3, 32, 32)
-    assert picture.std() > 1
+    image, _ = env.reset(seed=1)
+    assert env.observation_space.contains(image)
+    assert image.shape == (3, 32, 32)
+    assert image.std() > 1
     env.close()
 
 
-def test_without_opengl_numbers_work_and_pictures_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_opengl_affects_only_images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binding, "BACKEND", "disabled")
     env: Any = pufferlib.make("dmcontrol/cartpole-balance")
     env.reset(seed=0)
@@ -75,7 +75,7 @@ def test_without_opengl_numbers_work_and_pictures_name_the_package(monkeypatch: 
             pufferlib.make(f"dmcontrol/{name}", **options)
 
 
-def test_the_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mujoco_gl_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     with binding.drawing_without_a_window() as backend:
         assert backend == os.environ["MUJOCO_GL"] == "osmesa"
@@ -94,12 +94,12 @@ def test_the_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=f"dmcontrol/walker-run: {message}"):
         pufferlib.make("dmcontrol/walker-run", **options)
 
 
-def test_an_unknown_task_or_option_is_answered_with_the_nearest() -> None:
+def test_unknown_task_or_option_suggests_another() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'cheetah-run'"):
         dmcontrol.env_creator("cheetah-runs")
     with pytest.raises(UnknownNameError, match="did you mean 'pixels'"):
@@ -110,7 +110,7 @@ def test_an_unknown_task_or_option_is_answered_with_the_nearest() -> None:
     ("backend", "advice"),
     [("glfw", "where there is no display unset MUJOCO_GL"), ("off", "; unset it, or do not request images")],
 )
-def test_who_cannot_draw_gets_advice(backend: str, advice: str) -> None:
+def test_unusable_mujoco_gl_gets_advice(backend: str, advice: str) -> None:
     without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     code = "import pufferlib; pufferlib.make('dmcontrol/cartpole-balance', render_mode='rgb_array')"
     command = [sys.executable, "-W", "ignore", "-c", code]

@@ -1,4 +1,4 @@
-"""The compiled shrinking of screens gives the bytes of cv2, which is what everybody compares with."""
+"""FrameStack: shrinks screens to the same bytes as cv2."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SIZES = [(210, 160, 84, 84), (105, 80, 42, 50), (84, 84, 63, 70), (20, 10, 13, 4
 
 
 def screens(kind, shape, rng):
-    """Two screens: noise, few shades (many exact halves), or areas of one shade."""
+    """Return two screens of noise, of few shades (with many exact halves), or of areas of one shade."""
     if kind == "noise":
         return rng.integers(0, 256, (2, *shape), np.uint8)
     if kind == "shades":
@@ -25,7 +25,7 @@ def screens(kind, shape, rng):
 
 @pytest.mark.parametrize("kind", ["noise", "shades", "areas"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_frame_is_what_cv2_makes_of_the_lighter_screen(size, kind):
+def test_frames_match_cv2_resize_of_the_maximum(size, kind):
     height, width, small_height, small_width = size
     rng = np.random.default_rng(0)
     grey_of = rng.permutation(256).astype(np.uint8)
@@ -45,10 +45,10 @@ def test_a_frame_is_what_cv2_makes_of_the_lighter_screen(size, kind):
         screen = np.maximum(*greys) if both else greys[0]
         expected.append(cv2.resize(screen, (small_width, small_height), interpolation=cv2.INTER_AREA))
         assert np.array_equal(frames[-1], expected[-1])
-    assert np.array_equal(frames, expected[-3:]), "the last three, oldest first"
+    assert np.array_equal(frames, expected[-3:]), "the last three frames must be in order, oldest first"
 
 
-def test_only_new_colors_must_be_learnt():
+def test_take_is_false_for_new_colors_only():
     colors = np.full((2, 210, 160), 7, np.uint8)
     stack = FrameStack(colors, np.zeros((1, 84, 84), np.uint8))
     assert not stack.take(0)
@@ -59,7 +59,7 @@ def test_only_new_colors_must_be_learnt():
     assert not stack.take(1)
 
 
-def test_who_writes_into_a_frame_gets_a_whole_one_after_it():
+def test_forget_recomputes_overwritten_frames():
     colors = np.random.default_rng(0).integers(0, 256, (2, 210, 160), np.uint8)
     frames = np.zeros((1, 84, 84), np.uint8)
     stack = FrameStack(colors, frames)
@@ -78,13 +78,13 @@ def test_who_writes_into_a_frame_gets_a_whole_one_after_it():
     [(210, 160, 83, 84), (210, 160, 42, 40), (84, 84, 85, 84), (250, 160, 84, 84), (600, 600, 400, 400)],
     ids=["odd weights", "whole multiples", "larger", "sums that do not fit", "too large"],
 )
-def test_sizes_that_only_cv2_can_do_are_refused(size):
+def test_unsupported_sizes_are_refused(size):
     height, width, *small = size
     with pytest.raises(ValueError, match=r"cannot shrink .* use cv2\.resize"):
         FrameStack(np.zeros((2, height, width), np.uint8), np.zeros((2, *small), np.uint8))
 
 
-def test_screens_must_be_two_and_frames_writable():
+def test_wrong_arrays_are_refused():
     frames = np.zeros((2, 84, 84), np.uint8)
     with pytest.raises(ValueError, match="two screens of one shape"):
         FrameStack(np.zeros((3, 210, 160), np.uint8), frames)

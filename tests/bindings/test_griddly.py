@@ -1,4 +1,4 @@
-"""The Griddly binding: names, players, seeds, limits, pictures, and no segmentation fault without Vulkan."""
+"""Griddly: names, players, seeds, time limits, images, and errors instead of crashes without Vulkan."""
 
 import ctypes
 import os
@@ -36,18 +36,18 @@ def play(env: Any, steps: int, seed: int | None) -> list[Any]:
     return seen
 
 
-def test_names_are_the_worlds_of_the_package() -> None:
+def test_names_match_the_package() -> None:
     assert set(griddly.names()) == {id_ for id_ in gymnasium.registry if id_.startswith("GDY-")}
 
 
-def test_short_names_work() -> None:
+def test_short_names_are_accepted() -> None:
     env = griddly.env_creator("partially-observable-zelda")()
     assert env.single_observation_space.shape == (6, 5, 5)
     env.close()
 
 
 @pytest.mark.parametrize("name", griddly.names())
-def test_every_world_plays(name: str) -> None:
+def test_every_environment_steps(name: str) -> None:
     env = pufferlib.vector.make(pufferlib.env_creator(f"griddly/{name}"), num_envs=1, backend="Serial")
     env.action_space.seed(0)
     env.reset(seed=0)
@@ -58,7 +58,7 @@ def test_every_world_plays(name: str) -> None:
     env.close()
 
 
-def test_a_seed_decides_also_after_other_play_and_beside_others() -> None:
+def test_seed_reproduces_the_trajectory_after_other_steps() -> None:
     first, second = make_env("GDY-Spiders-v0"), make_env("GDY-Spiders-v0")
     trajectory = play(first, 200, seed=3)
     play(second, 50, seed=8)
@@ -69,7 +69,7 @@ def test_a_seed_decides_also_after_other_play_and_beside_others() -> None:
     second.close()
 
 
-def test_levels_differ_and_there_are_only_so_many() -> None:
+def test_levels_differ_and_unknown_ones_are_refused() -> None:
     starts = {make_env("GDY-Sokoban-v0", level=level).reset(seed=0)[0].tobytes() for level in range(3)}
     assert len(starts) == 3
     with pytest.raises(APIUsageError, match="level must be from 0 to 5, got 6"):
@@ -84,33 +84,33 @@ def test_max_steps_truncates() -> None:
     env.close()
 
 
-def test_several_players_are_several_agents() -> None:
+def test_players_are_agents() -> None:
     env = pufferlib.make("griddly/foragers")
     assert isinstance(env, PettingZooPufferEnv)
     assert env.num_agents == 4
     env.close()
 
 
-def test_the_picture_is_ten_pixels_a_square() -> None:
+def test_image_has_ten_pixels_per_cell() -> None:
     env = make_env("GDY-Sokoban-v0", render_mode="rgb_array")
     env.reset(seed=0)
     _, columns, rows = env.observation_space.shape
-    picture = env.render()
-    assert picture.shape == (10 * rows, 10 * columns, 3)
-    assert len(np.unique(picture.reshape(-1, 3), axis=0)) >= 3
+    image = env.render()
+    assert image.shape == (10 * rows, 10 * columns, 3)
+    assert len(np.unique(image.reshape(-1, 3), axis=0)) >= 3
     env.close()
 
 
-def test_without_vulkan_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_vulkan_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vulkan, "LIBRARY", "libthere-is-none.so.1")
     sentence = r"libthere-is-none\.so\.1 is not installed; run: sudo apt-get install libvulkan1"
     with pytest.raises(BindingMissing, match=sentence):
         griddly.env_creator("sokoban")(observer="sprite_2d")
-    griddly.env_creator("sokoban")().close()  # vectors need none
+    griddly.env_creator("sokoban")().close()  # vector observations need no Vulkan
 
 
 @pytest.mark.skipif("library" in vulkan.find_problem(), reason="there is no libvulkan.so.1")
-def test_vulkan_without_a_driver_is_a_sentence_too() -> None:
+def test_missing_vulkan_driver_raises() -> None:
     code = (
         "from pufferlib.bindings import griddly\n"
         "from pufferlib.errors import BindingMissing\n"
@@ -127,7 +127,7 @@ def test_vulkan_without_a_driver_is_a_sentence_too() -> None:
 
 
 @pytest.mark.skipif(bool(vulkan.find_problem()), reason=f"Vulkan: {vulkan.find_problem()}")
-def test_pictures_can_be_observations() -> None:
+def test_image_observations() -> None:
     code = (
         "from pufferlib.bindings.griddly.env import make_env\n"
         "env = make_env('GDY-Sokoban-v0', observer='sprite_2d')\n"
@@ -140,7 +140,7 @@ def test_pictures_can_be_observations() -> None:
     assert result.stdout.startswith("(3, ")
 
 
-def test_the_structure_that_vulkan_reads_is_as_large_as_it_says() -> None:
+def test_vulkan_structure_has_the_right_size() -> None:
     assert ctypes.sizeof(vulkan.InstanceCreateInfo) == 64
 
 
@@ -154,6 +154,6 @@ def test_the_structure_that_vulkan_reads_is_as_large_as_it_says() -> None:
         ({"levels": 1}, "unknown option 'levels'; did you mean 'level'"),
     ],
 )
-def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         griddly.env_creator("sokoban")(**options)

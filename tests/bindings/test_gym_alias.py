@@ -1,4 +1,4 @@
-"""Old packages that import gym get gymnasium, during their import only."""
+"""``gym_is_gymnasium``: gives old packages gymnasium instead of gym while they are imported."""
 
 import importlib
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 from pufferlib.bindings._shared.gym_alias import gym_is_gymnasium
 
-OLD = """
+OLD_MODULE = """
 import gym
 import gym.envs.classic_control.cartpole as cartpole
 from gym import spaces
@@ -18,24 +18,24 @@ from gym.utils import seeding
 """
 
 
-def gyms() -> set[str]:
+def gym_modules() -> set[str]:
     return {name for name in sys.modules if name.partition(".")[0] == "gym"}
 
 
-def test_gym_is_gymnasium_in_the_block_and_gone_after_it() -> None:
-    before, old = gyms(), types.ModuleType("old")
+def test_gym_is_gymnasium_only_inside_the_block() -> None:
+    before, old = gym_modules(), types.ModuleType("old")
     spec = gymnasium.spaces.__spec__
     with gym_is_gymnasium():
-        exec(OLD, vars(old))
+        exec(OLD_MODULE, vars(old))
     assert vars(old)["gym"] is gymnasium
     assert vars(old)["spaces"] is gymnasium.spaces
     assert vars(old)["register"] is gymnasium.envs.registration.register
     assert vars(old)["cartpole"] is importlib.import_module("gymnasium.envs.classic_control.cartpole")
-    assert gyms() == before
+    assert gym_modules() == before
     assert gymnasium.spaces.__spec__ is spec
 
 
-def test_a_real_gym_is_there_again_even_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_gym_is_restored_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     real = types.ModuleType("gym")
     monkeypatch.setitem(sys.modules, "gym", real)
     finders = [*sys.meta_path]

@@ -1,4 +1,4 @@
-"""Craftax and Kinetix: what can be said of them where JAX is not installed, and their names where it is."""
+"""Craftax and Kinetix: errors without JAX, options, and names compared with the packages."""
 
 import pickle
 import subprocess
@@ -17,7 +17,7 @@ KINETIX = "kinetix/s/h4_thrust_aim"
 
 
 @pytest.mark.parametrize("name", [CRAFTAX, KINETIX])
-def test_without_its_stack_the_message_says_what_to_run(name, monkeypatch, tmp_path):
+def test_missing_stack_names_the_install_command(name, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(stacks, "IMAGE_FOLDER", tmp_path / "none")
     monkeypatch.setattr(commands, "in_image", lambda: False)
@@ -37,12 +37,12 @@ def test_without_its_stack_the_message_says_what_to_run(name, monkeypatch, tmp_p
         (KINETIX, {"dense_reward": -1}, "dense_reward must be a number >= 0, got -1"),
     ],
 )
-def test_a_value_out_of_range_is_refused_before_a_process_starts(name, options, message):
+def test_wrong_options_are_named(name, options, message):
     with pytest.raises(APIUsageError, match=f"{name}: {message}"):
         pufferlib.make(name, **options)
 
 
-def test_unknown_names_and_options_get_suggestions():
+def test_unknown_names_and_options_suggest_others():
     with pytest.raises(UnknownNameError, match="did you mean 's/h4_thrust_aim'"):
         kinetix.env_creator("s/h4_thrust")
     with pytest.raises(UnknownNameError, match="did you mean 'num_envs'"):
@@ -50,7 +50,7 @@ def test_unknown_names_and_options_get_suggestions():
 
 
 @pytest.mark.skipif(find_interpreter("jax") is None, reason="the stack of JAX is not installed")
-def test_the_names_are_those_of_the_package():
+def test_names_match_the_packages():
     python = find_interpreter("jax")
     code = "import importlib.util; print(importlib.util.find_spec('kinetix').submodule_search_locations[0])"
     done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)

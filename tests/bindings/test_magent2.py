@@ -1,4 +1,4 @@
-"""MAgent2: names, common spaces, deaths, options."""
+"""MAgent2: names, spaces, deaths and options."""
 
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,18 @@ if reason := missing_binding("magent2"):
 import magent2 as package
 
 
-def test_names_are_the_games_of_the_package() -> None:
+def test_names_match_the_package() -> None:
     folder = Path(package.__file__).parent / "environments"
     assert set(magent2.names()) == {file.stem for file in folder.glob("*_v[0-9].py")}
 
 
-def test_the_version_may_be_left_out() -> None:
+def test_version_is_optional() -> None:
     env = pufferlib.make("magent2/battle", map_size=16)
     assert env.metadata["name"] == "battle_v4"
 
 
 @pytest.mark.parametrize("name", magent2.names())
-def test_all_agents_of_a_game_have_the_same_spaces(name: str) -> None:
+def test_agents_of_an_environment_have_the_same_spaces(name: str) -> None:
     env = pufferlib.make(f"magent2/{name}", max_cycles=5)
     env.reset(seed=1)
     rng = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def test_all_agents_of_a_game_have_the_same_spaces(name: str) -> None:
     assert env.done
 
 
-def test_the_dead_are_reported_once_and_masked_from_then_on() -> None:
+def test_dead_agents_are_terminal_once_and_then_masked() -> None:
     env = pufferlib.make("magent2/tiger_deer_v4", seed=3)
     env.reset()
     rng = np.random.default_rng(0)
@@ -74,8 +74,6 @@ def test_rewards_can_be_changed_by_name() -> None:
         ("gather_v5", {"map_size": 50}, UnknownNameError, "unknown option 'map_size'"),
     ],
 )
-def test_wrong_options_say_what_is_right(
-    name: str, options: dict[str, Any], error: type[Exception], words: str
-) -> None:
+def test_wrong_options_are_named(name: str, options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         pufferlib.make(f"magent2/{name}", **options)

@@ -1,4 +1,4 @@
-"""MiniGrid and BabyAI: names, what is seen, and that nothing is printed."""
+"""MiniGrid and BabyAI: names, observations, options and keys."""
 
 import subprocess
 import sys
@@ -26,8 +26,8 @@ def inner_space(name: str, **options: Any) -> Any:
     return space
 
 
-def test_names_are_those_of_the_package_that_it_can_make() -> None:
-    # In a process of its own: minihack registers some more.
+def test_names_match_the_package() -> None:
+    # In a new process, because minihack registers more ids.
     code = "import gymnasium, minigrid; print(*gymnasium.registry)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     known = {env_id for env_id in done.stdout.split() if env_id.startswith(("MiniGrid-", "BabyAI-"))}
@@ -44,13 +44,13 @@ def test_names_are_those_of_the_package_that_it_can_make() -> None:
         ("BabyAI-GoToObj", "BabyAI-GoToObj-v0"),
     ],
 )
-def test_a_name_may_lack_its_version_and_its_prefix(short: str, env_id: str) -> None:
+def test_version_and_prefix_are_optional(short: str, env_id: str) -> None:
     env = pufferlib.make(f"minigrid/{short}")
     assert env.env.unwrapped.spec.id == env_id
     env.close()
 
 
-def test_image_and_direction_are_seen_with_the_bounds_that_they_have() -> None:
+def test_observations_have_image_and_direction() -> None:
     assert inner_space("minigrid/DoorKey-5x5") == gymnasium.spaces.Dict(direction=DIRECTION, image=IMAGE)
     assert inner_space("minigrid/DoorKey-5x5", direction=False) == IMAGE
 
@@ -64,17 +64,17 @@ def test_image_and_direction_are_seen_with_the_bounds_that_they_have() -> None:
         ("rgb_partial", {}, (56, 56, 3), 255),
     ],
 )
-def test_views(view: str, options: dict[str, Any], shape: tuple[int, ...], high: int) -> None:
+def test_view_selects_the_observation(view: str, options: dict[str, Any], shape: tuple[int, ...], high: int) -> None:
     env = pufferlib.make("minigrid/DoorKey-5x5", view=view, direction=False, **options)
     assert env.single_observation_space == gymnasium.spaces.Box(0, high, shape, np.uint8)
     observation, _ = env.reset(seed=0)
     assert (observation.max() > 10) == (high == 255)
-    again = gymnasium.make(env.spec)
-    assert np.array_equal(again.reset(seed=0)[0], observation)
+    copy = gymnasium.make(env.spec)
+    assert np.array_equal(copy.reset(seed=0)[0], observation)
     env.close()
 
 
-def test_the_mission_is_a_text_when_asked_for() -> None:
+def test_mission_is_observed_as_text() -> None:
     env = pufferlib.make("minigrid/BabyAI-GoToObj", mission=True)
     flat, _ = env.reset(seed=0)
     mission = flat.view(env.obs_dtype)["mission"].ravel()[0]
@@ -84,13 +84,13 @@ def test_the_mission_is_a_text_when_asked_for() -> None:
     env.close()
 
 
-def test_the_longest_missions_fit() -> None:
+def test_longest_mission_fits_its_space() -> None:
     parts = "put the yellow ball in front of you next to the purple door in front of you"
     longest = f"{parts} and {parts}, then {parts} and {parts}"
     assert longest in inner_space("minigrid/BabyAI-BossLevel", mission=True)["mission"]
 
 
-def test_levels_drawn_in_vain_are_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_rejected_levels_are_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
     env = pufferlib.make("minigrid/BabyAI-PutNextLocalS5N3", render_mode="rgb_array")
     for seed in range(10):
         env.reset(seed=seed)
@@ -99,7 +99,7 @@ def test_levels_drawn_in_vain_are_not_printed(capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr() == ("", "")
 
 
-def test_max_steps_cuts_off() -> None:
+def test_max_steps_truncates() -> None:
     env = pufferlib.make("minigrid/Empty-5x5", max_steps=2)
     env.reset(seed=0)
     assert [env.step(0)[2:4] for _ in range(2)] == [(False, False), (False, True)]
@@ -118,12 +118,12 @@ def test_max_steps_cuts_off() -> None:
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
-def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("minigrid/Empty-5x5", **options)
 
 
-def test_a_person_plays_by_arrows() -> None:
+def test_keys_have_action_names() -> None:
     for name, keys in (("DoorKey-5x5", "left right up p d space o"), ("Dynamic-Obstacles-5x5", "left right up")):
         env = pufferlib.make(f"minigrid/{name}")
         assert [key.name for key in keys_of_env(env)][: env.action_space.n] == keys.split()

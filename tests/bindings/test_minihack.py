@@ -1,4 +1,4 @@
-"""The MiniHack binding: names, seeds of levels too, crops and pictures, rewards, options."""
+"""MiniHack: names, seeds, crops, images, rewards and options."""
 
 import warnings
 from typing import Any
@@ -22,17 +22,17 @@ LEFT_OUT = ("Custom", "Boxoban", "LavaCrossing", "SimpleCrossing")
 
 
 def starts(env: Any, seed: int, count: int = 3) -> list[bytes]:
-    """First observations of the ``count`` episodes after ``reset(seed)``."""
+    """Return the first observations of ``count`` episodes after ``reset(seed)``."""
     first = env.reset(seed=seed)[0]["glyphs"].tobytes()
     return [first, *(env.reset()[0]["glyphs"].tobytes() for _ in range(count - 1))]
 
 
-def test_names_are_the_worlds_of_the_package() -> None:
+def test_names_match_the_package() -> None:
     worlds = {id_ for id_ in gymnasium.registry if id_.startswith("MiniHack-")}
     assert set(minihack.names()) == {id_ for id_ in worlds if not any(word in id_ for word in LEFT_OUT)}
 
 
-def test_short_names_work() -> None:
+def test_short_names_are_accepted() -> None:
     env = minihack.env_creator("Sokoban1a")()
     assert type(env.unwrapped).__name__ == "MiniHackSokoban1a"
     env.close()
@@ -40,7 +40,7 @@ def test_short_names_work() -> None:
         minihack.env_creator("MiniHack-Room-5x6-v0")
 
 
-def test_a_seed_decides_the_levels_that_minigrid_makes() -> None:
+def test_seed_reproduces_minigrid_levels() -> None:
     first, second = make_env("MiniHack-MultiRoom-N4-v0"), make_env("MiniHack-MultiRoom-N4-v0")
     levels = starts(first, 3)
     assert len(set(levels)) == 3
@@ -50,7 +50,7 @@ def test_a_seed_decides_the_levels_that_minigrid_makes() -> None:
     second.close()
 
 
-def test_level_seeds_are_chosen_from_the_game_s_own_chance() -> None:
+def test_seed_decides_the_choice_among_level_seeds() -> None:
     first, second = (make_env("MiniHack-Room-Random-15x15-v0", seeds=[1, 2, 3]) for _ in range(2))
     levels = starts(first, 0, 20)
     assert len(set(levels)) == 3
@@ -59,7 +59,7 @@ def test_level_seeds_are_chosen_from_the_game_s_own_chance() -> None:
     second.close()
 
 
-def test_crops_show_the_surroundings_of_the_hero() -> None:
+def test_crops_show_the_area_around_the_hero() -> None:
     env = make_env("MiniHack-Room-Random-5x5-v0", observation_keys=["glyphs", "blstats", *CROPS], crop=5)
     observation, _ = env.reset(seed=1)
     assert env.observation_space.contains(observation)
@@ -69,7 +69,7 @@ def test_crops_show_the_surroundings_of_the_hero() -> None:
     env.close()
 
 
-def test_pictures_can_be_observations() -> None:
+def test_image_observations() -> None:
     env = make_env("MiniHack-Room-5x5-v0", observation_keys=["pixel", "pixel_crop"], crop=3)
     observation, _ = env.reset(seed=1)
     assert list(observation) == ["pixel", "pixel_crop"]
@@ -79,10 +79,10 @@ def test_pictures_can_be_observations() -> None:
     env.close()
 
 
-def test_the_stairs_are_success_and_time_is_a_truncation() -> None:
+def test_stairs_are_terminal_and_time_limit_truncates() -> None:
     env = make_env("MiniHack-Room-5x5-v0", max_episode_steps=50, reward_win=2.0, render_mode="ansi")
     env.reset(seed=0)
-    towards = list(env.unwrapped.actions).index(ord("n"))  # the stairs are in the other corner
+    towards = list(env.unwrapped.actions).index(ord("n"))  # towards the stairs in the opposite corner
     for _ in range(10):
         _, reward, terminated, truncated, info = env.step(np.int64(towards))
         if terminated:
@@ -98,7 +98,7 @@ def test_the_stairs_are_success_and_time_is_a_truncation() -> None:
     env.close()
 
 
-def test_importing_it_is_silent() -> None:
+def test_make_gives_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pufferlib.make("minihack/Room-5x5").close()
@@ -117,6 +117,6 @@ def test_importing_it_is_silent() -> None:
         ({"obs_crop_h": 5}, "unknown option 'obs_crop_h'"),
     ],
 )
-def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         minihack.env_creator("Room-5x5")(**options)

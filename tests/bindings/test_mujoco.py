@@ -1,4 +1,4 @@
-"""MuJoCo: names, no file in the working folder, pictures without a window, and what is said where there are none."""
+"""MuJoCo: names, logs, rendering without a display, and errors without OpenGL."""
 
 import ctypes
 import io
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 @pytest.fixture
 def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system without OpenGL."""
+    """Simulate a system without OpenGL."""
 
     def load(name: str, *_: Any, **__: Any) -> None:
         raise OSError(f"{name}: cannot open shared object file: No such file or directory")
 
-    pufferlib.make("mujoco/Reacher").close()  # what it loads, it has loaded
+    pufferlib.make("mujoco/Reacher").close()  # loads all libraries that MuJoCo needs
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr(ctypes, "CDLL", load)
 
@@ -47,18 +47,18 @@ needs_egl = pytest.mark.skipif(
 )
 
 
-def test_names_are_version_5_of_gymnasium() -> None:
+def test_names_match_version_5_of_gymnasium() -> None:
     known = {env_id for env_id, spec in gymnasium.registry.items() if "mujoco" in str(spec.entry_point)}
     assert set(mujoco.names()) == {env_id for env_id in known if env_id.endswith("-v5")}
 
 
-def test_a_warning_goes_to_the_log_and_into_no_file(tmp_path: Path) -> None:
-    # Whoever loads MuJoCo first says where its warnings go, and other packages do that too.
-    assert "The simulation is unstable" in in_fresh_process(log_of_an_unstable_robot, tmp_path)
+def test_warnings_are_logged_and_not_written_to_a_file(tmp_path: Path) -> None:
+    # In a new process, because the package that loads MuJoCo first decides where warnings go.
+    assert "The simulation is unstable" in in_fresh_process(log_unstable_robot, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def log_of_an_unstable_robot(folder: Path) -> str:
+def log_unstable_robot(folder: Path) -> str:
     os.chdir(folder)
     log = io.StringIO()
     logging.getLogger("pufferlib.bindings.mujoco").addHandler(logging.StreamHandler(log))
@@ -71,24 +71,24 @@ def log_of_an_unstable_robot(folder: Path) -> str:
 
 
 @needs_egl
-def test_two_robots_draw_in_turns() -> None:
-    alone = pufferlib.make("mujoco/Hopper", render_mode="rgb_array", width=64, height=48)
-    alone.reset(seed=1)
-    expected = alone.render()
+def test_environments_render_in_turns() -> None:
+    first = pufferlib.make("mujoco/Hopper", render_mode="rgb_array", width=64, height=48)
+    first.reset(seed=1)
+    expected = first.render()
     assert expected.shape == (48, 64, 3)
     assert expected.flags.c_contiguous
     other = pufferlib.make("mujoco/Ant", render_mode="rgb_array", width=64, height=48)
     other.reset(seed=1)
     assert not np.array_equal(other.render(), expected)
-    assert np.array_equal(alone.render(), expected)
-    alone.close()
+    assert np.array_equal(first.render(), expected)
+    first.close()
     assert other.render().any()
     other.close()
     other.close()
 
 
 @needs_egl
-def test_an_end_without_close_is_silent(tmp_path: Path) -> None:
+def test_exit_without_close_is_silent(tmp_path: Path) -> None:
     code = """if True:
         import pufferlib
         env = pufferlib.make("mujoco/Reacher", render_mode="rgb_array", width=32, height=32)
@@ -101,22 +101,22 @@ def test_an_end_without_close_is_silent(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_libraries")
-def test_a_missing_library_names_its_debian_package() -> None:
+def test_missing_library_names_its_debian_package() -> None:
     with pytest.raises(
         pufferlib.BindingMissing, match=r"Ant-v5: needs the system library libEGL.*apt-get install libegl1"
     ):
         pufferlib.make("mujoco/Ant", render_mode="rgb_array")
-    pufferlib.make("mujoco/Ant").close()  # physics needs none
+    pufferlib.make("mujoco/Ant").close()  # physics needs no OpenGL
 
 
 @pytest.mark.usefixtures("no_libraries")
-def test_the_library_that_was_chosen_is_the_one_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_of_mujoco_gl_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     with pytest.raises(pufferlib.BindingMissing, match=r"libOSMesa\.so\.8.*apt-get install libosmesa6"):
         pufferlib.make("mujoco/Ant", render_mode="rgb_array")
 
 
-def test_an_unknown_way_to_draw_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_mujoco_gl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(
         pufferlib.APIUsageError, match=r"MUJOCO_GL must be one of \['egl', 'osmesa', 'glfw'\], got vulkan"
@@ -124,7 +124,7 @@ def test_an_unknown_way_to_draw_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         pufferlib.make("mujoco/Ant", render_mode="rgb_array")
 
 
-def test_options_of_the_class_and_its_parents_are_known() -> None:
+def test_options_of_the_class_and_its_parents_are_accepted() -> None:
     env = pufferlib.make("mujoco/Ant", include_cfrc_ext_in_observation=False, width=32)
     assert env.single_observation_space.shape == (27,)
     env.close()
@@ -133,7 +133,7 @@ def test_options_of_the_class_and_its_parents_are_known() -> None:
 
 
 @pytest.mark.skipif(not is_there("libGL.so.1"), reason="libGL.so.1 is not installed; apt-get install libgl1")
-def test_windows_without_a_display_get_advice() -> None:
+def test_glfw_without_a_display_gets_advice() -> None:
     without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     code = "import pufferlib; pufferlib.make('mujoco/Reacher', render_mode='rgb_array')"
     command = [sys.executable, "-W", "ignore", "-c", code]

@@ -1,4 +1,4 @@
-"""The NetHack binding: nle's games, seeds that hold, true ends, options, pictures, and the network."""
+"""NetHack: steps compared with nle, seeds, ends of episodes, options, rendering and the policy."""
 
 import pickle
 import tempfile
@@ -24,39 +24,39 @@ from pufferlib.bindings._shared.nle.env import MAX_SEED
 from pufferlib.bindings.nethack.env import make_env
 
 KEYS = ("glyphs", "blstats", "message")
-TURNS = 20  # where blstats count them
+TURNS = 20  # index of the number of turns in blstats
 
 
 def play(env: Any, steps: int, seed: int | None = None, choices: int = 0) -> list[Any]:
-    """Play fixed random actions over several episodes and return copies of the outcomes."""
+    """Return copies of the results of random steps over several episodes. The actions are the same in each call."""
     rng = np.random.default_rng(choices)
-    seen = [shown(env.reset(seed=seed)[0])]
+    seen = [to_bytes(env.reset(seed=seed)[0])]
     for _ in range(steps):
         observation, reward, terminated, truncated, _ = env.step(rng.integers(env.action_space.n))
-        seen.append((shown(observation), reward, terminated, truncated))
+        seen.append((to_bytes(observation), reward, terminated, truncated))
         if terminated or truncated:
-            seen.append(shown(env.reset()[0]))
+            seen.append(to_bytes(env.reset()[0]))
     return seen
 
 
-def shown(observation: dict[str, Any]) -> dict[str, bytes]:
+def to_bytes(observation: dict[str, Any]) -> dict[str, bytes]:
     return {key: value.tobytes() for key, value in observation.items()}
 
 
 def raw_play(env: Any, steps: int, seed: int) -> list[Any]:
-    """The same play of nle's own environment, its seeds drawn as the binding draws them, until it ends."""
+    """Return the results of nle's environment for the same actions, with seeds drawn like those of the binding."""
     stream, _ = np_random(seed)
     rng = np.random.default_rng(0)
     env.seed(*stream.integers(MAX_SEED, size=2).tolist(), False)
-    seen: list[Any] = [shown(env.reset()[0])]
+    seen: list[Any] = [to_bytes(env.reset()[0])]
     for _ in range(steps):
         observation, reward, terminated, truncated, _ = env.step(rng.integers(env.action_space.n))
-        seen.append((shown(observation), reward, terminated, truncated))
-        assert not terminated, "choose a seed whose game is longer"
+        seen.append((to_bytes(observation), reward, terminated, truncated))
+        assert not terminated, "choose a seed with a longer episode"
     return seen
 
 
-def test_names_are_the_ids_of_nle() -> None:
+def test_names_match_nle() -> None:
     assert set(nethack.names()) == {id_ for id_ in gymnasium.registry if id_.startswith("NetHack")}
 
 
@@ -64,19 +64,19 @@ def test_names_are_the_ids_of_nle() -> None:
     ("short", "task"),
     [("score", "NetHackScore"), ("staircase_pet", "NetHackStaircasePet"), ("NetHackScore", "NetHackScore")],
 )
-def test_short_names_work(short: str, task: str) -> None:
+def test_short_names_are_accepted(short: str, task: str) -> None:
     env = pickle.loads(pickle.dumps(nethack.env_creator(short)))()
     assert type(env.unwrapped).__name__ == task
     env.close()
 
 
-def test_an_unknown_task_is_an_error_that_suggests_one() -> None:
+def test_unknown_task_suggests_another() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'NetHackScore-v0'"):
         nethack.env_creator("NetHackScores-v0")
 
 
 @pytest.mark.parametrize("task", ["NetHackScore", "NetHackEat", "NetHackScout"])
-def test_it_is_the_game_of_nle(task: str) -> None:
+def test_steps_match_nle(task: str) -> None:
     env = make_env(f"{task}-v0")
     raw = getattr(nle.env.tasks, task)(observation_keys=KEYS, render_mode=None, fix_moon_phase=True)
     assert play(env, 200, seed=3) == raw_play(raw, 200, seed=3)
@@ -84,7 +84,7 @@ def test_it_is_the_game_of_nle(task: str) -> None:
     raw.close()
 
 
-def test_a_seed_decides_all_games_that_follow_also_beside_others() -> None:
+def test_seed_reproduces_all_following_episodes() -> None:
     first, second = (make_env("NetHackScore-v0", max_episode_steps=30) for _ in range(2))
     trajectory = play(first, 100, seed=7)
     first.reset(seed=1)
@@ -93,26 +93,26 @@ def test_a_seed_decides_all_games_that_follow_also_beside_others() -> None:
     assert play(first, 100, seed=7) == trajectory
     assert play(first, 100, seed=8) != trajectory
     games = [entry for entry in trajectory if isinstance(entry, dict)]
-    assert len({game["blstats"] for game in games}) == len(games) == 4, "each game is another"
+    assert len({game["blstats"] for game in games}) == len(games) == 4, "episodes must differ"
     first.close()
     second.close()
 
 
-def test_a_game_that_is_cut_off_is_truncated_and_shows_its_last_moment() -> None:
+def test_time_limit_truncates_and_keeps_the_last_observation() -> None:
     env = make_env("NetHackScore-v0", max_episode_steps=5)
     wait = np.int64(list(env.unwrapped.actions).index(ord(".")))
     env.reset(seed=0)
     for step in range(1, 6):
         observation, _, terminated, truncated, info = env.step(wait)
         assert (terminated, truncated) == (False, step == 5)
-    assert observation["blstats"][TURNS] > 1, "the screens of quitting show no turns"
+    assert observation["blstats"][TURNS] > 1, "the observation must not be that of quitting, which shows no turns"
     assert info["turns"] == observation["blstats"][TURNS]
     assert info["depth"] == 1
     assert not info["ascended"]
     env.close()
 
 
-def test_death_is_terminal_and_tells_how_far_it_came() -> None:
+def test_death_is_terminal_and_info_has_the_result() -> None:
     env = make_env("NetHackScore-v0", max_episode_steps=20_000)
     rng = np.random.default_rng(0)
     env.reset(seed=1)
@@ -125,7 +125,7 @@ def test_death_is_terminal_and_tells_how_far_it_came() -> None:
     env.close()
 
 
-def test_the_challenge_ends_when_nothing_happens() -> None:
+def test_challenge_is_truncated_without_progress() -> None:
     env = make_env("NetHackChallenge-v0", no_progress_timeout=7)
     env.reset(seed=0)
     escape = list(env.unwrapped.actions).index(27)
@@ -134,7 +134,7 @@ def test_the_challenge_ends_when_nothing_happens() -> None:
     env.close()
 
 
-def test_observations_are_what_was_asked_for() -> None:
+def test_observation_keys_select_the_observation() -> None:
     env = make_env("NetHack-v0", observation_keys=["chars", "tty_cursor"], render_mode="rgb_array")
     observation, _ = env.reset(seed=0)
     assert list(observation) == list(env.observation_space) == ["chars", "tty_cursor"]
@@ -142,7 +142,7 @@ def test_observations_are_what_was_asked_for() -> None:
     env.close()
 
 
-def test_ansi_is_the_terminal_as_text() -> None:
+def test_ansi_returns_the_terminal_as_text() -> None:
     env = make_env("NetHackScore-v0", render_mode="ansi", character="val-dwa-fem-law")
     env.reset(seed=0)
     text = env.render()
@@ -153,7 +153,7 @@ def test_ansi_is_the_terminal_as_text() -> None:
     env.close()
 
 
-def test_close_leaves_nothing_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_removes_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     env = make_env("NetHackScore-v0")
     env.reset(seed=0)
@@ -180,12 +180,12 @@ def test_close_leaves_nothing_in_the_folder_of_temporary_files(tmp_path: Path, m
         ("Score", {"wizard": True}, "unknown option 'wizard'"),
     ],
 )
-def test_a_bad_option_is_a_sentence(task: str, options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(task: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         nethack.env_creator(f"NetHack{task}-v0")(**options)
 
 
-def test_the_network_reads_the_map_the_hero_s_place_and_the_message() -> None:
+def test_policy_uses_glyphs_position_and_message() -> None:
     torch = pytest.importorskip("torch")
     from pufferlib.bindings.nethack.policy import GlyphNet
     from pufferlib.pytorch import nativize_tensor
@@ -208,7 +208,7 @@ def test_the_network_reads_the_map_the_hero_s_place_and_the_message() -> None:
     env.close()
 
 
-def test_the_network_says_what_it_needs() -> None:
+def test_policy_needs_glyphs_and_blstats() -> None:
     pytest.importorskip("torch")
     from pufferlib.bindings.nethack.policy import GlyphNet
 

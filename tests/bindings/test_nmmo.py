@@ -1,4 +1,4 @@
-"""Neural MMO: its noise, its worlds against the package's own, what agents see, deaths, options."""
+"""Neural MMO: noise, worlds compared with the package, observations, deaths, options and the policy."""
 
 import gc
 import hashlib
@@ -17,7 +17,7 @@ from tests.needs import missing_binding
 if reason := missing_binding("nmmo"):
     pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.nmmo import env as binding  # isort: skip - it lends vec_noise to the import of nmmo
+from pufferlib.bindings.nmmo import env as binding  # isort: skip - nmmo needs the vec_noise that this module provides
 import nmmo
 
 from pufferlib.bindings.nmmo.simplex import snoise2
@@ -30,13 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class CheckedNmmo(binding._Nmmo):  # type: ignore[misc]
-    """With nmmo's own check of actions."""
+    """Environment with nmmo's own check of actions."""
 
     _validate_actions = nmmo.Env._validate_actions
 
 
 def trajectory(env: Any, steps: int = 25) -> list[Any]:
-    """Play random actions: observations of agent 3, and the rewards and ends of all agents."""
+    """Return observations of agent 3, and rewards and ends of all agents, for random actions."""
     observations, _ = env.reset(seed=11)
     space = env._atn_space
     space.seed(5)
@@ -48,7 +48,7 @@ def trajectory(env: Any, steps: int = 25) -> list[Any]:
     return seen
 
 
-def test_noise_is_that_of_vec_noise_bit_for_bit() -> None:
+def test_noise_matches_vec_noise_bit_for_bit() -> None:
     x, y = np.meshgrid(np.arange(64), np.arange(64))
     values = snoise2([0.3, -7.25, 1000.125], [1.7, 2.5, -3.0])
     assert values.tolist() == [0.5646170377731323, -0.1757999062538147, 0.16763776540756226]
@@ -56,11 +56,11 @@ def test_noise_is_that_of_vec_noise_bit_for_bit() -> None:
     assert digest == "7d88a88d829fa6e55ab40f2e6a465877b51f029b93e770fa29fac969aef861ab"  # of vec-noise 1.1.4, compiled
 
 
-def test_the_name_vec_noise_is_lent_to_the_import_alone() -> None:
+def test_vec_noise_is_replaced_only_during_import() -> None:
     assert "vec_noise" not in sys.modules
 
 
-def test_worlds_are_those_that_nmmo_makes_from_its_files(folder: Path) -> None:
+def test_trajectory_matches_nmmo(folder: Path) -> None:
     config = type(binding.make_env("small").env.config)()
     config.set("PATH_CWD", str(folder))
     own = nmmo.Env(config)
@@ -68,12 +68,12 @@ def test_worlds_are_those_that_nmmo_makes_from_its_files(folder: Path) -> None:
     np.testing.assert_equal(trajectory(binding.make_env("small").env), trajectory(own))
 
 
-def test_actions_are_checked_as_nmmo_checks_them() -> None:
+def test_actions_are_checked_like_in_nmmo() -> None:
     env = binding.make_env("small").env
     np.testing.assert_equal(trajectory(env), trajectory(CheckedNmmo(binding.make_env("small").env.config)))
 
 
-def test_the_seed_chooses_among_several_maps() -> None:
+def test_seed_chooses_among_maps() -> None:
     world = binding.make_env("small", num_maps=3)
     maps = []
     for seed in range(12):
@@ -84,7 +84,7 @@ def test_the_seed_chooses_among_several_maps() -> None:
     assert len(heights) == 3
 
 
-def test_paths_found_in_a_game_lead_nobody_in_the_next() -> None:
+def test_reset_clears_the_pathfinding_cache() -> None:
     world = binding.make_env("small")
     world.reset(seed=1)
     paths = world.env.realm.map.pathfinding_cache
@@ -94,7 +94,7 @@ def test_paths_found_in_a_game_lead_nobody_in_the_next() -> None:
     assert not paths
 
 
-def test_agents_see_what_is_asked_for() -> None:
+def test_observe_selects_the_observation() -> None:
     default = binding.make_env("small")
     assert set(default.observation_space(1)) == set(binding.PLAIN)
     assert "Task" in set(binding.make_env("small", observe="all").observation_space(1))
@@ -102,7 +102,7 @@ def test_agents_see_what_is_asked_for() -> None:
     assert env.obs_dtype.names == ("ActionTargets", "Tile")
 
 
-def test_the_dead_are_reported_once_and_masked_from_then_on() -> None:
+def test_dead_agents_are_terminal_once_and_then_masked() -> None:
     env = pufferlib.make("nmmo/small", seed=2, config={"RESOURCE_DEPLETION_RATE": 50})
     env.reset()
     env.action_space(1).seed(0)
@@ -118,23 +118,23 @@ def test_the_dead_are_reported_once_and_masked_from_then_on() -> None:
     assert len(lengths) == env.num_agents
 
 
-def test_the_picture_shows_everybody_on_the_map() -> None:
+def test_image_shows_players_and_npcs() -> None:
     world = binding.make_env("small", render_mode="rgb_array")
     world.reset(seed=1)
-    picture = world.render()
-    assert picture.shape == (64 * binding.TILE_PX, 64 * binding.TILE_PX, 3)
+    image = world.render()
+    assert image.shape == (64 * binding.TILE_PX, 64 * binding.TILE_PX, 3)
     for colour in (binding.PLAYER, binding.NPC):
-        assert (picture == colour).all(-1).any()
+        assert (image == colour).all(-1).any()
     assert binding.make_env("small").render() is None
 
 
-def test_a_world_that_nobody_uses_goes() -> None:
+def test_unused_environment_is_freed() -> None:
     env = pufferlib.make("nmmo/small", seed=1)
     env.reset()
-    gone = weakref.ref(env.unwrapped.env)
+    reference = weakref.ref(env.unwrapped.env)
     del env
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_a_world_that_nobody_uses_goes() -> None:
         ({"maps": 1}, UnknownNameError, "unknown option 'maps'"),
     ],
 )
-def test_wrong_options_say_what_is_right(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         pufferlib.make("nmmo/small", **options)
 
 
-def test_the_policy_reads_it_and_chooses_only_what_can_work() -> None:
+def test_policy_samples_only_legal_actions() -> None:
     torch = pytest.importorskip("torch")
     from pufferlib.bindings.nmmo import policy as policies
     from pufferlib.models import make_policy

@@ -1,4 +1,4 @@
-"""OpenSpiel: which games, whose turn, legal actions, rewards, chance, settings."""
+"""OpenSpiel: names, turns, legal actions, rewards, seeds and settings."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from pufferlib.bindings.openspiel.env import make_env
 from pufferlib.bindings.openspiel.match import Match
 
 
-def test_names_are_the_games_that_load_and_show_something() -> None:
+def test_names_match_loadable_games_with_observations() -> None:
     mean_field = pyspiel.GameType.Dynamics.MEAN_FIELD
     games = {
         game.short_name
@@ -29,11 +29,11 @@ def test_names_are_the_games_that_load_and_show_something() -> None:
         and game.dynamics != mean_field
         and (game.provides_observation_tensor or game.provides_information_state_tensor)
     }
-    assert set(openspiel.names()) == games - {"crossword"}  # says that it shows a tensor, and has none
+    assert set(openspiel.names()) == games - {"crossword"}  # claims to have an observation tensor, but has none
 
 
 def play(name: str, seed: int, moves: int = 30, **options: Any) -> list[Any]:
-    """Play random legal actions and return the observations and rewards of a player."""
+    """Return observations and rewards of a player for random legal actions."""
     env = make_env(name, **options)
     rng = np.random.default_rng(0)
     view, _ = env.reset(seed=seed)
@@ -47,13 +47,15 @@ def play(name: str, seed: int, moves: int = 30, **options: Any) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("name", ["backgammon", "negotiation", "tic_tac_toe"])  # chance: its own, inside, none
-def test_a_seed_decides_chance_and_opponents(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["backgammon", "negotiation", "tic_tac_toe"]
+)  # explicit chance nodes, sampled chance, no chance
+def test_seed_decides_chance_and_opponents(name: str) -> None:
     assert play(name, 1) == play(name, 1)
     assert play(name, 1) != play(name, 2)
 
 
-def test_a_game_is_won_or_lost_at_its_end() -> None:
+def test_rewards_come_at_the_end() -> None:
     env = make_env("tic_tac_toe", seat=0)
     rng = np.random.default_rng(0)
     results = set()
@@ -70,33 +72,33 @@ def test_a_game_is_won_or_lost_at_its_end() -> None:
     assert results == {-1, 0, 1}
 
 
-def test_the_second_seat_sees_the_first_move() -> None:
+def test_second_seat_starts_after_the_first_move() -> None:
     first, _ = make_env("tic_tac_toe", seat=0).reset(seed=0)
     second, _ = make_env("tic_tac_toe", seat=1).reset(seed=0)
     assert first["action_mask"].sum() == 9
     assert second["action_mask"].sum() == 8
 
 
-def test_seats_are_drawn_when_none_is_asked_for() -> None:
+def test_seat_is_random_by_default() -> None:
     env = make_env("tic_tac_toe")
     free = {int(env.reset(seed=seed)[0]["action_mask"].sum()) for seed in range(20)}
     assert free == {8, 9}
 
 
-def test_an_illegal_action_counts_as_the_next_legal_one() -> None:
+def test_illegal_action_counts_as_the_next_legal_one() -> None:
     match = Match("here", "tic_tac_toe", {}, None)
     match.start()
     match.play({0: 8})
-    match.play({1: 8})  # taken: goes on with 0
+    match.play({1: 8})  # taken, so the search continues at 0
     assert str(match.shown("ansi")).split() == ["o..", "...", "..x"]
 
 
-def test_only_those_whose_turn_it_is_act_when_one_hand_plays_all() -> None:
+def test_self_play_ignores_actions_of_waiting_players() -> None:
     env = make_env("tic_tac_toe", players="self")
     views, _ = env.reset(seed=0)
     assert views["player_0"]["action_mask"].all()
     assert np.flatnonzero(views["player_1"]["action_mask"]).tolist() == [0]
-    moves = [(0, 8), (8, 4), (1, 8), (8, 5), (2, 8)]  # player_0 fills the first row; 8 is of who waits
+    moves = [(0, 8), (8, 4), (1, 8), (8, 5), (2, 8)]  # player_0 fills the first row, and the player who waits sends 8
     for first, second in moves:
         views, rewards, terminations, _, infos = env.step({"player_0": first, "player_1": second})
     assert rewards == {"player_0": 1, "player_1": -1}
@@ -105,19 +107,19 @@ def test_only_those_whose_turn_it_is_act_when_one_hand_plays_all() -> None:
     assert env.agents == []
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "hanabi"])  # in turn, at the same time, together
-def test_all_players_meet_the_contract(name: str) -> None:
+@pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "hanabi"])  # turn-based, simultaneous, cooperative
+def test_self_play_meets_the_contract(name: str) -> None:
     def make(**kwargs: Any) -> Any:
         return pufferlib.make(f"openspiel/{name}", players="self", **kwargs)
 
     check_env(make, steps=40)
 
 
-SLOW = {"bridge_uncontested_bidding"}  # solves each deal first
+SLOW = {"bridge_uncontested_bidding"}  # solves each deal before it starts
 
 
 @pytest.mark.parametrize("name", [name for name in openspiel.names() if name not in SLOW])
-def test_every_game_can_be_played(name: str) -> None:
+def test_every_game_steps(name: str) -> None:
     env = make_env(name)
     view, _ = env.reset(seed=1)
     for _ in range(3):
@@ -128,7 +130,7 @@ def test_every_game_can_be_played(name: str) -> None:
             view, _ = env.reset()
 
 
-def test_the_picture_shows_the_text_and_changes_with_it() -> None:
+def test_image_shows_the_text_of_the_state() -> None:
     env = make_env("tic_tac_toe", seat=0, render_mode="rgb_array")
     env.reset(seed=0)
     before = env.render()
@@ -137,7 +139,7 @@ def test_the_picture_shows_the_text_and_changes_with_it() -> None:
     assert (before != env.render()).any()
 
 
-def test_settings_are_those_of_openspiel() -> None:
+def test_settings_are_passed_to_openspiel() -> None:
     env = make_env("go", settings={"board_size": 5}, observe="observation", render_mode="ansi")
     assert env.action_space.n == 26
     env.reset(seed=0)
@@ -156,6 +158,6 @@ def test_settings_are_those_of_openspiel() -> None:
         ({"render_mode": "human"}, APIUsageError, "render_mode must be None, 'rgb_array' or 'ansi', got 'human'"),
     ],
 )
-def test_wrong_options_say_what_is_right(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         pufferlib.make("openspiel/go", **options)

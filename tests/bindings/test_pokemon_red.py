@@ -1,4 +1,4 @@
-"""The Pokemon Red binding, on its practice cartridge: rewards, places, states, and what it says about a wrong ROM."""
+"""Pokemon Red, tested with its practice cartridge: rewards, positions, states, and errors for wrong ROMs."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ from pufferlib.bindings.pokemon_red.env import BUTTONS, make_env
 
 
 def play(env: Any, *buttons: str) -> list[float]:
-    """The rewards of pressing ``buttons``, one per step."""
+    """Press ``buttons``, one per step, and return the rewards."""
     return [env.step(BUTTONS.index(button))[1] for button in buttons]
 
 
@@ -42,13 +42,13 @@ def test_levels_events_and_badges_pay(game: Any) -> None:
     assert play(game, "a", "b", "start") == [0.5, 1.0, 5.0]
 
 
-def test_a_new_episode_forgets_what_was_seen(game: Any) -> None:
+def test_reset_clears_rewarded_progress(game: Any) -> None:
     before = play(game, "right", "a", "start")
     game.reset(seed=0)
     assert play(game, "right", "a", "start") == before
 
 
-def test_numbers_tell_the_place_the_badges_and_the_party(game: Any) -> None:
+def test_numbers_have_position_badges_and_party(game: Any) -> None:
     observation = game.step(BUTTONS.index("start"))[0]
     play(game, "a")
     observation = game.step(BUTTONS.index("right"))[0]
@@ -60,7 +60,7 @@ def test_numbers_tell_the_place_the_badges_and_the_party(game: Any) -> None:
     assert numbers[8:14] == pytest.approx([0.01, 0, 0, 0, 0, 0])
 
 
-def test_the_way_north_leads_from_pallet_town_to_route_1(game: Any) -> None:
+def test_pallet_town_leads_north_to_route_1(game: Any) -> None:
     play(game, *["up"] * 5)
     before = game.step(BUTTONS.index("left"))[0]["numbers"][3:5] * (436, 444)
     after = game.step(BUTTONS.index("up"))[0]["numbers"]
@@ -68,7 +68,7 @@ def test_the_way_north_leads_from_pallet_town_to_route_1(game: Any) -> None:
     assert after[3:5] * (436, 444) == pytest.approx(before - (0, 1))
 
 
-def test_the_picture_is_half_the_screen_and_older_ones_stay(game: Any) -> None:
+def test_screen_is_halved_and_stacked(game: Any) -> None:
     first = game.step(BUTTONS.index("right"))[0]["screen"][-1].copy()
     second = game.step(BUTTONS.index("down"))[0]["screen"]
     assert second.shape == (3, 72, 80)
@@ -76,7 +76,7 @@ def test_the_picture_is_half_the_screen_and_older_ones_stay(game: Any) -> None:
     assert not np.array_equal(second[2], first)
 
 
-def test_episodes_are_cut_off_and_summed_up() -> None:
+def test_max_steps_truncates_and_info_has_sums() -> None:
     env = pufferlib.make("pokemon_red/practice", max_steps=3, wait_max=0)
     env.reset()
     for button in ("right", "a", "start"):
@@ -87,7 +87,7 @@ def test_episodes_are_cut_off_and_summed_up() -> None:
     assert {key: info[key] for key in expected} == expected
 
 
-def test_a_saved_state_is_where_episodes_start(game: Any, tmp_path: Path) -> None:
+def test_episodes_start_at_a_saved_state(game: Any, tmp_path: Path) -> None:
     play(game, "start", "right")
     with open(tmp_path / "here.state", "wb") as file:
         game._console.save_state(file)
@@ -98,7 +98,7 @@ def test_a_saved_state_is_where_episodes_start(game: Any, tmp_path: Path) -> Non
     env.close()
 
 
-def test_a_file_that_is_no_state_is_said_to_be_none(tmp_path: Path) -> None:
+def test_wrong_state_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "absent", Path(__file__)):
         with pytest.raises(APIUsageError, match="pokemon_red/practice: state must be a file that save_state"):
             make_env("practice", state=path)
@@ -115,19 +115,19 @@ def test_a_file_that_is_no_state_is_said_to_be_none(tmp_path: Path) -> None:
         ({"rom": "red.gb"}, "has its cartridge built in"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         pufferlib.make("pokemon_red/practice", **options)
 
 
-def test_an_unknown_option_or_name_is_answered_with_the_nearest() -> None:
+def test_unknown_options_and_names_suggest_others() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'frame_skip'"):
         pufferlib.make("pokemon_red/practice", framskip=4)
     with pytest.raises(UnknownNameError, match="did you mean 'red'"):
         pokemon_red.env_creator("rad")
 
 
-def test_in_a_container_the_rom_is_asked_for_in_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rom_error_depends_on_the_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv(rom.VARIABLE, raising=False)
     for image, way in (
@@ -139,7 +139,7 @@ def test_in_a_container_the_rom_is_asked_for_in_the_checkout(tmp_path: Path, mon
             rom.find_rom()
 
 
-def test_the_rom_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rom_is_found_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = practice_rom()
     monkeypatch.setattr(rom, "SHA1", hashlib.sha1(image).hexdigest())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -163,7 +163,7 @@ def test_the_rom_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pyte
     assert {path.name for path in tmp_path.rglob("*")} == {"pufferlib", "pokemon_red.gb", "named.gb"}
 
 
-def test_a_wrong_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "rom.gb"
     cartridge = bytearray(practice_rom())
     cartridge[0x104:0x108] = rom.LOGO_START
@@ -181,9 +181,9 @@ def test_a_wrong_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         rom.find_rom(file)
 
 
-def test_towns_and_routes_touch_where_the_game_joins_them() -> None:
+def test_maps_are_adjacent_in_kanto_coordinates() -> None:
     town, route_1, viridian = ((64, 318), (64, 282), (54, 246))
     assert [kanto.on_kanto(map_id, 0, 0) for map_id in (0, 12, 1)] == [town, route_1, viridian]
     assert town[1] - route_1[1] == route_1[1] - viridian[1] == 36
-    assert kanto.on_kanto(37, 3, 3) is None  # a house
+    assert kanto.on_kanto(37, 3, 3) is None  # the inside of a house
     assert all(x < kanto.WIDTH and y < kanto.HEIGHT for x, y in kanto.CORNERS.values())

@@ -1,4 +1,4 @@
-"""The Procgen binding: the library's games, seeds, what it shows at an end, options, and the network."""
+"""Procgen: steps compared with the library, seeds, ends of episodes, options and the policy."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ STEPS = 400
 
 
 def play(env: Any, seed: int | None, steps: int = STEPS, columns: slice = slice(None)) -> list[Any]:
-    """Copies of all that the games ``columns`` show; the actions are those of a batch of four."""
+    """Return copies of all results. The actions are the ``columns`` of those of a batch of four."""
     actions = np.random.default_rng(0).integers(NUM_ACTIONS, size=(steps, 4))[:, columns]
     seen = [(env.reset(seed)[0].tobytes(), b"", b"")]
     for row in actions:
@@ -29,13 +29,13 @@ def play(env: Any, seed: int | None, steps: int = STEPS, columns: slice = slice(
     return seen
 
 
-def test_names_are_the_games_of_the_library() -> None:
+def test_names_match_the_library() -> None:
     from procgen.env import ENV_NAMES
 
     assert procgen.names() == tuple(sorted(ENV_NAMES))
 
 
-def test_it_is_the_game_of_the_library() -> None:
+def test_steps_match_the_library() -> None:
     env = ProcgenGames("bigfish", num_envs=1, distribution_mode="easy")
     raw = ProcgenGym3Env(1, "bigfish", distribution_mode="easy", rand_seed=3, num_threads=0)
     ends = 0
@@ -48,27 +48,27 @@ def test_it_is_the_game_of_the_library() -> None:
         assert np.array_equal(observations, observation["rgb"])
         assert (rewards[0], terminals[0], truncations[0]) == (reward[0], first[0], False)
         ends += int(first[0])
-    assert ends > 1, "the levels that follow must be the same, too"
+    assert ends > 1, "the test must include later levels"
     env.close()
     raw.close()
 
 
-def test_a_game_of_a_batch_plays_as_it_does_alone_with_any_threads() -> None:
+def test_environments_of_a_batch_equal_single_ones() -> None:
     batch = ProcgenGames("coinrun", num_envs=4, distribution_mode="easy")
     threaded = ProcgenGames("coinrun", num_envs=4, distribution_mode="easy", num_threads=2)
-    alone = ProcgenGames("coinrun", distribution_mode="easy")
+    single = ProcgenGames("coinrun", distribution_mode="easy")
     together = play(batch, 5)
     assert play(threaded, 5) == together
     for index in (0, 3):
-        single = play(alone, env_seed(5, index), columns=slice(index, index + 1))
+        single = play(single, env_seed(5, index), columns=slice(index, index + 1))
         assert [step[0] for step in single] == [
             step[0][index * 64 * 64 * 3 : (index + 1) * 64 * 64 * 3] for step in together
         ]
-    for env in (batch, threaded, alone):
+    for env in (batch, threaded, single):
         env.close()
 
 
-def test_reset_without_a_seed_starts_levels_by_chance_that_the_seed_decides() -> None:
+def test_seed_reproduces_later_resets_without_seed() -> None:
     env = ProcgenGames("maze", num_envs=2, seed=4)
     first = play(env, None, 5, slice(0, 2))  # the seed of the constructor
     second = play(env, None, 5, slice(0, 2))
@@ -79,7 +79,7 @@ def test_reset_without_a_seed_starts_levels_by_chance_that_the_seed_decides() ->
     env.close()
 
 
-def test_an_end_starts_the_next_level_and_tells_of_the_episode() -> None:
+def test_end_starts_the_next_level_and_reports_the_episode() -> None:
     env = ProcgenGames("bigfish", num_envs=2, distribution_mode="easy")
     env.reset(seed=1)
     sums, lengths, infos_seen = np.zeros(2, np.float32), np.zeros(2, int), 0
@@ -99,7 +99,7 @@ def test_an_end_starts_the_next_level_and_tells_of_the_episode() -> None:
     env.close()
 
 
-def test_few_levels_repeat() -> None:
+def test_num_levels_limits_the_levels() -> None:
     env = ProcgenGames("maze", num_levels=1, start_level=7)
     first = {env.reset(seed)[0].tobytes() for seed in (1, 2, None)}
     env.close()
@@ -107,7 +107,7 @@ def test_few_levels_repeat() -> None:
 
 
 @pytest.mark.parametrize(("mode", "game"), [("memory", "maze"), ("extreme", "chaser"), ("exploration", "coinrun")])
-def test_every_mode_plays(mode: str, game: str) -> None:
+def test_every_distribution_mode_resets(mode: str, game: str) -> None:
     env = ProcgenGames(game, distribution_mode=mode)
     observations, _ = env.reset(seed=0)
     assert observations.any()
@@ -115,7 +115,7 @@ def test_every_mode_plays(mode: str, game: str) -> None:
     env.close()
 
 
-def test_a_closed_environment_says_so() -> None:
+def test_calls_before_reset_and_after_close_raise() -> None:
     env = ProcgenGames("ninja")
     with pytest.raises(APIUsageError, match=r"procgen/ninja\.step: the environment was not reset; call reset first"):
         env.step([0])
@@ -128,7 +128,7 @@ def test_a_closed_environment_says_so() -> None:
 
 
 @pytest.mark.parametrize("actions", [[NUM_ACTIONS], [0, 0], [0.5], None])
-def test_a_bad_action_is_a_sentence(actions: Any) -> None:
+def test_wrong_actions_are_refused(actions: Any) -> None:
     env = ProcgenGames("ninja")
     env.reset(seed=0)
     with pytest.raises(APIUsageError, match="actions must be 1 integers from 0 to 14"):
@@ -151,17 +151,17 @@ def test_a_bad_action_is_a_sentence(actions: Any) -> None:
         ({"distribution": "easy"}, "unknown option 'distribution'; did you mean 'distribution_mode'"),
     ],
 )
-def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         procgen.env_creator("bigfish")(**options)
 
 
-def test_an_unknown_game_is_an_error_that_suggests_one() -> None:
+def test_unknown_game_suggests_another() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'bigfish'"):
         procgen.env_creator("big-fish")
 
 
-def test_the_small_network_sees_the_whole_picture() -> None:
+def test_procgen_cnn_uses_all_pixels() -> None:
     torch = pytest.importorskip("torch")
     from pufferlib.bindings.procgen import policy as policies
     from pufferlib.models import make_policy
@@ -171,7 +171,7 @@ def test_the_small_network_sees_the_whole_picture() -> None:
         observations = torch.from_numpy(env.reset(1)[0].copy())
     params, values = policy.forward_eval(observations)
     assert (params.shape, values.shape) == ((4, NUM_ACTIONS), (4,))
-    for corner in (0, -1):  # of 64 pixels, which strides could leave over
+    for corner in (0, -1):  # strides could skip the last pixels
         seen = observations.clone()
         seen[:, corner, corner] ^= 255
         assert (policy.forward_eval(seen)[1] != values).all()

@@ -1,4 +1,4 @@
-"""The thin bindings of what no package index has: what they say without it, and that they work with a stand-in."""
+"""Bindings of packages that no index has: errors without the package, and episodes with a replacement."""
 
 import sys
 import types
@@ -16,7 +16,7 @@ PROVIDED = sorted(name for name, facts in registry.binding_facts().items() if fa
 
 
 class Lab:
-    """Stands in for deepmind_lab.Lab: a level of five steps."""
+    """Replacement of deepmind_lab.Lab, with levels of five steps."""
 
     def __init__(self, level: str, observations: list[str], config: dict[str, str]) -> None:
         assert level.startswith("contributed/dmlab30/")
@@ -42,7 +42,7 @@ class Lab:
 
 
 class StarCraft2Env:
-    """Stands in for SMAC's: two units, five steps, of which action 1 is never allowed."""
+    """Replacement of SMAC's StarCraft2Env: two units, five steps, and action 1 is never legal."""
 
     def __init__(self, map_name: str, difficulty: str, seed: int = 0) -> None:
         self.random = np.random.default_rng(seed)
@@ -69,7 +69,7 @@ class StarCraft2Env:
 
 
 class Treechop:
-    """Stands in for a task of MineRL: gym's API of four values."""
+    """Replacement of a MineRL task, with gym's API of four values."""
 
     observation_space = gymnasium.spaces.Dict({"pov": gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8)})
     action_space = gymnasium.spaces.Dict({"jump": gymnasium.spaces.Discrete(2)})
@@ -93,19 +93,19 @@ def module(name: str, **values: Any) -> types.ModuleType:
     return made
 
 
-STAND_INS = {
+REPLACEMENTS = {
     "dmlab": [module("deepmind_lab", Lab=Lab)],
     "minerl": [module("minerl"), module("gym", make=lambda name: Treechop())],
     "smac": [module("smac"), module("smac.env", StarCraft2Env=StarCraft2Env)],
 }
 
 
-def test_all_that_cannot_be_installed_have_a_stand_in() -> None:
-    assert sorted(STAND_INS) == PROVIDED
+def test_every_unavailable_package_has_a_replacement() -> None:
+    assert sorted(REPLACEMENTS) == PROVIDED
 
 
 @pytest.mark.parametrize("binding", PROVIDED)
-def test_without_it_the_message_says_what_to_provide(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_names_what_to_provide(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = registry.binding_facts()[binding]
     monkeypatch.setitem(sys.modules, facts.modules[0], None)
     monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env", raising=False)
@@ -116,7 +116,7 @@ def test_without_it_the_message_says_what_to_provide(binding: str, monkeypatch: 
     assert "pip install 'pufferlib" not in str(error.value)
 
 
-def test_the_smac_of_pypi_is_recognised_as_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smac_of_pypi_is_recognized_as_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "smac", module("smac"))
     monkeypatch.delitem(sys.modules, "pufferlib.bindings.smac.env", raising=False)
     with pytest.raises(pufferlib.BindingMissing, match="PyPI's smac is SMAC3"):
@@ -124,9 +124,9 @@ def test_the_smac_of_pypi_is_recognised_as_another_package(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("binding", PROVIDED)
-def test_with_it_episodes_are_played_and_summed_up(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for stand_in in STAND_INS[binding]:
-        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+def test_episodes_run_with_the_replacement(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for replacement in REPLACEMENTS[binding]:
+        monkeypatch.setitem(sys.modules, replacement.__name__, replacement)
     monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env", raising=False)
     creator = pufferlib.env_creator(f"{binding}/{registry.binding_facts()[binding].example}")
     infos = []
@@ -135,11 +135,13 @@ def test_with_it_episodes_are_played_and_summed_up(binding: str, monkeypatch: py
         for _ in range(10):
             infos += envs.step(envs.action_space.sample())[4]
     monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env")
-    shown = [own for info in infos for own in (info, *info.values()) if isinstance(own, dict)]  # of agents: by name
-    ends = [own for own in shown if "episode_length" in own]
+    all_infos = [
+        each for info in infos for each in (info, *info.values()) if isinstance(each, dict)
+    ]  # infos of agents are nested by name
+    ends = [each for each in all_infos if "episode_length" in each]
     assert len(ends) == 2 * envs.num_agents
     assert {info["episode_length"] for info in ends} == {5}
 
 
-def test_no_extra_asks_for_the_smac_of_pypi() -> None:
+def test_no_extra_requires_smac_of_pypi() -> None:
     assert not any(pin.startswith("smac") for facts in registry.binding_facts().values() for pin in facts.requires)

@@ -1,4 +1,4 @@
-"""The stable-retro binding: names, games that take turns, actions, ends, and what it says without a ROM."""
+"""stable-retro: names, several environments, actions, ends of episodes, and errors without a ROM."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ FREE = "Airstriker-Genesis-v0"
 
 
 def play(env: Any, steps: int, choices: int = 0) -> list[Any]:
-    """Play fixed random actions and return the outcome of each step."""
+    """Return the results of random steps, which are the same in each call."""
     rng = np.random.default_rng(choices)
     seen = []
     for _ in range(steps):
@@ -31,15 +31,15 @@ def play(env: Any, steps: int, choices: int = 0) -> list[Any]:
     return seen
 
 
-def test_names_are_the_games_of_stable_retro() -> None:
+def test_names_match_stable_retro() -> None:
     assert retro.names() == tuple(stable_retro.data.list_games())
 
 
-def test_games_of_one_process_take_turns_without_a_trace() -> None:
-    alone = RetroGame(FREE)
-    alone.reset(seed=1)
-    expected = play(alone, 30)
-    alone.close()
+def test_environments_of_one_process_are_independent() -> None:
+    single = RetroGame(FREE)
+    single.reset(seed=1)
+    expected = play(single, 30)
+    single.close()
     first, second = RetroGame(FREE), RetroGame(FREE)
     first.reset(seed=1)
     second.reset(seed=2)
@@ -57,26 +57,26 @@ def test_games_of_one_process_take_turns_without_a_trace() -> None:
     second.close()
 
 
-def test_a_closed_game_says_so() -> None:
+def test_reset_after_close_raises() -> None:
     env = RetroGame(FREE)
     env.close()
     with pytest.raises(APIUsageError, match=f"retro/{FREE}: the environment is closed"):
         env.reset(seed=0)
 
 
-def test_pictures_are_small_grey_and_stacked() -> None:
+def test_observations_are_small_grey_and_stacked() -> None:
     env = RetroGame(FREE, size=42, stack=3, render_mode="rgb_array")
     first = env.reset(seed=0)[0].copy()
     assert first.shape == (3, 42, 42)
     second = env.step(np.zeros(12, np.int8))[0]
     assert np.array_equal(second[:2], first[1:])
-    picture = env.render()
-    assert picture is not None
-    assert picture.shape == (224, 320, 3)
+    image = env.render()
+    assert image is not None
+    assert image.shape == (224, 320, 3)
     env.close()
 
 
-def test_discrete_actions_are_the_combinations_that_make_sense() -> None:
+def test_discrete_actions_are_button_combinations() -> None:
     env = RetroGame(FREE, actions="discrete", wait_max=0, repeat_action_probability=0)
     env.reset(seed=0)
     env.step(np.int64(env.action_space.n - 1))
@@ -84,7 +84,7 @@ def test_discrete_actions_are_the_combinations_that_make_sense() -> None:
     env.close()
 
 
-def test_max_frames_cuts_the_game_off() -> None:
+def test_max_frames_truncates() -> None:
     env = RetroGame(FREE, max_frames=10, frame_skip=4)
     env.reset(seed=0)
     assert [env.step(np.zeros(12, np.int8))[2:4] for _ in range(3)] == [(False, False)] * 2 + [(False, True)]
@@ -98,7 +98,7 @@ def test_max_frames_cuts_the_game_off() -> None:
         (True, 'bash tank -c "python -m stable_retro.import roms && tank-entrypoint train retro/1942-Nes-v0";'),
     ],
 )
-def test_a_game_without_its_rom_says_which_and_how(monkeypatch: pytest.MonkeyPatch, image: bool, way: str) -> None:
+def test_missing_rom_names_rom_and_import_command(monkeypatch: pytest.MonkeyPatch, image: bool, way: str) -> None:
     monkeypatch.setattr("pufferlib.bindings.retro.env.in_image", lambda: image)
     with pytest.raises(APIUsageError, match=rf"cartridge image \(SHA-1 7f57eace.*{re.escape(way)}"):
         pufferlib.make("retro/1942-Nes-v0")
@@ -115,12 +115,12 @@ def test_a_game_without_its_rom_says_which_and_how(monkeypatch: pytest.MonkeyPat
         ({"state": "Nowhere"}, "unknown state 'Nowhere'; known: Level1"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=f"retro/{FREE}: {message}"):
         pufferlib.make(f"retro/{FREE}", **options)
-    RetroGame(FREE).close()  # and leaves the emulator free
+    RetroGame(FREE).close()  # the emulator must be free again
 
 
-def test_an_unknown_game_is_answered_with_the_nearest() -> None:
+def test_unknown_game_suggests_another() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'Airstriker-Genesis-v0'"):
         retro.env_creator("Airstriker-Genesis")

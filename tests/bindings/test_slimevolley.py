@@ -1,4 +1,4 @@
-"""The slime volleyball binding: the package's game, seeds, ends, two agents, pictures, options."""
+"""Slime volleyball: steps compared with the package, seeds, ends of episodes, self-play, images, options."""
 
 import sys
 from typing import Any
@@ -20,7 +20,7 @@ from pufferlib.bindings.slimevolley.env import KINDS, make_env
 
 
 def play(env: Any, steps: int, seed: int | None) -> list[Any]:
-    """Play fixed random actions over several episodes and return the outcome of each step."""
+    """Return the results of random steps over several episodes. The actions are the same in each call."""
     rng = np.random.default_rng(0)
     seen = [env.reset(seed=seed)[0].tolist()]
     for _ in range(steps):
@@ -31,11 +31,11 @@ def play(env: Any, steps: int, seed: int | None) -> list[Any]:
     return seen
 
 
-def test_names_are_the_ids_of_the_package() -> None:
+def test_names_match_the_package() -> None:
     assert set(slimevolley.names()) == set(KINDS)
 
 
-def test_it_is_the_game_of_the_package() -> None:
+def test_steps_match_the_package() -> None:
     env = make_env("SlimeVolley-v0")
     raw = KINDS["SlimeVolley-v0"]()
     raw.game.np_random, _ = np_random(3)
@@ -53,22 +53,22 @@ def test_it_is_the_game_of_the_package() -> None:
     assert points > 0
 
 
-def test_a_seed_decides_all_games_that_follow() -> None:
+def test_seed_reproduces_all_following_episodes() -> None:
     first, second = make_env("SlimeVolley-v0"), make_env("SlimeVolley-v0")
     trajectory = play(first, 1500, seed=3)
     assert play(second, 100, seed=4) != trajectory[:101]
-    assert play(second, 1500, seed=3) == trajectory, "the memory of the opponent must not go on"
+    assert play(second, 1500, seed=3) == trajectory, "a reset with a seed must clear the opponent's memory"
     assert play(first, 1500, seed=3) == trajectory
-    assert any(step[2] for step in trajectory if isinstance(step, tuple)), "a side loses all its lives"
+    assert any(step[2] for step in trajectory if isinstance(step, tuple)), "the test must include the end of a game"
 
 
-def test_the_time_limit_is_a_truncation() -> None:
+def test_max_episode_steps_truncates() -> None:
     env = make_env("SlimeVolley-v0", max_episode_steps=3)
     env.reset(seed=0)
     assert [env.step(np.zeros(3, int))[2:4] for _ in range(3)] == [(False, False)] * 2 + [(False, True)]
 
 
-def test_two_agents_play_each_other_and_see_the_court_from_their_side() -> None:
+def test_self_play_agents_see_mirrored_courts() -> None:
     env = pufferlib.make("slimevolley/SlimeVolley-v0", self_play=True)
     assert isinstance(env, PettingZooPufferEnv)
     assert env.num_agents == 2
@@ -76,8 +76,8 @@ def test_two_agents_play_each_other_and_see_the_court_from_their_side() -> None:
     duel = make_env("SlimeVolley-v0", self_play=True)
     seen, _ = duel.reset(seed=0)
     right, left = seen["right"], seen["left"]
-    assert right[5] == left[5], "the height of the ball is the same from both sides"
-    assert right[4] == -left[4], "and its place is mirrored"
+    assert right[5] == left[5], "both sides must observe the same height of the ball"
+    assert right[4] == -left[4], "its horizontal position must be mirrored"
     total, over = 0.0, False
     while not over:
         nothing = np.zeros(3, int)
@@ -90,13 +90,13 @@ def test_two_agents_play_each_other_and_see_the_court_from_their_side() -> None:
     assert not duel.agents
 
 
-def test_importing_it_changes_neither_gym_nor_how_numpy_prints() -> None:
+def test_import_changes_neither_gym_nor_numpy_print_options() -> None:
     assert "gym" not in sys.modules
     assert np.get_printoptions()["threshold"] == 1000
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "SlimeVolley-v0"])
-def test_pixels_fit_their_space_and_a_seed_decides_them(name: str) -> None:
+def test_pixels_fit_their_space_and_are_reproduced_by_the_seed(name: str) -> None:
     seen = []
     for _ in range(2):
         env = make_env(name)
@@ -110,13 +110,13 @@ def test_pixels_fit_their_space_and_a_seed_decides_them(name: str) -> None:
     assert reward == (0.01 if "Survival" in name else 0)
 
 
-def test_a_picture_shows_both_sides_and_the_ball() -> None:
+def test_image_shows_both_sides() -> None:
     env = make_env("SlimeVolleyPixel-v0", render_mode="rgb_array")
     observation, _ = env.reset(seed=0)
-    picture = env.render()
+    image = env.render()
     assert observation.shape == (84, 168, 3)
-    assert picture.shape == (336, 672, 3)
-    for half in (picture[:, :336], picture[:, 336:]):
+    assert image.shape == (336, 672, 3)
+    for half in (image[:, :336], image[:, 336:]):
         assert len(np.unique(half.reshape(-1, 3), axis=0)) > 3
 
 
@@ -129,6 +129,6 @@ def test_a_picture_shows_both_sides_and_the_ball() -> None:
         ({"opponent": 1}, "unknown option 'opponent'"),
     ],
 )
-def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         slimevolley.env_creator("SlimeVolley-v0")(**options)

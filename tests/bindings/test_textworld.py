@@ -1,4 +1,4 @@
-"""The TextWorld binding: commands, words, points, the cache of games, and the network that reads."""
+"""TextWorld: commands, words, rewards, the cache of games, and the policy."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ NAME = "tw-coin_collector-level2"
 
 @pytest.fixture(scope="module")
 def file() -> Path:
-    """The game ``NAME``, which takes seconds to make."""
+    """Path of the game ``NAME``, which takes seconds to make."""
     return factory.game_file(NAME, 0)
 
 
@@ -39,11 +39,11 @@ def do(env: Any, command: str) -> Any:
 
 
 def walkthrough(env: Any) -> list[str]:
-    """The way to the coin: through the only exit that was not yet taken."""
+    """Return the commands that lead to the coin."""
     return [command for command in env.commands if command.startswith("go")]
 
 
-def test_taking_the_coin_wins_its_point(env: Any) -> None:
+def test_taking_the_coin_wins(env: Any) -> None:
     (way,) = walkthrough(env)
     observation, reward, terminated, truncated, info = do(env, way)
     assert (reward, terminated, truncated, info) == (0, False, False, {})
@@ -55,7 +55,7 @@ def test_taking_the_coin_wins_its_point(env: Any) -> None:
     assert "take coin" not in env.commands
 
 
-def test_words_are_numbers_and_commands_are_rows(env: Any) -> None:
+def test_words_are_encoded_as_numbers(env: Any) -> None:
     observation, _ = env.reset()
     rows = observation["commands"]
     assert (rows[:, 0] != 0).sum() == len(env.commands)
@@ -70,7 +70,7 @@ def test_words_are_numbers_and_commands_are_rows(env: Any) -> None:
     assert upper[2] == 0
 
 
-def test_a_row_without_a_command_changes_nothing(env: Any) -> None:
+def test_action_without_a_command_changes_nothing(env: Any) -> None:
     before = env.commands
     _, reward, terminated, _, _ = env.step(np.int64(23))
     assert env.commands == before
@@ -78,13 +78,13 @@ def test_a_row_without_a_command_changes_nothing(env: Any) -> None:
     assert not terminated
 
 
-def test_with_too_many_commands_those_that_only_look_go_first() -> None:
+def test_excess_commands_that_only_look_are_dropped() -> None:
     commands = ["examine coin", "go east", "inventory", "look", "take coin"]
     assert binding.useful_first(commands, 2) == ["go east", "take coin"]
     assert binding.useful_first(commands, 9) == ["go east", "take coin", "examine coin", "inventory", "look"]
 
 
-def test_look_around_shows_the_room_after_every_command(file: Path) -> None:
+def test_look_around_adds_the_room_to_every_text(file: Path) -> None:
     counts = []
     for look_around in (False, True):
         env = binding.make_env(NAME, look_around=look_around)
@@ -95,7 +95,7 @@ def test_look_around_shows_the_room_after_every_command(file: Path) -> None:
     assert counts[1] > counts[0] + 5
 
 
-def test_max_steps_cuts_the_game_off(file: Path) -> None:
+def test_max_steps_truncates(file: Path) -> None:
     env = binding.make_env(NAME, max_steps=2)
     env.reset()
     assert env.step(np.int64(23))[2:4] == (False, False)
@@ -103,13 +103,13 @@ def test_max_steps_cuts_the_game_off(file: Path) -> None:
     env.close()
 
 
-def test_a_game_is_made_once_and_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_are_cached(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factory, "make_game", lambda *_: pytest.fail("it is in the cache"))
     assert factory.game_file(NAME, 0) == file
     assert {path.suffix for path in file.parent.glob(f"{file.stem}*")} == {".z8", ".json"}
 
 
-def test_a_game_of_ones_own_is_named_by_its_path(file: Path, tmp_path: Path) -> None:
+def test_path_loads_a_game_file(file: Path, tmp_path: Path) -> None:
     env: Any = pufferlib.make("textworld/file", path=file)
     env.reset()
     env.close()
@@ -122,7 +122,7 @@ def test_a_game_of_ones_own_is_named_by_its_path(file: Path, tmp_path: Path) -> 
             pufferlib.make(f"textworld/{name}", **options)
 
 
-def test_an_unknown_game_or_a_bad_option_is_named() -> None:
+def test_unknown_games_and_wrong_options_are_named() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'tw-coin_collector-level1"):
         textworld.env_creator("tw-coin_collector-level101")
     with pytest.raises(APIUsageError, match="max_steps must be an int >= 1, got 0"):
@@ -133,7 +133,7 @@ def test_an_unknown_game_or_a_bad_option_is_named() -> None:
         pufferlib.make(f"textworld/{NAME}", game_seed="x")
 
 
-def test_the_network_chooses_among_the_commands_only(file: Path) -> None:
+def test_policy_samples_only_available_commands(file: Path) -> None:
     torch = pytest.importorskip("torch", reason="the train extra is not installed")
     models = pytest.importorskip("pufferlib.models")
     from pufferlib import registry
@@ -143,9 +143,9 @@ def test_the_network_chooses_among_the_commands_only(file: Path) -> None:
     row = torch.as_tensor(env.reset(seed=0)[0].copy())[None]
     params, values = policy.forward_eval(row)
     count = len(env.env.unwrapped.commands)
-    chances = params.softmax(-1)[0]
-    assert (chances[:count] > 0).all()
-    assert (chances[count:] == 0).all()
+    probabilities = params.softmax(-1)[0]
+    assert (probabilities[:count] > 0).all()
+    assert (probabilities[count:] == 0).all()
     params, values = policy(row[None].expand(3, 1, -1))
     assert values.shape == (3, 1)
     (params[..., :count].sum() + values.sum()).backward()

@@ -1,4 +1,4 @@
-"""The ViZDoom binding: names, pictures, buttons with amounts, ends, and the files of the engine."""
+"""ViZDoom: names, images, continuous buttons, ends of episodes, and files of the engine."""
 
 import os
 import re
@@ -27,20 +27,20 @@ from pufferlib.bindings.vizdoom.env import Doom
 from pufferlib.bindings.vizdoom.scenario import Scenario
 
 
-def test_names_are_scenarios_of_vizdoom() -> None:
+def test_names_match_vizdoom() -> None:
     known = {id_ for id_ in gymnasium.registry if id_.startswith("Vizdoom")}
     left_out = ("VizdoomDoom", "VizdoomBasicAudio", "VizdoomBasicNotifications")
     assert set(vizdoom.names()) == {id_ for id_ in known if not id_.startswith(left_out)}
 
 
-def test_short_names_leave_out_the_prefix_and_the_version() -> None:
+def test_prefix_and_version_are_optional() -> None:
     for short, name in (("MyWayHome", "VizdoomMyWayHome-v1"), ("Freedoom2MAP01-S3", "VizdoomFreedoom2MAP01-S3-v0")):
         assert vizdoom.env_creator(short).args[-1] == name  # type: ignore[attr-defined]
     with pytest.raises(UnknownNameError, match="did you mean 'VizdoomBasic-v1'"):
         vizdoom.env_creator("VizdoomBasics-v1")
 
 
-def test_pictures_are_small_and_stacked() -> None:
+def test_screens_are_small_and_stacked() -> None:
     env = Doom("VizdoomBasic-v1", height=40, width=50, stack=2)
     first = env.reset(seed=1)[0]["screen"].copy()
     assert first.shape == (6, 40, 50)
@@ -51,7 +51,7 @@ def test_pictures_are_small_and_stacked() -> None:
     env.close()
 
 
-def test_an_amount_is_minus_none_or_plus_ten() -> None:
+def test_continuous_buttons_have_three_values() -> None:
     env = Doom("VizdoomDeathmatch-MultiBinary-v1")
     assert env.action_space.nvec.tolist() == [2] * 17 + [3] * 3
     pressed = env._pressed(np.array([1, *[0] * 16, 0, 1, 2]))
@@ -61,7 +61,7 @@ def test_an_amount_is_minus_none_or_plus_ten() -> None:
     env.close()
 
 
-def test_an_episode_whose_time_is_up_is_truncated_and_shows_its_last_picture() -> None:
+def test_time_limit_truncates_and_keeps_the_last_screen() -> None:
     env = Doom("VizdoomBasic-v1", frame_skip=50)
     env.reset(seed=3)
     for _ in range(6):  # 300 frames in all
@@ -76,7 +76,7 @@ def test_an_episode_whose_time_is_up_is_truncated_and_shows_its_last_picture() -
     env.close()
 
 
-def test_the_engine_writes_into_a_folder_that_close_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_removes_files_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, temporary = tmp_path / "here", tmp_path / "temporary"
     here.mkdir()
     temporary.mkdir()
@@ -90,7 +90,7 @@ def test_the_engine_writes_into_a_folder_that_close_removes(tmp_path: Path, monk
     assert list(here.iterdir()) == list(temporary.iterdir()) == []
 
 
-def test_the_engine_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+def test_engine_stops_if_its_process_is_killed(tmp_path: Path) -> None:
     play = "import pufferlib; env = pufferlib.make('vizdoom/Basic'); env.reset(seed=0); print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", play], env=os.environ | {"TMPDIR": str(tmp_path)}, **pipes) as player:
@@ -98,7 +98,7 @@ def test_the_engine_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
         (engine,) = children(player.pid)
         command = Path(f"/proc/{engine}/cmdline").read_text()
         player.kill()
-    for file in Path("/dev/shm").glob("ViZDoom*"):  # ViZDoom removes it, where nobody is killed
+    for file in Path("/dev/shm").glob("ViZDoom*"):  # left because the process was killed
         if re.sub("^ViZDoom(SM|MQCtr|MQDoom)", "", file.name) in command:
             file.unlink()
     deadline = time.monotonic() + 60
@@ -116,7 +116,7 @@ def is_running(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"  # ended, and nobody has asked how
+    return state != "Z"  # a zombie has ended
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,14 @@ def is_running(pid: int) -> bool:
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=f"vizdoom/VizdoomBasic-v1: {message}"):
         pufferlib.make("vizdoom/Basic", **options)
 
 
-def test_files_of_ones_own_are_found_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenario_files_are_found_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     brought = Path(scenarios_path)
     (tmp_path / "mine.wad").write_bytes((brought / "basic.wad").read_bytes())
     (tmp_path / "mine.cfg").write_text((brought / "basic.cfg").read_text().replace("basic.wad", "mine.wad"))

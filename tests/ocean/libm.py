@@ -1,4 +1,4 @@
-"""Numpy with the sines and cosines of the C library."""
+"""Replacement of numpy with ``sin`` and ``cos`` of the C library."""
 
 import math
 from typing import Any
@@ -9,17 +9,17 @@ __all__ = ["LIBM", "cos", "sin"]
 
 
 def sin(angle: float) -> np.float64:
-    """The sine by the C library."""
+    """Return the sine computed by the C library."""
     return np.float64(math.sin(angle))
 
 
 def cos(angle: float) -> np.float64:
-    """The cosine by the C library."""
+    """Return the cosine computed by the C library."""
     return np.float64(math.cos(angle))
 
 
 class _Numpy:
-    """All of numpy but for these two functions."""
+    """Namespace with all functions of numpy except these two."""
 
     sin = staticmethod(sin)
     cos = staticmethod(cos)

@@ -1,4 +1,4 @@
-"""The game of tactical in plain Python, and what an observation of it says."""
+"""Python model of tactical, and the parts of its observations."""
 
 import functools
 
@@ -22,7 +22,7 @@ def turned(place):
 
 
 def share(points, limit):
-    """A share as an observation shows it."""
+    """Return a share in the units of observations, 0 to 255."""
     return int(255 * points / limit + 0.5)
 
 
@@ -36,12 +36,12 @@ def places(plane):
 
 @functools.cache
 def touched(dx, dy):
-    """The squares, seen from the first, that the line between the middles of two squares touches, corners included."""
+    """Return the squares touched by the line between the middles of two squares, relative to the first one."""
     found = []
     for x in range(min(0, dx), max(0, dx) + 1):
         for y in range(min(0, dy), max(0, dy) + 1):
             sides = [dx * (2 * y + b) - dy * (2 * x + a) for a in (-1, 1) for b in (-1, 1)]
-            if min(sides) <= 0 <= max(sides):  # corners on both sides of the line, or on it
+            if min(sides) <= 0 <= max(sides):  # the square has corners on both sides of the line, or on it
                 found.append((x, y))
     return found
 
@@ -61,7 +61,7 @@ def lines_from(walls, place):
 
 
 def ways(ground, start):
-    """Steps to every place that can be reached, one neighbour at a time."""
+    """Return the number of steps to every place that can be reached."""
     far = {start: 0}
     queue = [start]
     for place in queue:
@@ -74,7 +74,7 @@ def ways(ground, start):
 
 
 class Duel:
-    """The game for two in plain Python. Places are as the first player sees them."""
+    """Game of two players in plain Python, with places as seen by the first player."""
 
     def __init__(self, rows, hp=2500, ap=12, mp=6, damage_reward=0.2):
         self.ground, self.walls = frozenset(places(rows[0, GROUND])), frozenset(places(rows[0, WALLS]))
@@ -108,7 +108,7 @@ class Duel:
         return found | {action for action in range(STEP, ACTIONS) if self.meaning(action) in found}
 
     def meaning(self, action):
-        """The walk or explosive arrow that a shortcut of the one who is to act stands for."""
+        """Return the walk or explosive arrow for which a shortcut stands."""
         view = turned if self.actor else tuple
         if action == AIM:
             return EXPLODE + cell(view(self.places[1 - self.actor]))
@@ -123,7 +123,7 @@ class Duel:
         self.rewards[1 - player] += self.damage_reward * lost / self.limits[0]
 
     def act(self, action):
-        """Play a legal action. True when the game is over."""
+        """Play a legal action, and return whether the game is over."""
         self.rewards = [0.0, 0.0]
         action = action if action < STEP else self.meaning(action)
         player = self.actor
@@ -160,7 +160,7 @@ class Duel:
         return not all(alive)
 
     def danger(self, player):
-        """Cells that the opponent's wind arrow can hit after a free walk."""
+        """Return the cells that the opponent's wind arrow can hit after a walk."""
         far = ways(self.ground, self.places[1 - player])
         stands = [place for place, n in far.items() if n <= self.points[1 - player]["mp"]]
         return {to for place in stands for to in lines_from(self.walls, place)}

@@ -1,4 +1,4 @@
-"""Actions of C environments: any integers that mean the same, and no others."""
+"""Actions of C environments: types, shapes and values that are accepted or refused."""
 
 import gymnasium
 import numpy as np
@@ -6,11 +6,11 @@ import pytest
 
 import pufferlib
 from pufferlib import buffers, ocean
-from tests.ocean.games import actions_of, every_env, every_env_of_integers, make
+from tests.ocean.helpers import actions_of, every_env, every_env_with_integer_actions, make
 
 
-@every_env_of_integers
-def test_actions_of_any_integer_array_mean_the_same(name):
+@every_env_with_integer_actions
+def test_all_integer_types_and_layouts_are_accepted(name):
     forms = [
         lambda a: a,
         lambda a: a.astype(np.int64),
@@ -29,19 +29,19 @@ def test_actions_of_any_integer_array_mean_the_same(name):
 
 
 @every_env
-def test_actions_written_in_place_are_taken(name):
-    ours, theirs = make(name, seed=1), make(name, seed=1)
+def test_actions_can_be_written_into_env_actions(name):
+    in_place, copied = make(name, seed=1), make(name, seed=1)
     rng = np.random.default_rng(5)
     for _ in range(50):
-        ours.actions[:] = actions_of(ours, rng)
-        ours.step(ours.actions)
-        theirs.step(ours.actions.copy())
-        np.testing.assert_array_equal(ours.observations, theirs.observations)
+        in_place.actions[:] = actions_of(in_place, rng)
+        in_place.step(in_place.actions)
+        copied.step(in_place.actions.copy())
+        np.testing.assert_array_equal(in_place.observations, copied.observations)
 
 
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_actions_may_lie_in_the_memory_of_the_buffer(dtype, shift):
+def test_actions_can_overlap_the_buffer(dtype, shift):
     model = ocean.Squared(num_envs=8)
     memory = np.arange(18, dtype=np.int32)
     buf = buffers.allocate(model.single_observation_space, model.single_action_space, 8) | {"actions": memory[:8]}
@@ -53,7 +53,7 @@ def test_actions_may_lie_in_the_memory_of_the_buffer(dtype, shift):
     assert env.actions.tolist() == np.clip(expected, -(2**31), 2**31 - 1).tolist()
 
 
-def test_numbers_beyond_int32_stay_invalid():
+def test_actions_beyond_int32_are_clipped():
     """2**32 + 1 must not wrap around to the action 1."""
     env = make("squared", num_envs=4)
     env.step(np.array([2**32 + 1, -(2**32) + 1, 2**63 - 1, -(2**63)]))
@@ -63,11 +63,11 @@ def test_numbers_beyond_int32_stay_invalid():
 
 
 @every_env
-def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
+def test_wrong_actions_raise_and_change_nothing(name):
     env = make(name, seed=1)
     good = actions_of(env, np.random.default_rng(0))
     before = env.observations.copy()
-    dates = good.astype(np.int64).view("M8[s]")  # a type that the buffer protocol does not have
+    dates = good.astype(np.int64).view("M8[s]")  # a dtype without buffer protocol
     for wrong in (
         good[:-1],
         np.zeros((*good.shape, 2), int),
@@ -101,7 +101,7 @@ def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
         ("breakout", np.array([0, 1, 2, 3]), r"in the action space Discrete\(3\), got 3 in row 3; look at the policy"),
     ],
 )
-def test_actions_out_of_range_are_refused_where_that_is_asked_for(name, wrong, message):
+def test_check_actions_refuses_actions_out_of_range(name, wrong, message):
     free, checked = (pufferlib.make(name, num_envs=4, seed=1, check_actions=check) for check in (False, True))
     for env in (free, checked):
         env.reset()
@@ -116,13 +116,13 @@ def test_actions_out_of_range_are_refused_where_that_is_asked_for(name, wrong, m
         checked.send(wrong)
 
 
-def test_floats_are_no_discrete_actions():
+def test_float_actions_of_discrete_spaces_are_refused():
     with pytest.raises(pufferlib.APIUsageError, match="actions must be integers of shape \\(8,\\), got dtype float64"):
         make("squared").step(np.zeros(8))
 
 
 @pytest.mark.parametrize("name", ["breakout", "pong"])
-def test_a_box_takes_any_numbers(name):
+def test_box_actions_can_be_any_numbers(name):
     env = make(name, num_envs=4, continuous=True)
     assert env.single_action_space == gymnasium.spaces.Box(-1, 1, (1,), np.float32)
     assert env.actions.dtype == np.float32

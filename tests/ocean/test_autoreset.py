@@ -1,4 +1,4 @@
-"""Autoreset: the three modes play the same episodes, each with its own rows between them."""
+"""Autoreset modes of C environments, which give the same episodes."""
 
 import numpy as np
 import pytest
@@ -6,74 +6,73 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib import ocean
+from tests.ocean.helpers import every_env
 
-GAMES, STEPS = 6, 1500
-
-every_env = pytest.mark.parametrize("name", ocean.names())
+NUM_ENVS, STEPS = 6, 1500
 
 
 def make(name, autoreset, **kwargs):
-    return ocean.OceanEnv(name, num_envs=GAMES, seed=5, autoreset=autoreset, **kwargs)
+    return ocean.OceanEnv(name, num_envs=NUM_ENVS, seed=5, autoreset=autoreset, **kwargs)
 
 
-def actions_by_clock(env):
-    """An action for every agent at every step of its own game, whatever the mode makes of the others."""
+def actions_by_step(env):
+    """Return the action of each agent at each step of its environment, the same for all autoreset modes."""
     env.action_space.seed(0)
     return np.stack([env.action_space.sample() for _ in range(STEPS)])
 
 
-def by_game(array):
-    return array.reshape(GAMES, -1)
+def by_env(array):
+    return array.reshape(NUM_ENVS, -1)
 
 
 def is_over(env):
-    """Games whose players have all ended."""
-    return by_game(env.terminals | env.truncations).all(axis=1)
+    """Return which environments have no agent with a running episode."""
+    return by_env(env.terminals | env.truncations).all(axis=1)
 
 
 def episodes(name, autoreset):
-    """Observations of each game: a list of the bytes of every step, from the reset on."""
+    """Return for each environment the bytes of its reset and of every step."""
     env = make(name, autoreset)
-    table = actions_by_clock(env)
-    players = env.num_agents // GAMES
+    table = actions_by_step(env)
+    players = env.num_agents // NUM_ENVS
     env.reset()
-    seen = [[by_game(env.observations)[game].tobytes()] for game in range(GAMES)]
-    clock, pausing = np.zeros(GAMES, int), np.zeros(GAMES, bool)
+    seen = [[by_env(env.observations)[game].tobytes()] for game in range(NUM_ENVS)]
+    clock, pausing = np.zeros(NUM_ENVS, int), np.zeros(NUM_ENVS, bool)
     while clock.max() < STEPS - 1:
         env.step(table[np.repeat(clock, players), np.arange(env.num_agents)])
         over = is_over(env)
-        for game in range(GAMES):
+        for game in range(NUM_ENVS):
             if pausing[game]:
-                assert not by_game(env.rewards)[game].any()
+                assert not by_env(env.rewards)[game].any()
                 assert not over[game]
             else:
                 last = env.final_observations if over[game] and autoreset == "same_step" else env.observations
                 outcome = (last, env.rewards, env.terminals, env.truncations, env.masks)
-                seen[game].append(b"".join(by_game(array)[game].tobytes() for array in outcome))
+                seen[game].append(b"".join(by_env(array)[game].tobytes() for array in outcome))
                 clock[game] += 1
             if pausing[game] or (over[game] and autoreset == "same_step"):
-                seen[game].append(by_game(env.observations)[game].tobytes())
+                seen[game].append(by_env(env.observations)[game].tobytes())
         pausing = over & ~pausing & (autoreset == "next_step")
     return seen
 
 
 @every_env
-def test_next_step_shows_the_episodes_of_same_step_with_a_step_between_them(name):
+def test_next_step_gives_the_episodes_of_same_step(name):
     for same, following in zip(episodes(name, "same_step"), episodes(name, "next_step"), strict=True):
         length = min(len(same), len(following))
         assert same[:length] == following[:length]
 
 
 @every_env
-def test_a_disabled_game_plays_one_episode_and_stands_still(name):
+def test_disabled_gives_one_episode_and_then_constant_rows(name):
     expected, env = episodes(name, "same_step"), make(name, "disabled")
-    table = actions_by_clock(env)
-    players = env.num_agents // GAMES
-    for _ in range(2):  # a reset begins anew
+    table = actions_by_step(env)
+    players = env.num_agents // NUM_ENVS
+    for _ in range(2):  # a reset with a seed repeats the episode
         env.reset(seed=5)
         assert env.masks.all()
-        seen = [[by_game(env.observations)[game].tobytes()] for game in range(GAMES)]
-        still = np.zeros(GAMES, bool)
+        seen = [[by_env(env.observations)[game].tobytes()] for game in range(NUM_ENVS)]
+        still = np.zeros(NUM_ENVS, bool)
         for step in range(STEPS - 1):
             before = env.observations.copy()
             env.step(table[step])
@@ -85,15 +84,15 @@ def test_a_disabled_game_plays_one_episode_and_stands_still(name):
             assert env.masks[~rows].all()
             for game in np.flatnonzero(~still):
                 outcome = (env.observations, env.rewards, env.terminals, env.truncations, env.masks)
-                seen[game].append(b"".join(by_game(array)[game].tobytes() for array in outcome))
+                seen[game].append(b"".join(by_env(array)[game].tobytes() for array in outcome))
             still |= over
-        for game in range(GAMES):
+        for game in range(NUM_ENVS):
             assert seen[game] == expected[game][: len(seen[game])]
 
 
 @every_env
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
-def test_every_end_is_counted_once(name, autoreset):
+def test_every_end_is_reported_once(name, autoreset):
     env = make(name, autoreset, log_interval=50)
     env.action_space.seed(1)
     env.reset()
@@ -107,12 +106,12 @@ def test_every_end_is_counted_once(name, autoreset):
 
 @pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing"])
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
-def test_vector_make_hands_the_mode_on(backend, autoreset):
+def test_vector_make_passes_the_autoreset_mode(backend, autoreset):
     vecenv = pufferlib.vector.make(pufferlib.env_creator("squared"), backend=backend, autoreset=autoreset)
     try:
         assert vecenv.autoreset == vecenv.driver_env.autoreset == autoreset
         vecenv.reset()
-        for _ in range(24):  # its longest episode
+        for _ in range(24):  # the longest episode
             vecenv.step([0])
         assert vecenv.truncations.tolist() == [True]
         vecenv.step([0])
@@ -121,13 +120,13 @@ def test_vector_make_hands_the_mode_on(backend, autoreset):
         vecenv.close()
 
 
-def test_what_the_environment_was_told_before_comes_first():
+def test_autoreset_in_env_kwargs_conflicts_with_argument():
     with pytest.raises(pufferlib.APIUsageError, match="autoreset must be 'disabled', which OceanEnv does by itself"):
         pufferlib.vector.make(
             pufferlib.env_creator("squared"), env_kwargs={"autoreset": "disabled"}, autoreset="next_step"
         )
 
 
-def test_an_unknown_mode_is_answered_with_the_nearest():
+def test_unknown_autoreset_suggests_a_mode():
     with pytest.raises(pufferlib.UnknownNameError, match="unknown autoreset 'same'; did you mean 'same_step'"):
         ocean.Squared(autoreset="same")

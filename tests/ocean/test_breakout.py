@@ -1,4 +1,4 @@
-"""The rules of breakout."""
+"""Rules of breakout."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def start(**kwargs):
 
 
 def follow(view, aim=0.0):
-    """The action that brings the ball to ``aim`` px right of the middle of the paddle."""
+    """Return the action with which the ball hits the paddle ``aim`` px to the right of its middle."""
     paddle = view[PADDLE_X] * 576 + 31 * view[PADDLE_SIZE]
     off = view[BALL_X] * 576 + 16 - paddle - aim
     return STAY if abs(off) < 6 else RIGHT if off > 0 else LEFT
@@ -27,13 +27,13 @@ def speed(view):
 
 
 def play(env, view, num_steps, aim=0.0):
-    """Yields after every step of a player who follows the ball."""
+    """Follow the ball, and yield after every step."""
     for _ in range(num_steps):
         env.step([follow(view, aim)])
         yield
 
 
-def test_a_game_begins_with_a_whole_wall_and_a_resting_ball():
+def test_game_starts_with_all_bricks_and_a_resting_ball():
     _, view = start()
     assert view.shape == (118,)
     assert not view[BRICKS].any()
@@ -43,7 +43,7 @@ def test_a_game_begins_with_a_whole_wall_and_a_resting_ball():
     assert view[[SPEED_X, SPEED_Y, LAUNCHED, POINTS, BALLS, PADDLE_SIZE]].tolist() == [0, 0, 0, 0, 1, 1]
 
 
-def test_the_first_frame_launches_the_ball_downwards_to_either_side():
+def test_first_frame_launches_the_ball_downwards_to_either_side():
     directions = set()
     for seed in range(20):
         env, view = start(seed=seed)
@@ -64,7 +64,7 @@ def test_actions_move_the_paddle(action, move):
     assert view[PADDLE_X] * 576 == pytest.approx(257 + move * 620 / 60, abs=1e-3)
 
 
-def test_the_paddle_stays_in_the_field():
+def test_paddle_stays_in_the_field():
     env, view = start()
     for action, end in ((LEFT, 0), (RIGHT, 576 - 62)):
         for _ in range(60):
@@ -72,7 +72,7 @@ def test_the_paddle_stays_in_the_field():
         assert view[PADDLE_X] * 576 == pytest.approx(end, abs=1e-3)
 
 
-def test_continuous_actions_are_speeds():
+def test_continuous_actions_are_paddle_speeds():
     for action, share in ((0.5, 0.5), (-0.25, -0.25), (9, 1), (-9, -1)):
         env, view = start(continuous=True)
         env.step([[0]])
@@ -81,7 +81,7 @@ def test_continuous_actions_are_speeds():
 
 
 @pytest.mark.parametrize("aim", [-20, 0, 20])
-def test_the_paddle_sends_the_ball_where_it_was_hit(aim):
+def test_angle_of_a_return_depends_on_the_point_of_contact(aim):
     env, view = start()
     for _ in play(env, view, 200, aim):
         if view[SPEED_Y] < 0:
@@ -92,7 +92,7 @@ def test_the_paddle_sends_the_ball_where_it_was_hit(aim):
     assert speed(view) == pytest.approx(256, rel=1e-4)
 
 
-def test_a_brick_pays_its_points_and_turns_the_ball():
+def test_brick_pays_its_points_and_reflects_the_ball():
     env, view = start()
     for _ in play(env, view, 2000):
         if env.rewards[0]:
@@ -106,7 +106,7 @@ def test_a_brick_pays_its_points_and_turns_the_ball():
     assert brick % 18 in {int(view[BALL_X] * 18), int(view[BALL_X] * 18 + 1)}
 
 
-def test_the_wall_pays_seven_four_one_from_the_top():
+def test_bricks_pay_seven_four_and_one_from_the_top():
     env, view = start(frameskip=4)
     gone = np.zeros(108, bool)
     rng = np.random.default_rng(0)
@@ -122,7 +122,7 @@ def test_the_wall_pays_seven_four_one_from_the_top():
     assert paid == {0: {7}, 1: {7}, 2: {4}, 3: {4}, 4: {1}, 5: {1}}
 
 
-def test_rewards_follow_reward_per_point():
+def test_reward_per_point_scales_rewards():
     plain, view = start()
     scaled, _ = start(reward_per_point=0.25)
     for _ in range(1000):
@@ -132,7 +132,7 @@ def test_rewards_follow_reward_per_point():
         assert scaled.rewards[0] == 0.25 * plain.rewards[0]
 
 
-def test_every_fourth_return_is_faster_until_a_high_brick_makes_them_fastest():
+def test_every_fourth_return_is_faster_until_a_high_brick_is_hit():
     env, view = start()
     returns, speeds = 0, {}
     upwards = False
@@ -148,7 +148,7 @@ def test_every_fourth_return_is_faster_until_a_high_brick_makes_them_fastest():
     assert speeds == expected
 
 
-def test_the_ceiling_halves_the_paddle_until_the_ball_is_lost():
+def test_ceiling_halves_the_paddle_until_the_ball_is_lost():
     env, view = start(brick_rows=1, brick_columns=1)
     for _ in play(env, view, 3000, aim=12):
         if view[PADDLE_SIZE] == 0.5:
@@ -161,7 +161,7 @@ def test_the_ceiling_halves_the_paddle_until_the_ball_is_lost():
     assert view[PADDLE_SIZE] == 1
 
 
-def test_a_lost_ball_is_replaced_and_the_last_one_ends_the_game():
+def test_lost_balls_are_replaced_and_the_last_one_is_terminal():
     env, view = start(balls=2, log_interval=1)
     drops, steps, reserve = 0, 0, []
     while not env.terminals[0]:
@@ -180,7 +180,7 @@ def test_a_lost_ball_is_replaced_and_the_last_one_ends_the_game():
     assert env.final_observations[0][BALL_Y] > 320 / 330
 
 
-def test_a_second_wall_appears_and_its_end_is_the_end():
+def test_second_wall_appears_and_clearing_it_is_terminal():
     env, view = start(brick_rows=1, brick_columns=2, log_interval=1, max_frames=100_000)
     walls = points = 0
     rng = np.random.default_rng(2)
@@ -193,13 +193,13 @@ def test_a_second_wall_appears_and_its_end_is_the_end():
         if view[BRICKS].sum() < standing:
             walls += 1
             assert standing == 2
-            assert view[SPEED_Y] < 0, "it appears when the ball is returned"
+            assert view[SPEED_Y] < 0, "the wall appears when the ball is returned"
     assert (walls, points) == (1, 28)
     assert infos[0]["score"] == 28
     assert infos[0]["perf"] == 1
 
 
-def test_frameskip_plays_as_many_frames():
+def test_frameskip_repeats_the_action():
     one, view_one = start(seed=3)
     four, view_four = start(seed=3, frameskip=4)
     for _ in range(500):
@@ -213,7 +213,7 @@ def test_frameskip_plays_as_many_frames():
         assert four.rewards[0] == rewards
 
 
-def test_the_game_is_cut_off_after_max_frames():
+def test_max_frames_truncates():
     env, _ = start(max_frames=10, frameskip=4)
     flags = [bool(env.step([STAY])[3][0]) for _ in range(6)]
     assert flags == [False, False, True] * 2
@@ -224,6 +224,6 @@ def test_the_game_is_cut_off_after_max_frames():
     "kwargs",
     [{"brick_columns": 19}, {"brick_rows": 8}, {"paddle_width": 600}, {"height": 200}, {"ball_size": 200}],
 )
-def test_a_field_that_does_not_fit_is_refused(kwargs):
+def test_sizes_that_do_not_fit_are_refused(kwargs):
     with pytest.raises(ValueError, match=r"Breakout: .* must be at most .*, got .*="):
         ocean.Breakout(**kwargs)

@@ -1,4 +1,4 @@
-"""Buffers of C environments: whose memory is used, how long it lives, and calls at the wrong time."""
+"""Buffers of C environments: use of given memory, lifetimes, and calls at the wrong time."""
 
 import weakref
 
@@ -7,11 +7,11 @@ import pytest
 
 import pufferlib
 from pufferlib import buffers, ocean
-from tests.ocean.games import actions_of, every_env, make
+from tests.ocean.helpers import actions_of, every_env, make
 
 
 @every_env
-def test_buffers_are_adopted_without_a_copy(name):
+def test_given_buffers_are_used_without_a_copy(name):
     model = ocean.OceanEnv(name, num_envs=3)
     buf = buffers.allocate(model.single_observation_space, model.single_action_space, model.num_agents)
     buf["observations"].fill(1)
@@ -26,7 +26,7 @@ def test_buffers_are_adopted_without_a_copy(name):
 
 @pytest.mark.parametrize("key", ["observations", "actions", "rewards", "terminals"])
 @pytest.mark.parametrize("fault", ["strided", "read-only"])
-def test_buffers_that_c_cannot_write_are_refused(key, fault):
+def test_strided_and_read_only_buffers_are_refused(key, fault):
     model = ocean.Squared(num_envs=3)
     buf = buffers.allocate(model.single_observation_space, model.single_action_space, 3)
     if fault == "strided":
@@ -37,7 +37,7 @@ def test_buffers_that_c_cannot_write_are_refused(key, fault):
         ocean.Squared(num_envs=3, buf=buf)
 
 
-def test_arrays_outlive_the_env_and_the_env_keeps_its_arrays():
+def test_arrays_stay_valid_after_close_and_deletion():
     env = make("squared")
     array = weakref.ref(env.rewards)
     env.rewards = None
@@ -51,7 +51,7 @@ def test_arrays_outlive_the_env_and_the_env_keeps_its_arrays():
 
 
 @every_env
-def test_calls_at_the_wrong_time_raise_a_sentence(name):
+def test_calls_before_reset_and_after_close_raise(name):
     env = ocean.OceanEnv(name)
     actions = env.actions
     for call in (lambda: env.step(actions), env.render):
@@ -66,21 +66,21 @@ def test_calls_at_the_wrong_time_raise_a_sentence(name):
             call()
 
 
-def test_code_that_runs_while_actions_are_read_cannot_close_the_env():
+def test_calls_during_conversion_of_actions_raise():
     env = make("squared", num_envs=1)
 
-    class Trap:
+    class CallingActions:
         def __array__(self, dtype=None, copy=None):
             for call in (env.close, env.reset, lambda: env.step([0])):
                 with pytest.raises(pufferlib.APIUsageError, match="another thread is stepping this environment"):
                     call()
             return np.zeros(1, int)
 
-    env.step(Trap())
+    env.step(CallingActions())
     env.close()
 
 
-def test_seeds_may_be_any_int():
+def test_seeds_can_be_any_int():
     env = make("squared")
     seen = {
         env.reset(seed=seed)[0].tobytes() for seed in (0, 1, -1, 2**63, 2**64, 2**64 - 1, -(2**70) + 3, np.int64(5))

@@ -1,4 +1,4 @@
-"""The rules of cartpole beyond those of Gymnasium, with which test_classics.py compares it."""
+"""Rules of cartpole that Gymnasium's does not have. test_classics.py compares the other ones with Gymnasium."""
 
 import gymnasium
 import numpy as np
@@ -15,8 +15,8 @@ def start(seed=0, **kwargs):
     return env, env.reset()[0][0]
 
 
-def oracle_at(state):
-    """Gymnasium's environment in this state; its time limit is ours."""
+def gymnasium_env_at(state):
+    """Make Gymnasium's environment in this state."""
     oracle = gymnasium.make("CartPole-v1")
     oracle.reset(seed=0)
     oracle.unwrapped.state = np.array(state, np.float64)
@@ -24,15 +24,15 @@ def oracle_at(state):
 
 
 def balance(state):
-    """A push that keeps the pole up for ever."""
+    """Return an action that keeps the pole upright."""
     return int(state @ [0.1, 0.5, 4.0, 1.0] > 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_each_step_to_the_limit_equals_gymnasiums(seed):
-    """500 steps, the oracle put into our state before each; the last one is a truncation in both."""
+def test_all_steps_of_a_balanced_episode_equal_gymnasium(seed):
+    """Before each of 500 steps, Gymnasium's environment gets the same state. The last step is a truncation in both."""
     env, view = start(seed, log_interval=500)
-    oracle = oracle_at(view)
+    oracle = gymnasium_env_at(view)
     for step in range(500):
         oracle.unwrapped.state = view.astype(np.float64)
         action = balance(view)
@@ -45,7 +45,7 @@ def test_each_step_to_the_limit_equals_gymnasiums(seed):
     assert infos == [{"score": 500, "perf": 1, "episode_return": 500, "episode_length": 500, "n": 1}]
 
 
-def test_episodes_begin_near_the_middle_and_all_over_it():
+def test_initial_states_are_uniform_around_the_middle():
     env = ocean.Cartpole(num_envs=2000)
     states, _ = env.reset()
     assert abs(states).max() <= 0.05
@@ -55,7 +55,7 @@ def test_episodes_begin_near_the_middle_and_all_over_it():
 
 
 @pytest.mark.parametrize(("action", "push"), [(LEFT, -1), (RIGHT, 1), (2, 0), (-1, 0), (2**31 - 1, 0)])
-def test_actions_push(action, push):
+def test_actions_accelerate_the_cart(action, push):
     env, view = start()
     before = view.copy()
     env.step([action])
@@ -64,7 +64,7 @@ def test_actions_push(action, push):
     assert view[SPIN] - before[SPIN] == pytest.approx(-push * 0.293, abs=0.02)
 
 
-def test_a_continuous_push_is_a_share_of_the_force():
+def test_continuous_actions_are_a_share_of_the_force():
     (half, seen), (plain, expected) = start(continuous=True), start(force=5)
     for push, action in [(0.5, RIGHT), (-0.5, LEFT), (0.5, RIGHT), (0, 9)]:
         half.step(np.array([[push]], np.float32))
@@ -79,7 +79,7 @@ def test_a_continuous_push_is_a_share_of_the_force():
 
 
 @pytest.mark.parametrize(("action", "sign"), [(LEFT, -1), (RIGHT, 1)])
-def test_leaving_the_track_ends_the_task(action, sign):
+def test_leaving_the_track_is_terminal(action, sign):
     env, view = start(cart_mass=1000, pole_mass=0.01, force=1000, gravity=0, step_s=0.05, half_length=100)
     for _ in range(500):
         env.step([action])
@@ -93,7 +93,7 @@ def test_leaving_the_track_ends_the_task(action, sign):
     assert abs(last[ANGLE]) < np.radians(12)
 
 
-def test_a_fallen_pole_ends_the_task_even_in_the_last_step():
+def test_fallen_pole_is_terminal_even_in_the_last_step():
     env, _ = start(log_interval=1)
     length = 1
     while not env.step([RIGHT])[2][0]:

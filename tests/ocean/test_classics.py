@@ -1,4 +1,4 @@
-"""The classic control problems: Gymnasium's, compared with it byte by byte."""
+"""Classic control environments, compared with Gymnasium's byte by byte."""
 
 import gymnasium
 import numpy as np
@@ -22,14 +22,14 @@ every_classic = pytest.mark.parametrize("name", IDS)
 
 @pytest.fixture
 def same_sines(monkeypatch):
-    """Let Gymnasium take sines of the C library; on processors with AVX-512, numpy's have other last bits."""
+    """Make Gymnasium use sines of the C library. On processors with AVX-512, those of numpy differ in the last bit."""
     for module in (cartpole, pendulum):
         monkeypatch.setattr(module, "np", LIBM)
     monkeypatch.setattr(acrobot, "sin", sin)
     monkeypatch.setattr(acrobot, "cos", cos)
 
 
-def make_oracle(name, attributes=None, **kwargs):
+def make_gymnasium(name, attributes=None, **kwargs):
     env = gymnasium.make(IDS[name], **kwargs)
     for key, value in (attributes or {}).items():
         setattr(env.unwrapped, key, value)
@@ -42,16 +42,16 @@ def act_at_random(space, rng):
     return lambda _: rng.uniform(space.low, space.high).astype(np.float32)
 
 
-def compare(ours, oracle, seed, steps, act):
-    """Play both with the same actions; returns episodes that ended, by terminal and by truncation."""
+def compare(ours, reference, seed, steps, act):
+    """Step both environments with the same actions. Return the numbers of terminals and truncations."""
     view, _ = ours.reset(seed=seed)
-    expected, _ = oracle.reset(seed=seed)
+    expected, _ = reference.reset(seed=seed)
     assert view[0].tobytes() == expected.tobytes()
     ends = {"terminal": 0, "truncation": 0}
     for step in range(steps):
         action = act(view[0])
         ours.step(np.array([action]))
-        expected, reward, terminated, truncated, _ = oracle.step(action)
+        expected, reward, terminated, truncated, _ = reference.step(action)
         over = terminated or truncated
         seen = ours.final_observations if over else view
         assert seen[0].tobytes() == expected.astype(np.float32).tobytes(), (step, seen[0], expected)
@@ -59,10 +59,12 @@ def compare(ours, oracle, seed, steps, act):
         assert (ours.terminals[0], ours.truncations[0]) == (terminated, truncated and not terminated)
         if over:
             ends["terminal" if terminated else "truncation"] += 1
-            expected, _ = oracle.reset()
-            assert view[0].tobytes() == expected.tobytes(), "the generator goes on as Gymnasium's does"
+            expected, _ = reference.reset()
+            assert view[0].tobytes() == expected.tobytes(), (
+                "the random generator must be in the same state as Gymnasium's"
+            )
     ours.close()
-    oracle.close()
+    reference.close()
     return ends["terminal"], ends["truncation"]
 
 
@@ -72,13 +74,13 @@ def compare(ours, oracle, seed, steps, act):
 @every_classic
 @pytest.mark.parametrize("seed", [0, 7, 2**31 - 1])
 @pytest.mark.usefixtures("same_sines")
-def test_the_same_seed_and_actions_give_gymnasiums_bytes(name, seed):
-    oracle = make_oracle(name)
-    act = act_at_random(oracle.action_space, np.random.default_rng(seed))
-    assert sum(compare(ocean.OceanEnv(name, num_envs=1), oracle, seed, 2000, act)) >= 2
+def test_same_seed_and_actions_give_the_bytes_of_gymnasium(name, seed):
+    reference = make_gymnasium(name)
+    act = act_at_random(reference.action_space, np.random.default_rng(seed))
+    assert sum(compare(ocean.OceanEnv(name, num_envs=1), reference, seed, 2000, act)) >= 2
 
 
-CLEVER = {  # policies that reach the ends which chance does not
+SCRIPTED = {  # policies that reach ends which random actions do not reach
     "cartpole": (lambda s: int(s @ [0.1, 0.5, 4.0, 1.0] > 0), (0, 2)),
     "acrobot": (lambda s: 0 if s[4] > 0 else 2, (1, 0)),
     "mountain_car": (lambda s: 2 if s[1] >= 0 else 0, (1, 0)),
@@ -89,9 +91,9 @@ CLEVER = {  # policies that reach the ends which chance does not
 
 @every_classic
 @pytest.mark.usefixtures("same_sines")
-def test_episodes_that_are_played_well_equal_gymnasiums(name):
-    act, least = CLEVER[name]
-    ends = compare(ocean.OceanEnv(name, num_envs=1), make_oracle(name), 3, 1000, act)
+def test_scripted_episodes_give_the_bytes_of_gymnasium(name):
+    act, least = SCRIPTED[name]
+    ends = compare(ocean.OceanEnv(name, num_envs=1), make_gymnasium(name), 3, 1000, act)
     assert all(count >= wanted for count, wanted in zip(ends, least, strict=True)), ends
 
 
@@ -116,55 +118,57 @@ VARIED = [
 
 @pytest.mark.parametrize(("name", "kwargs", "theirs"), VARIED)
 @pytest.mark.usefixtures("same_sines")
-def test_a_parameter_means_what_it_means_to_gymnasium(name, kwargs, theirs):
-    oracle = make_oracle(name, **theirs)
+def test_parameters_have_the_effect_of_gymnasiums(name, kwargs, theirs):
+    reference = make_gymnasium(name, **theirs)
     if "pole_mass" in kwargs:
-        oracle.unwrapped.masspole, oracle.unwrapped.total_mass = 0.3, 1.3
-        oracle.unwrapped.polemass_length = 0.3 * 0.5
+        reference.unwrapped.masspole, reference.unwrapped.total_mass = 0.3, 1.3
+        reference.unwrapped.polemass_length = 0.3 * 0.5
     act = (
-        CLEVER[name][0] if name.startswith("mountain") else act_at_random(oracle.action_space, np.random.default_rng(5))
+        SCRIPTED[name][0]
+        if name.startswith("mountain")
+        else act_at_random(reference.action_space, np.random.default_rng(5))
     )
-    compare(ocean.OceanEnv(name, num_envs=1, **kwargs), oracle, 5, 1000, act)
+    compare(ocean.OceanEnv(name, num_envs=1, **kwargs), reference, 5, 1000, act)
 
 
 @every_classic
-def test_spaces_equal_gymnasiums(name):
-    env, oracle = ocean.OceanEnv(name), make_oracle(name)
-    assert env.single_observation_space == oracle.observation_space
-    assert env.single_action_space == oracle.action_space
+def test_spaces_and_time_limit_equal_gymnasium(name):
+    env, reference = ocean.OceanEnv(name), make_gymnasium(name)
+    assert env.single_observation_space == reference.observation_space
+    assert env.single_action_space == reference.action_space
     defaults = {parameter.name: parameter.default for parameter in env_types()[name].parameters}
-    assert defaults["max_steps"] == oracle.spec.max_episode_steps
+    assert defaults["max_steps"] == reference.spec.max_episode_steps
 
 
 @every_classic
-def test_gymnasium_as_it_is_installed_differs_in_no_more_than_a_last_bit(name):
-    ours, oracle = ocean.OceanEnv(name, num_envs=1), make_oracle(name)
-    act = act_at_random(oracle.action_space, np.random.default_rng(1))
+def test_unpatched_gymnasium_differs_by_at_most_one_bit(name):
+    ours, reference = ocean.OceanEnv(name, num_envs=1), make_gymnasium(name)
+    act = act_at_random(reference.action_space, np.random.default_rng(1))
     for seed in range(20):
         view, _ = ours.reset(seed=seed)
-        expected, _ = oracle.reset(seed=seed)
+        expected, _ = reference.reset(seed=seed)
         for _ in range(8):
             np.testing.assert_array_max_ulp(view[0], expected, maxulp=1)
             action = act(view[0])
             ours.step(np.array([action]))
-            expected = oracle.step(action)[0].astype(np.float32)
+            expected = reference.step(action)[0].astype(np.float32)
 
 
 @every_classic
-def test_each_game_of_a_batch_has_the_start_of_its_own_seed(name):
+def test_each_environment_of_a_batch_starts_from_its_seed(name):
     starts, _ = ocean.OceanEnv(name, num_envs=4).reset(seed=11)
-    oracle = make_oracle(name)
+    reference = make_gymnasium(name)
     for index in range(4):
-        expected, _ = oracle.reset(seed=env_seed(11, index))
+        expected, _ = reference.reset(seed=env_seed(11, index))
         np.testing.assert_array_max_ulp(starts[index], expected, maxulp=1)
 
 
-# ---- Our own promises -------------------------------------------------------------------------------
+# ---- Beyond Gymnasium -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["mountain_car_continuous", "pendulum"])
 @pytest.mark.parametrize(("given", "meant"), [(7, 1), (-np.inf, -1), (np.inf, 1), (np.nan, 0)])
-def test_an_action_outside_is_the_nearest_one_inside(name, given, meant):
+def test_continuous_actions_are_clipped(name, given, meant):
     strange, plain = (ocean.OceanEnv(name, num_envs=1, seed=2) for _ in range(2))
     limit = plain.single_action_space.high
     for env, action in ((strange, given), (plain, meant * limit[0])):
@@ -176,7 +180,7 @@ def test_an_action_outside_is_the_nearest_one_inside(name, given, meant):
 
 @pytest.mark.parametrize(("name", "idle"), [("acrobot", 1), ("mountain_car", 1)])
 @pytest.mark.parametrize("action", [-1, 3, 2**31 - 1])
-def test_an_unknown_action_does_nothing(name, idle, action):
+def test_invalid_actions_do_nothing(name, idle, action):
     strange, plain = (ocean.OceanEnv(name, num_envs=1, seed=2) for _ in range(2))
     for env, chosen in ((strange, action), (plain, idle)):
         env.reset()
@@ -185,7 +189,7 @@ def test_an_unknown_action_does_nothing(name, idle, action):
 
 
 def report_of(name, act, **kwargs):
-    """The report of the first episode, and the sum of its rewards."""
+    """Return the report of the first episode, and the sum of its rewards."""
     env = ocean.OceanEnv(name, num_envs=1, seed=4, log_interval=1, **kwargs)
     env.reset()
     total = 0.0
@@ -197,18 +201,18 @@ def report_of(name, act, **kwargs):
 
 
 @every_classic
-def test_the_score_is_the_return(name):
-    report, total = report_of(name, CLEVER[name][0])
+def test_score_is_the_return(name):
+    report, total = report_of(name, SCRIPTED[name][0])
     assert report["score"] == pytest.approx(total, rel=1e-5)
     assert report["score"] == pytest.approx(report["episode_return"], rel=1e-6)
 
 
-def test_perf_tells_how_well_an_episode_went():
-    steps = report_of("acrobot", CLEVER["acrobot"][0])[0]
+def test_perf_is_a_share_of_the_best_result():
+    steps = report_of("acrobot", SCRIPTED["acrobot"][0])[0]
     assert steps["perf"] == pytest.approx(1 - steps["episode_length"] / 500)
     assert report_of("acrobot", lambda _: 1)[0]["perf"] == 0
     for name, still in (("mountain_car", 1), ("mountain_car_continuous", np.zeros(1, np.float32))):
-        assert report_of(name, CLEVER[name][0])[0]["perf"] == 1
+        assert report_of(name, SCRIPTED[name][0])[0]["perf"] == 1
         assert report_of(name, lambda _, still=still: still)[0]["perf"] == 0
     upright = []
 
@@ -216,12 +220,12 @@ def test_perf_tells_how_well_an_episode_went():
         upright.append(abs(np.arctan2(state[1], state[0])) < 0.2)
         return np.zeros(1, np.float32)
 
-    report, _ = report_of("pendulum", watch, g=-10)  # hangs upwards, and swings about there
+    report, _ = report_of("pendulum", watch, g=-10)  # with this gravity the pendulum stays upright
     assert 0 < report["perf"] == pytest.approx(np.mean(upright))
 
 
 @pytest.mark.parametrize("name", ["acrobot", "mountain_car", "mountain_car_continuous"])
-def test_a_step_of_several_frames_is_as_many_steps_with_one_action(name):
+def test_frameskip_repeats_the_action(name):
     once, often = (ocean.OceanEnv(name, num_envs=1, seed=6, max_steps=50, frameskip=skip) for skip in (7, 1))
     once.reset()
     often.reset()
@@ -239,7 +243,7 @@ def test_a_step_of_several_frames_is_as_many_steps_with_one_action(name):
         assert once.truncations[0] == often.truncations[0] == (len(rewards) == 1)
 
 
-def test_forces_of_any_strength_leave_a_finite_state():
+def test_state_is_finite_with_extreme_parameters():
     env = ocean.OceanEnv("acrobot", num_envs=16, gravity=100, step_s=1, torque_noise=100)
     env.reset(seed=0)
     for _ in range(200):
@@ -248,11 +252,11 @@ def test_forces_of_any_strength_leave_a_finite_state():
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_the_picture_follows_the_state(name):
+def test_image_depends_on_the_state(name):
     env = ocean.OceanEnv(name, num_envs=1, seed=1)
     env.reset()
-    act, pictures = act_at_random(env.single_action_space, np.random.default_rng(0)), []
+    act, images = act_at_random(env.single_action_space, np.random.default_rng(0)), []
     for _ in range(4):
-        pictures.append(env.render().tobytes())
+        images.append(env.render().tobytes())
         env.step(np.array([act(None)]))
-    assert len(set(pictures)) == 4
+    assert len(set(images)) == 4

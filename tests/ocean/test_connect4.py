@@ -1,4 +1,4 @@
-"""The rules of connect4, beside a plain model of them. Lines and known positions are in tests/native."""
+"""Rules of connect4, compared with a Python model. Tests of lines and known positions are in tests/native."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ COLUMNS, ROWS = 7, 6
 
 
 def lines_by_cell():
-    """For each cell, numbered column * 6 + row, the lines of four through it as sets of bits."""
+    """Return the lines of four through each cell as sets of bits. The number of a cell is column * 6 + row."""
     through = [[] for _ in range(COLUMNS * ROWS)]
     for column in range(COLUMNS):
         for row in range(ROWS):
@@ -26,7 +26,7 @@ LINES = lines_by_cell()
 
 
 class Model:
-    """A position: the cells of each side as bits, and the discs in each column."""
+    """Position with the cells of each side as bits, and the number of discs in each column."""
 
     def __init__(self, view):
         cells = view[: COLUMNS * ROWS]
@@ -37,7 +37,7 @@ class Model:
         return [column for column in range(COLUMNS) if self.heights[column] < ROWS]
 
     def play(self, side, column):
-        """Drop a disc; whether it makes a line."""
+        """Drop a disc, and return whether it makes a line."""
         cell = column * ROWS + self.heights[column]
         self.heights[column] += 1
         self.sides[side] |= 1 << cell
@@ -51,7 +51,7 @@ class Model:
         return max(self.values(side, depth).values(), default=0) if depth > 0 else 0
 
     def values(self, side, depth):
-        """Score each move by plain minimax ``depth`` moves ahead: higher for a sooner win and for a later loss."""
+        """Return the minimax value of each move, ``depth`` moves ahead. Earlier wins and later losses are higher."""
         values = {}
         for column in self.moves():
             won = self.play(side, column)
@@ -60,7 +60,7 @@ class Model:
         return values
 
     def completing(self, side):
-        """The columns in which a disc makes a line."""
+        """Return the columns in which a disc makes a line."""
         found = []
         for column in self.moves():
             found += [column] if self.play(side, column) else []
@@ -68,7 +68,7 @@ class Model:
         return found
 
     def answers(self, depth):
-        """The moves among which the opponent may choose."""
+        """Return the moves among which the opponent may choose."""
         if depth == 0:
             return self.moves()
         values = self.values(1, depth)
@@ -83,14 +83,14 @@ class Model:
 
 
 def choose(model, rng):
-    """Now and then a move at random, even an illegal one; else one that wins or blocks if there is such."""
+    """Return a random move, sometimes an illegal one, or a move that wins or blocks if there is one."""
     if rng.random() < 0.4:
         return int(rng.integers(-1, COLUMNS + 1)) if rng.random() < 0.1 else int(rng.choice(model.moves()))
     return int(rng.choice(model.completing(0) or model.completing(1) or model.moves()))
 
 
-def referee(before, after, action, depth):
-    """Reward and terminal that a step must have; the opponent's move is read from the observation."""
+def expected_outcome(before, after, action, depth):
+    """Return the expected reward and terminal of a step. The opponent's move is read from the observation."""
     model = Model(before)
     if action not in model.moves():
         np.testing.assert_array_equal(after, before)
@@ -106,7 +106,7 @@ def referee(before, after, action, depth):
 
 
 @pytest.mark.parametrize(("depth", "steps"), [(0, 2000), (1, 1000), (2, 600), (3, 200), (4, 60)])
-def test_every_step_is_that_of_a_plain_model(depth, steps):
+def test_steps_match_a_python_model(depth, steps):
     env = ocean.Connect4(num_envs=1, depth=depth, seed=depth, log_interval=1)
     before = env.reset()[0][0].copy()
     rng = np.random.default_rng(depth)
@@ -115,7 +115,7 @@ def test_every_step_is_that_of_a_plain_model(depth, steps):
         action = choose(Model(before), rng)
         observations, rewards, terminals, truncations, infos = env.step([action])
         after = env.final_observations[0] if terminals[0] else observations[0]
-        reward, ended = referee(before, after, action, depth)
+        reward, ended = expected_outcome(before, after, action, depth)
         assert (rewards[0], terminals[0], truncations[0]) == (reward, ended, False)
         for info in infos:
             assert (info["score"], info["perf"], info["drawn"]) == (reward, reward > 0, reward == 0)
@@ -126,7 +126,7 @@ def test_every_step_is_that_of_a_plain_model(depth, steps):
     assert ends >= 3
 
 
-def test_an_opponent_that_looks_further_ahead_wins_more():
+def test_deeper_opponents_win_more():
     lost = []
     for depth in (0, 1, 4):
         env = ocean.Connect4(num_envs=64, depth=depth, log_interval=400)
@@ -138,27 +138,27 @@ def test_an_opponent_that_looks_further_ahead_wins_more():
     assert lost[2] > 0.97
 
 
-def test_the_picture_shows_discs_and_the_winning_line():
+def test_image_shows_discs_and_the_winning_line():
     env = ocean.Connect4(num_envs=1, depth=0, autoreset="disabled", render_mode="rgb_array")
     colours = {"yellow": (0xE8, 0xD4, 0x4D), "red": (0xD6, 0x45, 0x45), "white": (0xF1, 0xF1, 0xF1)}
 
-    def amounts():
+    def count_pixels():
         picture = env.render()
         return {name: int((picture == colour).all(axis=2).sum()) for name, colour in colours.items()}
 
     env.reset(seed=0)
-    empty = amounts()
+    empty = count_pixels()
     env.step([3])
-    first = amounts()
-    assert all(first[name] > empty[name] for name in colours), "two discs with rings"
+    first = count_pixels()
+    assert all(first[name] > empty[name] for name in colours), "the image must show two discs with rings"
     while not env.terminals[0]:
         env.step([3 if not env.observations[0][3 * ROWS + 5] else 2])
     assert env.rewards[0] == 1
-    assert amounts()["white"] > first["white"] + 1000, "a line through the four, and who has won"
+    assert count_pixels()["white"] > first["white"] + 1000, "the image must show the winning line and the result"
 
 
 def view_of(model, turn, player):
-    """Model of what ``player`` sees while ``turn`` is to move."""
+    """Return the expected observation of ``player`` while ``turn`` is to move."""
     view = Model.view(model)
     view[: COLUMNS * ROWS] *= 1 if player == 0 else -1
     if player != turn:
@@ -166,7 +166,7 @@ def view_of(model, turn, player):
     return view
 
 
-def test_two_players_move_by_turns_and_each_sees_the_board_from_its_own_side():
+def test_two_players_take_turns_and_see_their_own_side():
     env = ocean.Connect4(num_envs=1, players=2, seed=3, log_interval=1)
     rows, _ = env.reset()
     rng = np.random.default_rng(3)
@@ -178,7 +178,7 @@ def test_two_players_move_by_turns_and_each_sees_the_board_from_its_own_side():
                 np.testing.assert_array_equal(rows[player], view_of(model, turn, player))
             is_legal = rng.random() < 0.97
             action = int(rng.choice(model.moves())) if is_legal else -1
-            actions = rng.integers(-3, 10, 2)  # who waits cannot do anything
+            actions = rng.integers(-3, 10, 2)  # the action of the waiting player is ignored
             actions[turn] = action
             *_, infos = env.step(actions)
             won = is_legal and model.play(turn, action)

@@ -1,4 +1,4 @@
-"""The rules of enduro, as a player sees them; tests/native/enduro_rules.c has those that play seldom shows."""
+"""Rules of enduro, tested by playing. tests/native/enduro_rules.c tests rules that seldom apply."""
 
 import numpy as np
 import pytest
@@ -20,18 +20,18 @@ def start(**kwargs):
 
 
 def cars(view):
-    """The rows of the cars in sight: x, y, dx, dy, in our lane."""
+    """Return the rows of the visible cars: x, y, dx, dy, whether in the same lane."""
     slots = view[8:58].reshape(-1, 5)
     return slots[slots[:, 1] > 0]
 
 
 def drive(views):
-    """Action of a careful driver in each game: to the lane with the most room, braking behind others."""
+    """Return actions of careful drivers, which use the lane with the most room and brake behind other cars."""
     room = views[:, LANES]
     lane = np.rint(2 * views[:, LANE]).astype(int)
     own = np.take_along_axis(room, lane[:, None], 1)[:, 0]
     goal = np.where(own > 0.35, lane, room.argmax(1))
-    goal = np.where(abs(goal - lane) == 2, np.where(room[:, 1] > 0.06, 1, lane), goal)  # never across a car
+    goal = np.where(abs(goal - lane) == 2, np.where(room[:, 1] > 0.06, 1, lane), goal)  # never through a car
     off = (np.array([1, 3, 5])[goal] / 6 - views[:, X]) * 96
     steer = np.where(off > 2, 1, np.where(off < -2, -1, 0))
     fast = (own > 0.12) | (views[:, SPEED] < 0.3)
@@ -41,13 +41,13 @@ def drive(views):
 
 
 def play(env, steps):
-    """Yields after every step of careful drivers."""
+    """Step with careful drivers, and yield after every step."""
     for _ in range(steps):
         env.step(drive(env.observations))
         yield
 
 
-def test_all_68_numbers_are_written_and_stay_in_their_bounds():
+def test_all_68_numbers_change_and_stay_in_bounds():
     env = ocean.Enduro(num_envs=16, frameskip=4, day_frames=4000, first_quota=1, quota=1)
     env.reset(seed=1)
     low, high = env.observations.copy(), env.observations.copy()
@@ -59,10 +59,10 @@ def test_all_68_numbers_are_written_and_stay_in_their_bounds():
     assert low.shape == (16, 68)
     assert (low >= -1).all()
     assert (high <= 1).all()
-    assert (high.max(0) > low.min(0)).all(), "not one of them stands still"
+    assert (high.max(0) > low.min(0)).all(), "some numbers never changed"
 
 
-def test_a_race_begins_slowly_in_the_middle_of_a_straight_empty_road():
+def test_race_starts_slowly_on_a_straight_empty_road():
     _, view = start()
     assert (view[X], view[SPEED], view[LANE], view[CURVE], view[TURN]) == (0.5, 0, 0.5, 0, 0.5)
     assert view[[LEFT_EDGE, RIGHT_EDGE]] * 152 == pytest.approx([28, 124])
@@ -70,7 +70,7 @@ def test_a_race_begins_slowly_in_the_middle_of_a_straight_empty_road():
     assert view[[TIME, TO_PASS, *LANES, STUN]].tolist() == [0, 1, 1, 1, 1, 0]
 
 
-def test_the_gears_take_the_car_to_full_speed():
+def test_acceleration_depends_on_gears():
     env, view = start(max_enemies=1)
     speeds = [0.0]
     while speeds[-1] < 1:
@@ -121,7 +121,7 @@ def test_continuous_actions_steer_and_brake_in_parts():
         assert view[SPEED] - before[SPEED] == pytest.approx(speed, abs=1e-5)
 
 
-def test_the_edge_takes_speed_and_control_for_a_while():
+def test_edge_reduces_speed_and_stuns():
     env, view = start(**{**NO_REWARDS, "reward_edge": -0.5})
     while not env.rewards[0]:
         speed = view[SPEED]
@@ -132,11 +132,11 @@ def test_the_edge_takes_speed_and_control_for_a_while():
     for left in range(19, -1, -1):
         x = view[X]
         env.step([RIGHT])
-        assert view[X] < x, "it rebounds"
+        assert view[X] < x, "the car must bounce back"
         assert view[STUN] == pytest.approx(left / 90)
 
 
-def test_cars_in_sight_come_nearest_ahead_first_and_then_those_behind():
+def test_cars_are_ordered_by_distance_ahead_and_then_behind():
     env = ocean.Enduro(num_envs=8, frameskip=1, seed=3)
     env.reset()
     behind_seen = 0
@@ -151,7 +151,7 @@ def test_cars_in_sight_come_nearest_ahead_first_and_then_those_behind():
     assert behind_seen
 
 
-def test_the_nearest_car_is_seen_to_move_as_it_is_said_to():
+def test_observed_velocity_matches_the_movement():
     env, view = start(seed=2, **{**NO_REWARDS, "reward_pass": 1, "reward_repass": -1})
     followed = 0
     for _ in play(env, 900):
@@ -159,14 +159,14 @@ def test_the_nearest_car_is_seen_to_move_as_it_is_said_to():
         env.step([NOTHING])
         after = cars(view)[:1]
         if not len(before) or not len(after) or env.rewards[0]:
-            continue  # it is another car
+            continue  # the nearest car has changed
         assert after[0, 2] * 10 == pytest.approx((after[0, 0] - before[0, 0]) * 152, abs=2e-3)
         assert after[0, 3] * 10 == pytest.approx((after[0, 1] - before[0, 1]) * 210, abs=2e-3)
         followed += 1
     assert followed > 500
 
 
-def test_fog_hides_cars_that_are_far():
+def test_fog_hides_distant_cars():
     env = ocean.Enduro(num_envs=4, day_frames=3200, frameskip=2, first_quota=1, quota=1, seed=1)
     env.reset()
     farthest = dict.fromkeys(range(16), 1.0)
@@ -178,7 +178,7 @@ def test_fog_hides_cars_that_are_far():
     assert fog == [11, 12]
 
 
-def test_a_careful_driver_meets_the_quota_of_the_first_day():
+def test_careful_drivers_meet_the_quota_of_the_first_day():
     env = ocean.Enduro(num_envs=16, frameskip=4, max_days=1, log_interval=DAY // 4, seed=5)
     env.reset()
     for _ in range(DAY // 4):
@@ -188,19 +188,19 @@ def test_a_careful_driver_meets_the_quota_of_the_first_day():
     assert info["perf"] >= 0.9
 
 
-def test_a_day_without_its_quota_is_the_end_and_one_with_it_is_not():
+def test_missed_quota_is_terminal():
     env, view = start(day_frames=600, first_quota=1, quota=100, max_days=5, seed=3, log_interval=1)
     ends, to_pass = [], []
     for step, _ in enumerate(play(env, 1200), start=1):
         to_pass.append(float(view[TO_PASS]))
         if env.terminals[0] or env.truncations[0]:
             ends.append((step, bool(env.terminals[0]), bool(env.truncations[0])))
-    assert to_pass[598] == 0, "the first day's quota is met"
-    assert to_pass[599] == 1, "the next day begins"
+    assert to_pass[598] == 0, "the quota of the first day must be met"
+    assert to_pass[599] == 1, "the next day must start"
     assert ends == [(1200, True, False)]
 
 
-def test_the_race_is_cut_off_after_max_days():
+def test_max_days_truncates():
     env, _ = start(**{**NO_REWARDS, "reward_day": 1}, day_frames=600, first_quota=1, quota=1, max_days=2, seed=3)
     paid = [step for step, _ in enumerate(play(env, 1200), start=1) if env.rewards[0] == 1]
     assert paid == [600, 1200]
@@ -208,7 +208,7 @@ def test_the_race_is_cut_off_after_max_days():
 
 
 @pytest.mark.parametrize(("reward", "metric"), [("reward_crash", "crashes"), ("reward_edge", "edge_hits")])
-def test_statistics_are_sums_over_the_episode(reward, metric):
+def test_crashes_and_edge_hits_are_summed_over_the_episode(reward, metric):
     env = ocean.Enduro(num_envs=8, **{**NO_REWARDS, reward: -1}, day_frames=3000, frameskip=2, log_interval=1)
     env.reset(seed=1)
     rng = np.random.default_rng(1)
@@ -222,7 +222,7 @@ def test_statistics_are_sums_over_the_episode(reward, metric):
     assert (info["perf"], info["days_completed"]) == (0, 0)
 
 
-def test_passing_pays_once_for_each_car():
+def test_passing_a_car_pays_once():
     env = ocean.Enduro(num_envs=8, **{**NO_REWARDS, "reward_pass": 1}, day_frames=3000, frameskip=2, log_interval=1)
     env.reset(seed=1)
     for _ in range(1500):
@@ -232,7 +232,7 @@ def test_passing_pays_once_for_each_car():
     assert info["passed"] - info["episode_return"] <= info["repassed"]
 
 
-def test_frameskip_plays_as_many_frames():
+def test_frameskip_repeats_the_action():
     one, view_one = start(seed=3)
     four, view_four = start(seed=3, frameskip=4)
     for _ in range(800):
@@ -246,7 +246,7 @@ def test_frameskip_plays_as_many_frames():
         assert four.rewards[0] == pytest.approx(rewards, abs=1e-5)
 
 
-def test_seeds_decide_the_traffic():
+def test_traffic_depends_on_the_seed():
     def traffic(seed):
         env, view = start(seed=seed)
         return b"".join(view.tobytes() for _ in play(env, 300))

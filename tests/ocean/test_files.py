@@ -1,4 +1,4 @@
-"""C files outside of the package: compiled, kept, loaded, and then like any environment of Ocean."""
+"""Environments from C files outside of the package: compilation, cache, errors and use."""
 
 import os
 import pickle
@@ -17,14 +17,14 @@ from pufferlib.ocean.files import settings_of_file
 from pufferlib.ocean.template import write_template
 from pufferlib.play.session import Session
 from pufferlib.training.config import load_config
-from tests.ocean.games import outcomes
+from tests.ocean.helpers import outcomes
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 
 
 @pytest.fixture
 def corridor(tmp_path, monkeypatch):
-    """The template as ``corridor.c`` in a folder of its own, with an empty cache."""
+    """Path of the template as ``corridor.c`` in a new folder, with an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CC", raising=False)
     source, _ = write_template("corridor", tmp_path)
@@ -32,7 +32,7 @@ def corridor(tmp_path, monkeypatch):
 
 
 def edit(source, old, new):
-    """Replace ``old`` in a file, which must have it."""
+    """Replace ``old`` in a file, which must contain it."""
     text = source.read_text()
     assert old in text
     source.write_text(text.replace(old, new))
@@ -42,7 +42,7 @@ def libraries(tmp_path):
     return sorted(path.name for path in (tmp_path / "cache/pufferlib/native").glob("*.so"))
 
 
-def test_a_file_is_an_environment_with_its_own_keywords_metrics_and_pictures(corridor):
+def test_make_accepts_a_c_file(corridor):
     env = pufferlib.make(corridor, num_envs=3, length=20, max_steps=30)
     env.reset(seed=1)
     infos = [info for _ in range(128) for info in env.step([2, 2, 2])[4]]
@@ -53,7 +53,7 @@ def test_a_file_is_an_environment_with_its_own_keywords_metrics_and_pictures(cor
         pufferlib.make(str(corridor), lenth=3)
 
 
-def test_what_a_game_of_ocean_plays_it_plays_as_a_file_too(tmp_path, monkeypatch):
+def test_file_of_an_ocean_environment_gives_the_same_results(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = Path(ocean.__file__).parent / "pong" / "pong.c"
     built, loaded = (pufferlib.make(name, num_envs=16, seed=3) for name in ("pong", str(source)))
@@ -64,18 +64,18 @@ def test_what_a_game_of_ocean_plays_it_plays_as_a_file_too(tmp_path, monkeypatch
     assert settings_of_file(str(source)) == source.with_name("train.toml")
 
 
-def test_many_games_are_trained_where_no_settings_lie_beside_it(corridor):
+def test_default_num_envs_without_a_settings_file(corridor):
     corridor.with_suffix(".toml").unlink()
     assert load_config(str(corridor)).env == {"num_envs": 64}
     assert load_config(str(corridor), {"env.num_envs": 2}).env == {"num_envs": 2}
 
 
-def test_workers_and_threads_play_the_same(corridor):
+def test_backends_and_threads_give_the_same_observations(corridor):
     creator = registry.env_creator(str(corridor))
     rows = []
     for backend, envs, kwargs in (("Serial", 4, {}), ("Multiprocessing", 4, {"num_workers": 2}), ("native", 1, {})):
-        games = {"num_envs": 2} if envs == 4 else {"num_envs": 2, "num_threads": 2}
-        vecenv = vector.make(creator, env_kwargs=games, backend=backend, num_envs=envs, seed=5, **kwargs)
+        env_kwargs = {"num_envs": 2} if envs == 4 else {"num_envs": 2, "num_threads": 2}
+        vecenv = vector.make(creator, env_kwargs=env_kwargs, backend=backend, num_envs=envs, seed=5, **kwargs)
         observations, _ = vecenv.reset(seed=5)
         right = np.full(vecenv.num_agents, 2)
         rows.append([observations[:2].copy(), *(vecenv.step(right)[0][:2].copy() for _ in range(20))])
@@ -84,7 +84,7 @@ def test_workers_and_threads_play_the_same(corridor):
     assert np.array_equal(rows[0], rows[2])
 
 
-def test_an_edit_of_the_file_or_of_a_header_is_rebuilt_and_nothing_else_is(corridor, tmp_path):
+def test_edits_of_the_file_or_a_header_are_recompiled(corridor, tmp_path):
     header = tmp_path / "doors.h"
     header.write_text("#define DOORS 1\n")
     edit(corridor, '#include "puffer_draw.h"', '#include "doors.h"\n#include "puffer_draw.h"')
@@ -95,7 +95,7 @@ def test_an_edit_of_the_file_or_of_a_header_is_rebuilt_and_nothing_else_is(corri
     header.write_text("#define DOORS 2\n")
     started = time.perf_counter()
     assert pufferlib.make(str(corridor)).single_action_space.n == 5
-    assert time.perf_counter() - started < 20  # a fraction of a second on a machine with nothing else to do
+    assert time.perf_counter() - started < 20  # less than a second on an idle machine
     edit(corridor, "{3 + DOORS}", "{3}")
     assert pufferlib.make(str(corridor)).single_action_space.n == 3
     assert len(libraries(tmp_path)) == 3
@@ -103,13 +103,13 @@ def test_an_edit_of_the_file_or_of_a_header_is_rebuilt_and_nothing_else_is(corri
     assert len(libraries(tmp_path)) == 3
 
 
-def test_what_nobody_has_asked_for_in_a_month_is_removed_from_the_cache(corridor, tmp_path):
+def test_libraries_unused_for_a_month_are_removed(corridor, tmp_path):
     pufferlib.make(corridor)
     used = libraries(tmp_path)
     month_ago = time.time() - 31 * 24 * 3600
     for path in (tmp_path / "cache/pufferlib/native").iterdir():
         os.utime(path, (month_ago, month_ago))
-    registry.env_creator(corridor)  # asks for it
+    registry.env_creator(corridor)  # uses the library
     for name in ("old.so", "old.json"):
         (tmp_path / "cache/pufferlib/native" / name).write_text("")
         os.utime(tmp_path / "cache/pufferlib/native" / name, (month_ago, month_ago))
@@ -119,14 +119,14 @@ def test_what_nobody_has_asked_for_in_a_month_is_removed_from_the_cache(corridor
     assert set(used) < set(libraries(tmp_path))
 
 
-def test_a_creator_plays_what_was_compiled_whatever_is_edited_since(corridor):
+def test_creator_uses_the_compiled_version_after_edits(corridor):
     creator = pickle.loads(pickle.dumps(registry.env_creator(str(corridor))))
     edit(corridor, ".action_sizes = {3}", ".action_sizes = {7}")
     assert creator().single_action_space.n == 3
     assert registry.env_creator(str(corridor))().single_action_space.n == 7
 
 
-def test_a_creator_compiles_where_the_cache_is_another_and_the_file_the_same(corridor, tmp_path, monkeypatch):
+def test_creator_recompiles_an_unchanged_file_without_cache(corridor, tmp_path, monkeypatch):
     creator = registry.env_creator(str(corridor))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     shutil.rmtree(tmp_path / "cache")
@@ -139,7 +139,7 @@ def test_a_creator_compiles_where_the_cache_is_another_and_the_file_the_same(cor
         creator()
 
 
-def test_the_compiler_s_errors_are_shown_with_file_and_line(corridor):
+def test_compiler_errors_name_file_and_line(corridor):
     edit(corridor, "env->position = puffer_random_below", "env->positoin = puffer_random_below")
     number = next(i for i, line in enumerate(corridor.read_text().splitlines(), 1) if "positoin" in line)
     with pytest.raises(pufferlib.APIUsageError, match=re.escape(f"{corridor}:{number}:")) as caught:
@@ -164,7 +164,7 @@ def test_the_compiler_s_errors_are_shown_with_file_and_line(corridor):
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*defined but not used")
-def test_what_a_file_declares_wrongly_is_told_in_a_sentence(corridor, old, new, message):
+def test_wrong_declarations_are_named(corridor, old, new, message):
     edit(corridor, old, new)
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make(str(corridor))
@@ -173,11 +173,11 @@ def test_what_a_file_declares_wrongly_is_told_in_a_sentence(corridor, old, new, 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("    PufferRng rng;", "    int64_t heat;\n    PufferRng rng;"),  # another size
-        ("    {1, sizeof(PufferEnvType)", "    {0, sizeof(PufferEnvType)"),  # another meaning
+        ("    PufferRng rng;", "    int64_t heat;\n    PufferRng rng;"),  # another size of the struct
+        ("    {1, sizeof(PufferEnvType)", "    {0, sizeof(PufferEnvType)"),  # another version of the struct
     ],
 )
-def test_a_struct_of_other_headers_is_refused(corridor, tmp_path, old, new):
+def test_other_versions_of_puffer_env_h_are_refused(corridor, tmp_path, old, new):
     for header in HEADERS.glob("*.h"):
         shutil.copy(header, tmp_path)
     edit(tmp_path / "puffer_env.h", old, new)
@@ -185,7 +185,7 @@ def test_a_struct_of_other_headers_is_refused(corridor, tmp_path, old, new):
         pufferlib.make(str(corridor))
 
 
-def test_warnings_of_the_compiler_are_python_s_with_the_file_and_line(corridor):
+def test_compiler_warnings_are_python_warnings_with_file_and_line(corridor):
     edit(corridor, "env->length - 1;\n    env", "env->length - 1,\n idle = 0;\n    env")
     with pytest.warns(UserWarning, match=r"unused variable .idle.") as caught:
         pufferlib.make(str(corridor))
@@ -195,7 +195,7 @@ def test_warnings_of_the_compiler_are_python_s_with_the_file_and_line(corridor):
     pufferlib.make(str(corridor))
 
 
-def test_a_person_plays_it_with_the_keys_that_it_declares(corridor):
+def test_play_session_uses_the_declared_keys(corridor):
     session = Session(str(corridor), {})
     assert session.has_arrows
     assert not session.key_map.types
@@ -203,27 +203,27 @@ def test_a_person_plays_it_with_the_keys_that_it_declares(corridor):
     session.close()
 
 
-def test_only_creators_of_c_environments_tell_what_they_make(corridor):
+def test_type_made_by_returns_the_type_of_c_environments(corridor):
     assert ocean.type_made_by(registry.env_creator(str(corridor))).class_name == "Corridor"
     assert ocean.type_made_by(registry.env_creator("pong")).class_name == "Pong"
     assert ocean.type_made_by(registry.env_creator("spaces")) is None
 
 
-def test_a_file_that_is_not_there_is_answered_with_the_nearest(corridor, tmp_path):
+def test_missing_file_suggests_another(corridor, tmp_path):
     with pytest.raises(pufferlib.UnknownNameError, match=r"there is no file .*corridr\.c; did you mean .*/corridor\.c"):
         pufferlib.make(str(tmp_path / "corridr.c"))
     with pytest.raises(pufferlib.UnknownNameError, match=r"to write one from a template: .* new maze"):
         pufferlib.make(str(tmp_path / "nowhere" / "maze.c"))
 
 
-def test_a_cache_that_cannot_be_written_to_is_explained(corridor, tmp_path, monkeypatch):
+def test_unwritable_cache_is_explained(corridor, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(pufferlib.PufferError, match=r"cannot be stored in .*; set XDG_CACHE_HOME to a writable folder"):
         pufferlib.make(str(corridor))
 
 
-def test_a_file_with_a_space_in_its_name_has_headers_too(corridor, tmp_path):
+def test_paths_can_have_special_characters(corridor, tmp_path):
     folder = tmp_path / "my games #1"
     folder.mkdir()
     moved = corridor.rename(folder / "the $corridor.c")

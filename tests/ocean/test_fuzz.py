@@ -1,4 +1,4 @@
-"""The check of C files: a defect of each class is found, and told with its class."""
+"""``fuzz_file``: finds defects of each class in C files."""
 
 import shutil
 
@@ -11,7 +11,7 @@ from tests.tiers import once
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 
 SCORE = "    env->score ="
-# What is replaced in the template, by what, what the report says of it, and whether it knows the line.
+# By class: text of the template, its replacement, part of the reported message, and whether the line is reported.
 DEFECTS = {
     "compiler": (SCORE, "    int32_t idle;\n" + SCORE, "unused variable", True),
     "memory": ("game.rewards[0] = 1", "game.rewards[env->length] = 1", "heap-buffer-overflow, write of 4", True),
@@ -38,13 +38,13 @@ def source(tmp_path, monkeypatch):
     return write_template("corridor", tmp_path)[0]
 
 
-def test_each_class_has_an_environment_with_such_a_defect():
+def test_each_class_has_a_test():
     assert set(DEFECTS) == set(CLASSES)
 
 
 @pytest.mark.parametrize("kind", once(DEFECTS, ["memory"]))
 @pytest.mark.filterwarnings("ignore:unused variable")
-def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
+def test_defect_is_found_with_its_class(kind, source, monkeypatch):
     old, new, message, has_place = DEFECTS[kind]
     text = source.read_text()
     for before, after in [(old, new)] if isinstance(old, str) else zip(old, new, strict=True):
@@ -52,7 +52,7 @@ def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
         text = text.replace(before, after, 1)
     source.write_text("#include <stdio.h>\n" + text)
     if kind == "hang":
-        shorten_the_alarm(monkeypatch, source.parent)
+        shorten_step_timeout(monkeypatch, source.parent)
     report = fuzz_file(str(source), steps=1000)
     found = [defect for defect in report.defects if defect.kind == kind]
     assert found, report.defects
@@ -60,11 +60,11 @@ def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
     assert found[0].place.startswith(f"{source}:") == has_place
 
 
-def test_the_template_has_none(source):
+def test_template_has_no_defects(source):
     assert fuzz_file(str(source), steps=1000).defects == ()
 
 
-def test_a_compiler_without_sanitizers_still_compares(source, tmp_path, monkeypatch):
+def test_compiler_without_sanitizers_finds_other_defects(source, tmp_path, monkeypatch):
     compiler = tmp_path / "cc"
     compiler.write_text(f'#!/bin/sh\ncase "$*" in *-fsanitize*) exit 1 ;; esac\nexec {shutil.which("cc")} "$@"\n')
     compiler.chmod(0o755)
@@ -75,8 +75,8 @@ def test_a_compiler_without_sanitizers_still_compares(source, tmp_path, monkeypa
     assert [defect.kind for defect in report.defects] == ["contract"]
 
 
-def shorten_the_alarm(monkeypatch, folder):
-    """Let the program wait a second for a step instead of a minute."""
+def shorten_step_timeout(monkeypatch, folder):
+    """Set the timeout of a step to one second instead of a minute."""
     from pufferlib.ocean import fuzz
 
     program = folder / "puffer_fuzz.c"

@@ -1,4 +1,4 @@
-"""The rules of go, against a plain model of them; tests/native/go_rules.c has the hand-made positions."""
+"""Rules of go, compared with a Python model. tests/native/go_rules.c tests constructed positions."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ BLACK, WHITE = 0, 1
 
 
 class View:
-    """Parsed observation."""
+    """Observation, split into its parts."""
 
     def __init__(self, row, size):
         points = size * size
@@ -23,7 +23,7 @@ class View:
         self.may_pass = row[0] == 1
 
 
-# ---- The model: sets of stones, floods ---------------------------------------------------------------
+# ---- The model, with sets of stones and flood fill -----------------------------------------------------
 
 
 @cache
@@ -34,7 +34,7 @@ def neighbours(size, point):
 
 
 def chain(size, stones, point):
-    """The chain of ``stones[...]`` around ``point``, and its liberties."""
+    """Return the chain of stones that contains ``point``, and its liberties."""
     own = stones[BLACK] if point in stones[BLACK] else stones[WHITE]
     seen, queue, liberties = {point}, [point], set()
     while queue:
@@ -48,7 +48,7 @@ def chain(size, stones, point):
 
 
 def play(size, stones, colour, point):
-    """The position after a move and what it captured; None if it is suicide."""
+    """Return the position after a move and the number of captured stones. Return None for a suicide."""
     after = [set(stones[BLACK]), set(stones[WHITE])]
     after[colour].add(point)
     captured = set()
@@ -62,7 +62,7 @@ def play(size, stones, colour, point):
 
 
 def is_legal(size, stones, before, colour, point):
-    """``before``: the position before the last move, which may not come again (simple ko)."""
+    """Return whether a move is legal. It may not restore ``before``, the position before the last move (simple ko)."""
     if point in stones[BLACK] or point in stones[WHITE]:
         return False
     played = play(size, stones, colour, point)
@@ -70,7 +70,7 @@ def is_legal(size, stones, before, colour, point):
 
 
 def area(size, stones):
-    """Tromp-Taylor: stones, and empty regions that touch one colour only."""
+    """Return the Tromp-Taylor area of both sides: stones, and empty regions that touch only one colour."""
     count = [len(stones[BLACK]), len(stones[WHITE])]
     empty = set(range(size * size)) - stones[BLACK] - stones[WHITE]
     while empty:
@@ -89,7 +89,7 @@ def area(size, stones):
 
 
 def urgency(size, stones, point):
-    """Rank of a point for the greedy player: from 0, the best, to 5, none."""
+    """Return the rank of a point for the greedy player, from 0 (best) to 5 (nothing to gain)."""
     ranks = [5]
     for near in neighbours(size, point):
         if near in stones[BLACK] or near in stones[WHITE]:
@@ -105,11 +105,11 @@ def is_eye(size, stones, point):
     return all(near in stones[WHITE] for near in neighbours(size, point))
 
 
-# ---- Whole games against the model -------------------------------------------------------------------
+# ---- Whole games, compared with the model --------------------------------------------------------------
 
 
 def check_white(size, stones, before, point):
-    """White's move is legal, and none is more urgent."""
+    """Check that white's move is legal and that no other move is more urgent."""
     assert is_legal(size, stones, before, WHITE, point)
     rank = urgency(size, stones, point)
     others = set(range(size * size)) - stones[BLACK] - stones[WHITE]
@@ -119,7 +119,7 @@ def check_white(size, stones, before, point):
 
 
 def follow(size, view, stones, before, captures, thorough):
-    """White's answer, read off the next observation; returns the position before it and after it."""
+    """Read white's answer from the next observation. Return the positions before and after it."""
     new = view.stones[WHITE] - stones[WHITE]
     if not new:
         assert view.passed
@@ -135,7 +135,7 @@ def follow(size, view, stones, before, captures, thorough):
 @pytest.mark.parametrize(
     ("size", "steps", "every"), [(5, 400, 1), (7, 400, 2), (9, 250, 5), (13, 300, 20), (19, 450, 60)]
 )
-def test_games_are_those_of_a_plain_model(size, steps, every):
+def test_games_match_a_python_model(size, steps, every):
     env = ocean.Go(num_envs=1, grid_size=size, seed=size)
     row = env.reset()[0][0]
     rng = np.random.default_rng(size)
@@ -165,7 +165,7 @@ def test_games_are_those_of_a_plain_model(size, steps, every):
     assert games or size > 9
 
 
-def test_stones_on_the_board_and_captured_are_those_that_were_placed():
+def test_stones_on_the_board_plus_captured_equal_those_placed():
     games, steps, points = 250, 400, 49
     env = ocean.Go(num_envs=games, seed=3)
     rows, _ = env.reset()
@@ -180,12 +180,12 @@ def test_stones_on_the_board_and_captured_are_those_that_were_placed():
         placed[:, BLACK] += legal & (actions > 0)
         placed[:, WHITE] += legal & ~passed
         boards = np.stack([seen[:, 1 + p * points : 1 + (p + 1) * points].sum(axis=1) for p in (1, 2)], axis=1)
-        captured = np.rint(seen[:, [3 * points + 2, 3 * points + 1]] * points)  # of black's stones, of white's
+        captured = np.rint(seen[:, [3 * points + 2, 3 * points + 1]] * points)  # captured stones of black and of white
         np.testing.assert_array_equal(boards + captured, placed)
         placed[env.terminals] = 0
 
 
-# ---- What an action does -----------------------------------------------------------------------------
+# ---- Effects of actions --------------------------------------------------------------------------------
 
 
 def start(size=5, **kwargs):
@@ -194,7 +194,7 @@ def start(size=5, **kwargs):
     return env, lambda: View(row, size)
 
 
-def test_a_game_begins_with_an_empty_board():
+def test_game_starts_with_an_empty_board():
     _, view = start(9)
     assert view().legal == set(range(81))
     assert view().may_pass
@@ -202,25 +202,25 @@ def test_a_game_begins_with_an_empty_board():
     assert (view().captures, view().passed, view().time) == ([0, 0], 0, 0)
 
 
-def test_policies_are_told_which_actions_are_legal():
+def test_action_mask_has_the_legal_actions():
     env, view = start(7)
     assert env.action_mask == slice(0, 50)
     env.step([1])
     assert set(np.flatnonzero(env.observations[0][env.action_mask])) == {PASS} | {p + 1 for p in view().legal}
 
 
-def test_a_person_clicks_on_the_points_that_are_legal():
+def test_click_areas_are_the_legal_points():
     env, view = start(9)
     env.step([1])
     assert set(env.areas()) == {point + 1 for point in view().legal}
     left, top, width, height = env.areas()[81]
     env.step([81])
     picture = env.render()[top + height // 2, left + width // 6 : left + width // 3]
-    assert picture.max() < 130, "a black stone is where it was"
+    assert picture.max() < 130, "the clicked point must have a black stone"
 
 
 @pytest.mark.parametrize("size", range(5, 20))
-def test_every_size_has_its_spaces_and_every_point_its_action(size):
+def test_spaces_and_actions_fit_every_size(size):
     env, view = start(size, opponent=0)
     assert env.single_action_space.n == size * size + 1
     assert env.single_observation_space.shape == (3 * size * size + 5,)
@@ -230,7 +230,7 @@ def test_every_size_has_its_spaces_and_every_point_its_action(size):
 
 
 @pytest.mark.parametrize("action", [1, 26, -1, 2**31 - 1, -(2**31)])
-def test_an_illegal_action_does_nothing_but_take_time(action):
+def test_illegal_action_only_costs_time(action):
     env, view = start(reward_move_invalid=-0.25)
     env.step([1])
     before = view()
@@ -240,34 +240,34 @@ def test_an_illegal_action_does_nothing_but_take_time(action):
     assert env.rewards[0] == -0.25
 
 
-def test_two_passes_end_the_game():
+def test_two_passes_are_terminal():
     env, _ = start(reward_move_pass=-0.5)
     infos = env.step([PASS])[4]
     assert env.terminals[0]
-    assert env.rewards[0] == -1.5, "white is ahead by komi, and passes too"
+    assert env.rewards[0] == -1.5, "white leads by komi and passes too"
     assert infos[0]["score"] == -7.5
     assert (infos[0]["perf"], infos[0]["episode_length"]) == (0, 1)
 
 
-def test_white_plays_on_when_it_is_behind():
+def test_white_does_not_pass_when_behind():
     env, view = start(komi=-0.5)
     env.step([PASS])
     assert not env.terminals[0]
     assert len(view().stones[WHITE]) == 1
 
 
-def test_the_last_action_ends_the_game_with_its_score():
+def test_last_action_is_terminal_with_a_score():
     env, view = start(moves_per_point=2, komi=0, reward_move_invalid=0)
     for step in range(49):
         assert not env.step([99])[2][0]
         assert view().time == pytest.approx((step + 1) / 50)
     infos = env.step([99])[4]
     assert env.terminals[0]
-    assert env.rewards[0] == 0, "an empty board and no komi are a tie"
+    assert env.rewards[0] == 0, "an empty board without komi is a tie"
     assert (infos[0]["score"], infos[0]["perf"]) == (0, 0.5)
 
 
-def test_captures_are_paid_by_the_stone():
+def test_captures_pay_per_stone():
     env, view = start(
         7, reward_player_capture=0.25, reward_opponent_capture=-0.5, reward_move_valid=0.125, reward_result=0, seed=5
     )
@@ -284,7 +284,7 @@ def test_captures_are_paid_by_the_stone():
     assert len(paid) >= 3
 
 
-def test_each_player_is_harder_for_random_moves_than_the_one_before():
+def test_opponents_become_stronger():
     def play_games(opponent):
         env = ocean.Go(num_envs=64, opponent=opponent, seed=1, log_interval=400)
         rows, _ = env.reset()
@@ -296,11 +296,11 @@ def test_each_player_is_harder_for_random_moves_than_the_one_before():
 
     random, easy, greedy = (play_games(opponent) for opponent in range(3))
     assert random["score"] > easy["score"] + 5
-    assert easy["episode_length"] > greedy["episode_length"] + 3, "it needs fewer moves to take everything"
+    assert easy["episode_length"] > greedy["episode_length"] + 3, "the greedy opponent must win in fewer moves"
 
 
 @pytest.mark.parametrize("size", [5, 9])
-def test_two_players_move_by_turns_by_the_rules_of_the_plain_model(size):
+def test_two_players_take_turns_and_match_the_model(size):
     env = ocean.Go(num_envs=1, players=2, grid_size=size, seed=2, log_interval=1, moves_per_point=2, komi=0.5)
     rows, _ = env.reset()
     rng, ends = np.random.default_rng(2), []
@@ -319,7 +319,7 @@ def test_two_players_move_by_turns_by_the_rules_of_the_plain_model(size):
         choice = rng.random()
         action = PASS if choice < 0.05 or not expected else int(rng.choice(sorted(expected))) + 1
         action = size * size + 1 if choice > 0.98 else action
-        actions = rng.integers(-1, size * size + 2, 2)  # who waits cannot do anything
+        actions = rng.integers(-1, size * size + 2, 2)  # the action of the waiting player is ignored
         actions[colour] = action
         env.step(actions)
         steps += 1

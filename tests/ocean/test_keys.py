@@ -1,13 +1,13 @@
-"""The keys with which a person plays: each does something that its environment knows."""
+"""Keys and click areas for people who play environments."""
 
 import re
 
 import numpy as np
-import pytest
 from gymnasium.spaces import Box, Discrete
 
 from pufferlib import ocean
 from pufferlib.ocean.types import env_types
+from tests.ocean.helpers import every_env
 
 NAMES = {
     "up",
@@ -22,14 +22,12 @@ NAMES = {
     *"0123456789",
 }
 
-every_env = pytest.mark.parametrize("name", ocean.names())
-
 
 @every_env
-def test_every_key_means_an_action_of_the_environment(name):
+def test_keys_have_valid_actions(name):
     space = ocean.OceanEnv(name).single_action_space
     keys = env_types()[name].keys
-    if isinstance(space, Box):  # it has the keys of every Box
+    if isinstance(space, Box):  # Box actions have common keys
         assert keys == ()
         return
     sizes = np.array([space.n]) if isinstance(space, Discrete) else space.nvec
@@ -39,22 +37,22 @@ def test_every_key_means_an_action_of_the_environment(name):
 
 
 @every_env
-def test_keys_have_names_that_a_keyboard_has_and_say_what_they_do(name):
+def test_keys_have_valid_names_and_descriptions(name):
     keys = env_types()[name].keys
     for key in keys:
         assert key.name == "" or set(key.name.split("+")) <= NAMES, f"{key}; q and r quit and reset"
         assert re.fullmatch(r"\S.{2,60}", key.about), key
-    assert len({(key.name, key.component) for key in keys}) == len(keys), "a key does two things at once"
+    assert len({(key.name, key.component) for key in keys}) == len(keys), "a key has two actions"
 
 
-def test_a_game_that_goes_on_by_itself_says_what_it_does_without_a_key():
+def test_real_time_environments_have_an_action_without_key():
     idle = {name for name, env_type in env_types().items() if any(key.name == "" for key in env_type.keys)}
     assert {"breakout", "pong"} <= idle
     assert not idle & {"squared", "memory", "password"}
 
 
 @every_env
-def test_an_action_that_has_a_place_is_in_the_picture(name):
+def test_click_areas_are_inside_the_image(name):
     env = ocean.OceanEnv(name, num_envs=2)
     assert env.areas() == {}
     env.reset()
@@ -66,7 +64,7 @@ def test_an_action_that_has_a_place_is_in_the_picture(name):
     env.close()
 
 
-def test_columns_of_connect4_have_places():
+def test_columns_of_connect4_have_click_areas():
     env = ocean.Connect4()
     env.reset()
     assert sorted(env.areas()) == list(range(7))

@@ -1,4 +1,4 @@
-"""The rules of memory."""
+"""Rules of memory."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from pufferlib import ocean
 
 
 def play(length, delay, answer, seed=0, first=0, games=1):
-    """An episode: ``first`` while digits are shown, then ``answer(digits)``.
+    """Play an episode with the action ``first`` while digits are shown, and then ``answer(digits)``.
 
-    Returns the observations and rewards, step by step, and the report.
+    Return the observations and rewards of each step, and the report.
     """
     steps = 2 * length + delay - 1
     env = ocean.Memory(num_envs=games, mem_length=length, mem_delay=delay, seed=seed, log_interval=steps)
@@ -34,12 +34,12 @@ def recite(digits):
 
 
 @pytest.mark.parametrize(("length", "delay"), [(1, 0), (1, 2), (2, 2), (3, 0), (5, 7), (32, 3)])
-def test_who_recites_every_digit_gets_the_whole_reward(length, delay):
+def test_repeating_all_digits_earns_the_full_reward(length, delay):
     shown, rewards, info = play(length, delay, recite, games=50)
     assert set(np.unique(shown[:length])) == {0, 1}
-    assert not shown[length:].any(), "nothing is shown after the digits"
-    assert (rewards[: length - 1] == 1).all(), "0 pays while digits are shown"
-    assert not rewards[length - 1 : length + delay - 1].any(), "waiting pays nothing"
+    assert not shown[length:].any(), "observations after the digits must be 0"
+    assert (rewards[: length - 1] == 1).all(), "action 0 must pay while digits are shown"
+    assert not rewards[length - 1 : length + delay - 1].any(), "the delay must pay nothing"
     assert (rewards[length + delay - 1 :] == 1).all()
     assert (info["score"], info["perf"]) == (1, 1)
     assert info["episode_return"] == 2 * length - 1
@@ -47,7 +47,7 @@ def test_who_recites_every_digit_gets_the_whole_reward(length, delay):
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
-def test_one_wrong_digit_costs_its_reward_and_the_score(wrong):
+def test_wrong_digit_costs_its_reward_and_the_score(wrong):
     def answer(digits):
         answers = digits.astype(int)
         answers[wrong] ^= 1
@@ -59,14 +59,14 @@ def test_one_wrong_digit_costs_its_reward_and_the_score(wrong):
 
 
 @pytest.mark.parametrize("action", [1, 2, -1, 2**31 - 1])
-def test_another_action_than_0_is_not_paid_while_digits_are_shown(action):
+def test_actions_other_than_0_earn_nothing_while_digits_are_shown(action):
     _, rewards, info = play(3, 2, recite, first=action)
     assert rewards[:, 0].tolist() == [0, 0, 0, 0, 1, 1, 1]
-    assert info["score"] == 1, "only the answers count"
+    assert info["score"] == 1, "only answers affect the score"
 
 
 @pytest.mark.parametrize("action", [2, -1, 2**31 - 1, -(2**31)])
-def test_what_is_no_digit_is_a_wrong_answer(action):
+def test_invalid_actions_are_wrong_answers(action):
     _, rewards, info = play(2, 1, lambda digits: np.full(digits.shape, action), games=10)
     assert not rewards[2:].any()
     assert info["score"] == 0

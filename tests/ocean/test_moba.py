@@ -1,4 +1,4 @@
-"""The rules of moba that are seen from outside; the others are in tests/native/moba_rules.c."""
+"""Rules of moba that observations show. tests/native/moba_rules.c tests the others."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def start(**kwargs):
 
 
 def view(row):
-    """Code, life, mana, level of the cells around a hero."""
+    """Return code, life, mana and level of the cells around a hero."""
     return row[:CELLS].reshape(11, 11, 4)
 
 
@@ -29,14 +29,14 @@ def walk(env, down, right, ticks):
         env.step([[down, right, 0, 0, 0, 0]] * env.num_agents)
 
 
-def test_radiant_has_five_agents_and_both_sides_have_ten():
+def test_script_opponents_decides_between_five_and_ten_agents():
     assert start()[0].num_agents == 5
     env, rows = start(script_opponents=False)
     assert rows.shape == (10, 510)
     assert env.single_action_space.nvec.tolist() == [7, 7, 3, 2, 2, 2]
 
 
-def test_a_hero_sees_itself_in_the_middle():
+def test_hero_sees_itself_in_the_middle():
     _, rows = start()
     for role, row in enumerate(rows):
         assert view(row)[5, 5].tolist() == [OWN_SUPPORT + 15 * role, 255, 255, 8]
@@ -46,7 +46,7 @@ def test_a_hero_sees_itself_in_the_middle():
     assert rows[:, DAMAGE].tolist() == [60 // 4] * 3 + [65 // 4, 75 // 4]
 
 
-def test_friends_are_seen_where_they_stand():
+def test_friends_are_visible_at_their_positions():
     _, rows = start()
     support, assassin = rows[0], rows[1]
     across = (int(assassin[X]) - int(support[X])) // 2
@@ -55,7 +55,7 @@ def test_friends_are_seen_where_they_stand():
     assert view(assassin)[5 - down, 5 - across, 0] == OWN_SUPPORT
 
 
-def test_each_channel_of_a_cell_has_its_own_byte():
+def test_empty_cells_have_zero_life_mana_and_level():
     _, rows = start()
     codes = view(rows[0])[..., 0]
     empty = view(rows[0])[(codes == GROUND) | (codes == WALL)]
@@ -63,27 +63,27 @@ def test_each_channel_of_a_cell_has_its_own_byte():
     assert not empty[:, 1:].any()
 
 
-def test_who_begins_where_is_left_to_chance():
+def test_starting_places_are_random():
     env, _ = start()
     places = {tuple(env.reset(seed=seed)[0][0, [X, Y]]) for seed in range(40)}
     assert len(places) == 5
 
 
-def test_dire_sees_the_mirror_image_of_what_radiant_sees():
+def test_dire_sees_the_mirror_image_of_radiant():
     _, rows = start(script_opponents=False)
     expected = rows[:5].copy()
     expected[:, IS_DIRE] = 255
     np.testing.assert_array_equal(rows[5:], expected)
 
 
-def test_dire_moves_in_the_mirror_image_as_radiant_does():
+def test_dire_moves_in_the_mirror_image_of_radiant():
     env, rows = start(script_opponents=False)
     for down, right in [(0, 3), (3, 6), (1, 5), (2, 2)]:
         walk(env, down, right, 3)
         np.testing.assert_array_equal(rows[5:, [X, Y]], rows[:5, [X, Y]])
 
 
-def test_velocities_move_a_hero_and_what_is_out_of_range_does_not():
+def test_only_valid_velocities_move_a_hero():
     env, rows = start()
     x, y = rows[0, [X, Y]].astype(int)
     env.step([[0, 3, 0, 0, 0, 0], *[STILL] * 4])
@@ -102,7 +102,7 @@ def test_agent_speed_is_the_length_of_a_step():
     assert rows[3, SPEED] == 128
 
 
-def test_distance_pays_for_every_cell():
+def test_reward_distance_pays_per_cell():
     env, rows = start(reward_distance=0.5)
     first_x, first_y = rows[0, [X, Y]].astype(int) // 2
     total = 0.0
@@ -116,9 +116,9 @@ def test_distance_pays_for_every_cell():
     assert rows[0, CELLS + 24] == 0
 
 
-def test_the_first_wave_passes_the_towers_and_meets_the_other_in_the_middle():
+def test_creeps_of_both_sides_meet_in_the_middle():
     env, rows = start()
-    for _ in range(60):  # to the tower of tier 3 in the middle lane
+    for _ in range(60):  # walk to the tower of tier 3 in the middle lane
         env.step([[0, 6, 0, 0, 0, 0]] * 5)
     seen = set()
     for _ in range(2 * WAVE_TICKS):
@@ -128,14 +128,14 @@ def test_the_first_wave_passes_the_towers_and_meets_the_other_in_the_middle():
     assert seen <= set(range(0, 255, 15))
 
 
-def test_an_ability_costs_mana_and_cools_down():
+def test_ability_costs_mana_and_has_a_cooldown():
     env, rows = start()
     env.step([STILL, STILL, STILL, [3, 3, 0, 0, 1, 0], STILL])
     assert rows[3, MANA] == 255 * 150 // 250
     assert rows[3, CELLS + 11] == 2 * 70
 
 
-def test_heroes_who_stay_at_home_lose_in_the_end():
+def test_heroes_that_stay_at_home_lose():
     env = ocean.Moba(num_envs=4, max_ticks=20_000, log_interval=1, script_opponents=True)
     env.reset(seed=0)
     infos, ended = [], np.zeros(20, bool)
@@ -150,7 +150,7 @@ def test_heroes_who_stay_at_home_lose_in_the_end():
     assert infos[0]["towers_lost"] >= 6
 
 
-def test_a_game_is_cut_off_after_max_ticks():
+def test_max_ticks_truncates():
     env, _ = start(max_ticks=50, log_interval=1)
     for _ in range(49):
         assert env.step([STILL] * 5)[4] == []
@@ -161,7 +161,7 @@ def test_a_game_is_cut_off_after_max_ticks():
     assert (infos[0]["score"], infos[0]["perf"], infos[0]["level"], infos[0]["n"]) == (0.5, 0, 1, 1)
 
 
-def test_its_own_policy_tells_apart_who_stands_where():
+def test_moba_policy_distinguishes_units_and_cells():
     import torch
 
     env, rows = start()
@@ -175,7 +175,7 @@ def test_its_own_policy_tells_apart_who_stands_where():
             seen.add(values.item())
         row[0, 4 * cell] = GROUND
     assert params.shape == (1, 7 + 7 + 3 + 2 + 2 + 2)
-    assert len(seen) == 1 + 2 * 8  # ground in either cell is the same
+    assert len(seen) == 1 + 2 * 8  # ground gives the same value in both cells
     here = policy.forward_eval(row)[1].item()
     row[0, X] += 64
     assert policy.forward_eval(row)[1].item() != here

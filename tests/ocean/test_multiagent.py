@@ -1,4 +1,4 @@
-"""The rules of multiagent."""
+"""Rules of multiagent."""
 
 import functools
 
@@ -20,7 +20,7 @@ from pufferlib.testing import check_env
         ([-(2**31), 2**31 - 1], [0, 0]),
     ],
 )
-def test_the_first_should_play_0_and_the_second_1(actions, rewards):
+def test_first_agent_is_paid_for_0_and_second_for_1(actions, rewards):
     env = ocean.Multiagent(num_envs=1, log_interval=1)
     observations, _ = env.reset()
     for _ in range(3):
@@ -33,7 +33,7 @@ def test_the_first_should_play_0_and_the_second_1(actions, rewards):
         assert infos == [{"score": share, "perf": share, "episode_return": share, "episode_length": 1, "n": 1}]
 
 
-def test_games_have_rows_of_their_own():
+def test_each_environment_has_its_own_rows():
     env = ocean.Multiagent(num_envs=3)
     env.reset()
     assert env.num_agents == 6
@@ -41,7 +41,7 @@ def test_games_have_rows_of_their_own():
     assert env.rewards.tolist() == [1, 1, 0, 0, 1, 0]
 
 
-def test_more_players_alternate():
+def test_more_players_alternate_between_0_and_1():
     env = ocean.Multiagent(num_envs=2, players=5, log_interval=1)
     observations, _ = env.reset()
     assert env.num_agents == 10
@@ -57,7 +57,7 @@ def start_with_absent(num_envs=200, players=4, absence=0.5, **kwargs):
     return env, observations, env.masks.reshape(num_envs, players)
 
 
-def test_some_agents_sit_out_an_episode_but_never_all():
+def test_some_agents_but_never_all_are_absent():
     env, observations, masks = start_with_absent()
     seen = []
     for _ in range(20):
@@ -65,18 +65,18 @@ def test_some_agents_sit_out_an_episode_but_never_all():
         seen.append(masks.copy())
         env.step(np.zeros(800, int))
     assert np.all([episode.any(axis=1).all() for episode in seen])
-    # One of four is certain, each of the others there half the time.
+    # One of four agents is always present, each other one in half of the episodes.
     np.testing.assert_allclose(np.mean(seen, axis=(0, 1)), 0.25 + 0.75 * 0.5, atol=0.05)
     assert not np.array_equal(seen[0], seen[1])
 
 
-def test_with_full_absence_only_one_is_there():
+def test_full_absence_leaves_one_agent():
     _, _, masks = start_with_absent(absence=1)
     assert (masks.sum(axis=1) == 1).all()
     np.testing.assert_allclose(masks.mean(axis=0), 0.25, atol=0.1)
 
 
-def test_the_absent_earn_nothing_end_nothing_and_do_not_count():
+def test_absent_agents_have_no_rewards_ends_and_statistics():
     env, _, _ = start_with_absent(log_interval=1)
     for _ in range(5):
         present = env.masks.copy()

@@ -1,4 +1,4 @@
-"""Promises of every C environment, whatever the game: a new one is tested by being there."""
+"""Tests of all C environments, including new ones without further code."""
 
 import inspect
 import json
@@ -15,20 +15,20 @@ from pufferlib.native.source_hash import source_hash
 from pufferlib.ocean import _ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
-from tests.ocean.games import actions_of, every_env, make, outcomes
+from tests.ocean.helpers import actions_of, every_env, make, outcomes
 
 RECORDED = Path(__file__).with_name("trajectories.json")
 
-# The same whatever the seed: nothing in them is left to chance.
-WITHOUT_CHANCE = {"multiagent", "password", "stochastic"}
-# They show the same from the first step to the last.
+# Environments on which the seed has no effect.
+DETERMINISTIC = {"multiagent", "password", "stochastic"}
+# Environments whose observations never change.
 CONSTANT = {"bandit", "multiagent", "stochastic"}
 
 
 # ---- Names and classes ------------------------------------------------------------------------------
 
 
-def test_what_a_c_file_of_one_s_own_needs_is_installed():
+def test_headers_and_templates_are_installed():
     from pufferlib.native.compiler import HEADERS
     from pufferlib.ocean import fuzz, template
 
@@ -46,8 +46,8 @@ def test_what_a_c_file_of_one_s_own_needs_is_installed():
     assert {path.name for path in template.TEMPLATE.iterdir()} == {"template.c", "train.toml"}
 
 
-def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
-    """Constants and zeroed memory of the library, by its ELF sections; nothing is allocated for tables."""
+def test_library_has_less_than_a_megabyte_of_data():
+    """The size is read from the ELF sections of constants and of zeroed memory."""
     file = Path(_ocean.__file__).read_bytes()
     start, size, count = (struct.unpack_from(kind, file, at)[0] for kind, at in (("Q", 0x28), ("H", 0x3A), ("H", 0x3C)))
     sections = [struct.unpack_from("<IIQQQQ", file, start + i * size) for i in range(count)]
@@ -56,11 +56,11 @@ def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
     assert 2**16 < sum(bytes_ for *_, bytes_ in data) < 2**20
 
 
-def test_the_compiled_code_is_that_of_the_sources_beside_it():
+def test_compiled_code_matches_the_sources():
     assert _ocean.source_hash == source_hash(Path(ocean.__file__).parents[1])
 
 
-def test_the_hash_of_the_sources_changes_with_names_and_contents(tmp_path):
+def test_source_hash_depends_on_names_and_contents(tmp_path):
     header = tmp_path / "a.h"
     hashes = {source_hash(tmp_path)}
     for text in ("int a;", "int b;"):
@@ -72,13 +72,13 @@ def test_the_hash_of_the_sources_changes_with_names_and_contents(tmp_path):
     assert len(hashes) == 4
 
 
-def test_names_are_those_that_were_built():
+def test_names_are_sorted():
     assert {"breakout", "pong", "squared"} <= set(ocean.names())
     assert list(ocean.names()) == sorted(ocean.names())
 
 
 @every_env
-def test_every_way_to_make_it(name):
+def test_classes_and_creators_make_the_environment(name):
     class_name = env_types()[name].class_name
     makers = [
         getattr(ocean, class_name),
@@ -94,7 +94,7 @@ def test_every_way_to_make_it(name):
 
 
 @every_env
-def test_its_class_says_what_it_takes(name):
+def test_class_documents_its_parameters(name):
     env_class = getattr(ocean, env_types()[name].class_name)
     assert env_class is getattr(ocean, env_class.__name__)
     assert env_class.__name__ in dir(ocean)
@@ -106,11 +106,11 @@ def test_its_class_says_what_it_takes(name):
 
 
 @every_env
-def test_it_reports_score_and_perf(name):
+def test_metrics_include_score_and_perf(name):
     assert {"score", "perf"} <= set(env_types()[name].metrics)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_unknown_name_suggests_another():
     for call in (ocean.OceanEnv, ocean.env_creator):
         with pytest.raises(pufferlib.UnknownNameError, match="unknown environment 'braekout'; did you mean 'breakout'"):
             call("braekout")
@@ -122,7 +122,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 
 @every_env
-def test_spaces_hold_what_it_returns(name):
+def test_returned_values_fit_the_spaces(name):
     env = make(name)
     space = env.single_observation_space
     rng = np.random.default_rng(1)
@@ -141,18 +141,18 @@ def test_spaces_hold_what_it_returns(name):
 
 
 @every_env
-def test_one_seed_one_trajectory(name):
+def test_seed_reproduces_the_trajectory(name):
     first, second, other = make(name, seed=7), make(name), make(name, seed=8)
     second.reset(seed=7)
     expected = outcomes(first, 200)
     assert outcomes(second, 200) == expected
-    assert (outcomes(other, 200) == expected) == (name in WITHOUT_CHANCE)
+    assert (outcomes(other, 200) == expected) == (name in DETERMINISTIC)
     second.reset(seed=7)
-    assert outcomes(second, 200) == expected, "a reset with a seed begins anew, whatever came before"
+    assert outcomes(second, 200) == expected, "a reset with a seed must not depend on earlier steps"
 
 
 @every_env
-def test_a_reset_without_a_seed_goes_on(name):
+def test_reset_without_seed_continues_the_generator(name):
     first, second = make(name, seed=3), make(name, seed=3)
     assert outcomes(first, 200) == outcomes(second, 200)
     first.reset()
@@ -161,7 +161,7 @@ def test_a_reset_without_a_seed_goes_on(name):
 
 
 @every_env
-def test_a_game_does_not_depend_on_the_others(name):
+def test_environments_of_a_batch_are_independent(name):
     many, few = make(name, num_envs=5, seed=11), make(name, num_envs=2, seed=11)
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -172,9 +172,9 @@ def test_a_game_does_not_depend_on_the_others(name):
 
 
 @every_env
-def test_game_i_is_seeded_with_env_seed_i(name):
+def test_environments_are_seeded_with_env_seed(name):
     env, alone = make(name, num_envs=4, seed=5), make(name, num_envs=1)
-    alone.reset(seed=env_seed(5, 3))  # game 0 has the seed itself
+    alone.reset(seed=env_seed(5, 3))  # environment 0 has the seed itself
     rng = np.random.default_rng(0)
     first = 3 * len(alone.observations)
     for _ in range(300):
@@ -185,7 +185,7 @@ def test_game_i_is_seeded_with_env_seed_i(name):
 
 
 @every_env
-def test_some_games_are_reset_and_the_others_go_on(name):
+def test_partial_reset_leaves_other_environments_unchanged(name):
     env, untouched, fresh = make(name, num_envs=3, seed=5), make(name, num_envs=3, seed=5), make(name, num_envs=1)
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -207,7 +207,7 @@ def test_some_games_are_reset_and_the_others_go_on(name):
         fresh.step(actions[mine])
 
 
-def test_games_that_are_reset_keep_what_their_episodes_reported_and_must_be_there():
+def test_partial_reset_keeps_statistics_and_checks_env_ids():
     env = ocean.OceanEnv("bandit", num_envs=2, log_interval=4, autoreset="disabled")
     with pytest.raises(pufferlib.APIUsageError, match=r"Bandit\.reset: no episode has begun; call reset first"):
         env.reset(env_ids=[0])
@@ -222,8 +222,8 @@ def test_games_that_are_reset_keep_what_their_episodes_reported_and_must_be_ther
 
 
 @every_env
-def test_recorded_trajectory(name):
-    """The rules have not changed by accident: 8 games of 500 random steps give the recorded bytes."""
+def test_trajectory_equals_the_recorded_one(name):
+    """8 environments with 500 random steps give the recorded bytes, so that rules do not change by accident."""
     recorded = json.loads(RECORDED.read_text())
     digest = outcomes(make(name, seed=1234), 500, seed=1)
     assert name in recorded, f"no recording of {name}; add its hash {digest} to {RECORDED.name}"
@@ -231,9 +231,9 @@ def test_recorded_trajectory(name):
 
 
 @every_env
-def test_every_finished_episode_is_counted_once(name):
+def test_every_finished_episode_is_reported_once(name):
     env = make(name, num_envs=16, log_interval=10)
-    players = env.num_agents if env.agents_end else 16  # that have episodes: agents or whole games
+    players = env.num_agents if env.agents_end else 16  # rows with their own episodes: agents or environments
     ended, reported, lengths, returns = 0, [], [], []
     length, total = np.zeros(players), np.zeros(players)
 
@@ -272,8 +272,8 @@ def test_pending_infos_reports_before_log_interval_and_only_once():
 
 
 @every_env
-def test_the_last_observation_is_kept_and_the_next_episode_begins(name):
-    """Same-step reset: where an episode ends, the row is a first observation and the last one is kept."""
+def test_same_step_autoreset_keeps_final_observations(name):
+    """At the end of an episode, ``observations`` has the first one of the next episode."""
     env = make(name, num_envs=1, seed=2)
     rng = np.random.default_rng(0)
     ends, differ = 0, False
@@ -294,7 +294,7 @@ def test_the_last_observation_is_kept_and_the_next_episode_begins(name):
 
 
 @every_env
-def test_async_calls_give_the_same(name):
+def test_async_calls_give_the_same_results(name):
     ours, theirs = make(name, seed=4), make(name, seed=4)
     ours.async_reset(seed=4)
     assert len(ours.recv()) == 7
@@ -306,32 +306,32 @@ def test_async_calls_give_the_same(name):
         np.testing.assert_array_equal(one, other)
 
 
-# ---- Pictures ---------------------------------------------------------------------------------------
+# ---- Images -----------------------------------------------------------------------------------------
 
 
 @every_env
-def test_pictures_show_the_game(name):
+def test_render_returns_images_that_change(name):
     env = make(name, num_envs=2, render_mode="rgb_array")
-    picture = env.render()
-    assert picture.dtype == np.uint8
-    assert picture.ndim == 3
-    assert picture.shape[2] == 3
-    assert min(picture.shape[:2]) >= 64
-    assert len(np.unique(picture.reshape(-1, 3)[::7], axis=0)) >= 3
+    image = env.render()
+    assert image.dtype == np.uint8
+    assert image.ndim == 3
+    assert image.shape[2] == 3
+    assert min(image.shape[:2]) >= 64
+    assert len(np.unique(image.reshape(-1, 3)[::7], axis=0)) >= 3
     rng = np.random.default_rng(0)
-    pictures = {env.step(actions_of(env, rng)) and env.render(1).tobytes() for _ in range(20)}
-    assert len(pictures) > 1
+    images = {env.step(actions_of(env, rng)) and env.render(1).tobytes() for _ in range(20)}
+    assert len(images) > 1
     assert np.array_equal(env.render(1), env.render(1))
     assert env.metadata["render_fps"] >= 1
 
 
 @every_env
-def test_pictures_do_not_disturb_the_game(name):
+def test_render_does_not_change_the_trajectory(name):
     ours, theirs = make(name, seed=4), make(name, seed=4)
     assert outcomes(ours, 50, record=lambda _: ours.render(3)) == outcomes(theirs, 50)
 
 
 @pytest.mark.parametrize("index", [-1, 8, 2**40])
-def test_a_picture_of_no_game_is_refused(index):
+def test_render_refuses_wrong_env_index(index):
     with pytest.raises(pufferlib.APIUsageError, match="env_index must be at least 0 and below 8"):
         make("squared").render(index)

@@ -1,4 +1,4 @@
-"""Parameters of C environments: names, types and limits, with a sentence for each mistake."""
+"""Parameters of C environments: names, types, limits and errors."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.ocean import _ocean
 from pufferlib.ocean.types import env_types
-from tests.ocean.games import every_env
+from tests.ocean.helpers import every_env
 
 
-def test_an_unknown_keyword_is_answered_with_the_nearest():
+def test_unknown_keyword_suggests_another():
     with pytest.raises(
         pufferlib.UnknownNameError, match="Pong: unknown keyword 'frame_skip'; did you mean 'frameskip'"
     ):
@@ -18,7 +18,7 @@ def test_an_unknown_keyword_is_answered_with_the_nearest():
 
 
 @every_env
-def test_values_out_of_range_or_of_another_type_are_refused(name):
+def test_wrong_values_and_types_are_refused(name):
     for parameter in env_types()[name].parameters:
         wrong = [None, "1", [1], float("nan")]
         if parameter.kind is bool:
@@ -32,7 +32,7 @@ def test_values_out_of_range_or_of_another_type_are_refused(name):
                 ocean.OceanEnv(name, **{parameter.name: value})
 
 
-def test_the_extension_itself_refuses_what_would_not_fit():
+def test_ocean_batch_refuses_wrong_arguments():
     for index, num_games, values in [(-1, 1, []), (99, 1, []), (0, 1, [0.0] * 999), (0, 1, []), (0, 0, [0.0] * 14)]:
         with pytest.raises(pufferlib.APIUsageError, match=r"OceanBatch: .*, got"):
             _ocean.OceanBatch(index, num_games, values, 1)
@@ -66,6 +66,6 @@ def test_numpy_numbers_are_accepted(name):
         ({"seed": "one"}, "seed must be an int, got 'one'"),
     ],
 )
-def test_bad_arguments_raise_a_sentence(kwargs, message):
+def test_wrong_arguments_are_named(kwargs, message):
     with pytest.raises(pufferlib.APIUsageError, match=f"Pong: {message}"):
         ocean.Pong(**kwargs)

@@ -1,4 +1,4 @@
-"""The rules of password."""
+"""Rules of password."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from pufferlib import ocean
 
 
 def play(guesses, **kwargs):
-    """Guess ``guesses[i]`` digit by digit in game i; returns the rewards of the last step, and the report."""
+    """Guess ``guesses[i]`` in environment i. Return the rewards of the last step, and the report."""
     guesses = np.asarray(guesses)
     length = guesses.shape[1]
     env = ocean.Password(num_envs=len(guesses), password_length=length, log_interval=length, **kwargs)
@@ -24,7 +24,7 @@ def play(guesses, **kwargs):
     infos = env.step(guesses[:, -1])[4]
     assert env.terminals.all()
     assert not env.truncations.any()
-    assert (observations == -1).all(), "the next episode has begun"
+    assert (observations == -1).all(), "the next episode must have started"
     np.testing.assert_array_equal(env.final_observations, guesses == 1)
     return env.rewards.tolist(), infos[0]
 
@@ -34,14 +34,14 @@ def all_guesses(length):
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8])
-def test_one_password_is_right_and_pays_with_its_last_digit(length):
+def test_one_password_pays_with_its_last_digit(length):
     rewards, info = play(all_guesses(length))
     assert sorted(rewards) == [0] * (2**length - 1) + [1]
     assert info["score"] == info["perf"] == info["episode_return"] == pytest.approx(0.5**length)
     assert info["episode_length"] == length
 
 
-def test_the_password_is_the_same_in_every_game_and_for_every_seed():
+def test_password_is_the_same_for_all_environments_and_seeds():
     rewards = [play(all_guesses(5), seed=seed)[0] for seed in range(3)]
     assert rewards[0] == rewards[1] == rewards[2]
     password = all_guesses(5)[rewards[0].index(1)]
@@ -53,19 +53,19 @@ def test_hard_fixed_seed_chooses_the_password():
     assert len(chosen) == 4
 
 
-def test_a_password_of_32_digits_ends_after_32_steps():
+def test_password_of_32_digits_has_32_steps():
     rewards, info = play(np.ones((2, 32), int))
     assert rewards == [0, 0]
     assert (info["score"], info["episode_length"]) == (0, 32)
 
 
 @pytest.mark.parametrize("action", [2, -1, 2**31 - 1, -(2**31)])
-def test_anything_but_1_guesses_0(action):
+def test_actions_other_than_1_guess_0(action):
     guesses = np.array(all_guesses(3))
     assert play(np.where(guesses == 0, action, 1)) == play(guesses)
 
 
-def test_no_guess_survives_an_episode():
+def test_guesses_do_not_affect_later_episodes():
     env = ocean.Password(num_envs=1, password_length=3)
     env.reset()
     (right,) = [guess for guess, r in zip(all_guesses(3), play(all_guesses(3))[0], strict=True) if r]

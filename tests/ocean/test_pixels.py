@@ -1,4 +1,4 @@
-"""Pictures as observations: what a game draws, brought to any size, whoever steps it."""
+"""``pixels``: rendered images as observations."""
 
 import functools
 from itertools import combinations
@@ -15,11 +15,11 @@ from pufferlib.ocean import env as ocean_env
 from pufferlib.ocean.pymultiagent import PyMultiagent
 from pufferlib.ocean.spaces import Spaces
 from pufferlib.ocean.types import env_types
+from tests.ocean.helpers import every_env
 
-every_env = pytest.mark.parametrize("name", ocean.names())
 every_env_in_python = pytest.mark.parametrize("name", ocean.python_names())
 
-# Every type that has games of several agents. Multiagent draws eight at once, snake draws large maps in another way.
+# All environments with several agents. Multiagent draws eight at once, and snake draws large maps differently.
 SEVERAL = [
     ("connect4", {"players": 2}),
     ("go", {"players": 2}),
@@ -39,28 +39,28 @@ OUTCOME = ("observations", "final_observations", "rewards", "terminals", "trunca
 
 
 def weights(large, small):
-    """The share that each of ``large`` pixels has in each of ``small`` ones: ``(small, large)``."""
+    """Return the share of each of ``large`` pixels in each of ``small`` pixels, shape ``(small, large)``."""
     edges = np.arange(small + 1) * large / small
     pixels = np.arange(large)
     overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     return np.maximum(overlap, 0) * small / large
 
 
-def mean_of_areas(picture, height, width):
-    """``picture`` in another size, as real numbers."""
-    rows, columns = weights(picture.shape[0], height), weights(picture.shape[1], width)
-    return np.einsum("yi,xj,ijc->yxc", rows, columns, picture.astype(float), optimize=True)
+def area_means(image, height, width):
+    """Return ``image`` in another size, as floats."""
+    rows, columns = weights(image.shape[0], height), weights(image.shape[1], width)
+    return np.einsum("yi,xj,ijc->yxc", rows, columns, image.astype(float), optimize=True)
 
 
-def scaled(picture, height, width):
+def scaled(image, height, width):
     small = np.empty((height, width, 3), np.uint8)
-    scale_picture(picture, small)
+    scale_picture(image, small)
     return small
 
 
-def as_seen(picture, height, width):
-    """Reduce ``picture`` to an agent's observation."""
-    return scaled(picture, height, width).transpose(2, 0, 1)
+def as_observation(image, height, width):
+    """Scale ``image`` to an observation."""
+    return scaled(image, height, width).transpose(2, 0, 1)
 
 
 def actions_of(env, steps):
@@ -69,7 +69,7 @@ def actions_of(env, steps):
 
 
 def outcomes(env, steps):
-    """The bytes of all that a reset and ``steps`` steps return."""
+    """Return the bytes of all arrays after each of ``steps`` steps."""
     actions = actions_of(env, steps)
     env.reset()
     seen = []
@@ -83,39 +83,39 @@ def outcomes(env, steps):
 
 
 @pytest.mark.parametrize("size", [(60, 80), (30, 40), (84, 84), (7, 11), (1, 1), (61, 79), (200, 300), (4, 1000)])
-def test_a_pixel_is_the_mean_of_the_area_that_it_covers(size):
-    picture = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
-    np.testing.assert_allclose(scaled(picture, *size), mean_of_areas(picture, *size), atol=2.5)
+def test_pixels_are_means_of_the_areas_that_they_cover(size):
+    image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    np.testing.assert_allclose(scaled(image, *size), area_means(image, *size), atol=2.5)
 
 
-def test_a_picture_in_its_own_size_stays_as_it_is():
-    picture = np.random.default_rng(0).integers(0, 256, (33, 50, 3), np.uint8)
-    np.testing.assert_array_equal(scaled(picture, 33, 50), picture)
+def test_image_in_its_own_size_is_not_changed():
+    image = np.random.default_rng(0).integers(0, 256, (33, 50, 3), np.uint8)
+    np.testing.assert_array_equal(scaled(image, 33, 50), image)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (13, 7), (84, 84), (300, 500)])
-def test_one_colour_stays_itself(size):
-    picture = np.full((211, 160, 3), [0, 97, 255], np.uint8)
-    np.testing.assert_array_equal(scaled(picture, *size), np.broadcast_to(picture[0, 0], (*size, 3)))
+def test_image_of_one_colour_keeps_it(size):
+    image = np.full((211, 160, 3), [0, 97, 255], np.uint8)
+    np.testing.assert_array_equal(scaled(image, *size), np.broadcast_to(image[0, 0], (*size, 3)))
 
 
-def test_pictures_of_other_shapes_are_refused():
-    picture = np.zeros((4, 4, 3), np.uint8)
+def test_wrong_image_shapes_are_refused():
+    image = np.zeros((4, 4, 3), np.uint8)
     for wrong in (np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8)):
-        for pair in ((picture, wrong), (wrong, picture)):
-            with pytest.raises(pufferlib.APIUsageError, match="both pictures must have the shape"):
+        for pair in ((image, wrong), (wrong, image)):
+            with pytest.raises(pufferlib.APIUsageError, match="both images must have the shape"):
                 scale_picture(*pair)
 
 
 # ---- Observations -----------------------------------------------------------------------------------
 
 
-def all_differ(pictures):
-    return all(not np.array_equal(one, other) for one, other in combinations(pictures, 2))
+def all_differ(images):
+    return all(not np.array_equal(one, other) for one, other in combinations(images, 2))
 
 
 @every_env
-def test_an_agent_sees_what_render_draws_for_it(name):
+def test_observation_equals_rendered_image_of_the_agent(name):
     env = ocean.OceanEnv(name, num_envs=3, seed=5, pixels=(40, 30))
     assert env.single_observation_space == Box(0, 255, (3, 40, 30), np.uint8)
     observations, _ = env.reset()
@@ -125,18 +125,18 @@ def test_an_agent_sees_what_render_draws_for_it(name):
         shown = observations.reshape(3, -1, 3, 40, 30)
         for game in range(3):
             for agent, seen in enumerate(shown[game]):
-                np.testing.assert_array_equal(seen, as_seen(env.render(game, agent=agent), 40, 30))
+                np.testing.assert_array_equal(seen, as_observation(env.render(game, agent=agent), 40, 30))
 
 
 @every_env
-def test_no_type_with_games_of_several_agents_is_left_out(name):
+def test_list_of_multiagent_environments_is_complete(name):
     abouts = [parameter.about for parameter in env_types()[name].parameters]
     is_several = ocean.OceanEnv(name).num_agents > 1 or any("agents of a game" in about for about in abouts)
     assert is_several == (name in dict(SEVERAL))
 
 
 @several_agents
-def test_an_agent_can_tell_which_one_it_is(name, keywords):
+def test_images_of_agents_differ(name, keywords):
     env = ocean.OceanEnv(name, seed=2, pixels=(84, 84), **keywords)
     assert env.num_agents > 1
     observations, _ = env.reset()
@@ -147,7 +147,7 @@ def test_an_agent_can_tell_which_one_it_is(name, keywords):
 
 
 @pytest.mark.parametrize("name", [*ocean.names(), *ocean.python_names()])
-def test_a_seed_gives_the_same_pictures_whatever_came_before(name):
+def test_seed_reproduces_the_image(name):
     creator = pufferlib.env_creator(name)
     with pufferlib.vector.make(creator, env_kwargs={"pixels": (20, 20)}, num_envs=1, backend="Serial") as vecenv:
         first = vecenv.reset(seed=3)[0].copy()
@@ -157,7 +157,7 @@ def test_a_seed_gives_the_same_pictures_whatever_came_before(name):
 
 
 @every_env
-def test_pictures_change_nothing_in_the_game(name):
+def test_pixels_do_not_change_the_trajectory(name):
     plain, drawn = (ocean.OceanEnv(name, num_envs=2, seed=2, pixels=pixels) for pixels in (None, (8, 8)))
     actions = actions_of(plain, 30)
     plain.reset()
@@ -170,8 +170,8 @@ def test_pictures_change_nothing_in_the_game(name):
 
 
 @pytest.mark.parametrize("name", ["breakout", "cartpole", "multiagent", "squared"])
-def test_the_last_picture_of_an_episode_is_kept(name):
-    """A game that stands still after its end shows what ``final_observations`` kept where the next one begins."""
+def test_final_observations_have_the_last_image(name):
+    """With autoreset disabled, ``observations`` has the last image, with same-step autoreset ``final_observations``."""
     same, still = (
         ocean.OceanEnv(name, num_envs=8, seed=3, pixels=(12, 16), autoreset=mode) for mode in ("same_step", "disabled")
     )
@@ -191,7 +191,7 @@ def test_the_last_picture_of_an_episode_is_kept(name):
     pytest.fail("3000 random steps finish no episode")
 
 
-def test_agents_that_end_while_their_game_goes_on_keep_the_picture_after_the_step():
+def test_final_image_of_agents_whose_environment_continues():
     env = ocean.Snake(num_envs=2, seed=1, pixels=(24, 24))
     assert env.agents_end
     ended = 0
@@ -206,7 +206,7 @@ def test_agents_that_end_while_their_game_goes_on_keep_the_picture_after_the_ste
 
 
 @pytest.mark.parametrize("name", ["breakout", "multiagent", "squared"])
-def test_any_number_of_threads_draws_the_same(name, monkeypatch):
+def test_threads_give_the_same_images(name, monkeypatch):
     monkeypatch.setattr("pufferlib.ocean.arguments.usable_cpus", lambda: 8)
     monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
     one, *others = (ocean.OceanEnv(name, num_envs=21, num_threads=n, pixels=(20, 20)) for n in (1, 2, 5))
@@ -216,7 +216,7 @@ def test_any_number_of_threads_draws_the_same(name, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing"])
-def test_every_backend_draws_the_same(backend):
+def test_backends_give_the_same_images(backend):
     options = {"num_workers": 1} if backend == "Multiprocessing" else {}
     creator, keywords = pufferlib.env_creator("squared"), {"num_envs": 5, "pixels": (9, 9)}
     vecenv = pufferlib.vector.make(creator, env_kwargs=keywords, backend=backend, seed=4, **options)
@@ -227,7 +227,7 @@ def test_every_backend_draws_the_same(backend):
         vecenv.close()
 
 
-def test_a_network_for_pictures_takes_them():
+def test_nature_cnn_accepts_pixels():
     torch = pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.models import make_policy
 
@@ -237,11 +237,11 @@ def test_a_network_for_pictures_takes_them():
     assert (params.shape, values.shape) == ((2, 9), (2,))
 
 
-# ---- In Python --------------------------------------------------------------------------------------------
+# ---- Python environments ----------------------------------------------------------------------------------
 
 
-def played(name, backend="Serial", autoreset="same_step", **keywords):
-    """The observations and final observations after each of three steps."""
+def play(name, backend="Serial", autoreset="same_step", **keywords):
+    """Return the observations and final observations after each of three steps."""
     keywords = {"pixels": (40, 30), **keywords}
     options = {"num_workers": 1} if backend == "Multiprocessing" else {}
     creator = pufferlib.env_creator(name)
@@ -252,28 +252,28 @@ def played(name, backend="Serial", autoreset="same_step", **keywords):
         return [(vecenv.step(action)[0].copy(), vecenv.final_observations.copy()) for action in actions_of(vecenv, 3)]
 
 
-def test_an_agent_of_spaces_sees_what_render_draws():
+def test_observation_of_spaces_equals_rendered_image():
     env = Spaces(pixels=(40, 30))
     assert env.observation_space == Box(0, 255, (3, 40, 30), np.uint8)
-    for play in (lambda: env.reset(seed=1), lambda: env.step({"image": 0, "flat": 1})):
-        seen, *_ = play()
-        np.testing.assert_array_equal(seen, as_seen(env.render(), 40, 30))
+    for call in (lambda: env.reset(seed=1), lambda: env.step({"image": 0, "flat": 1})):
+        seen, *_ = call()
+        np.testing.assert_array_equal(seen, as_observation(env.render(), 40, 30))
 
 
-def test_each_agent_of_pymultiagent_sees_what_render_draws_for_it():
+def test_observations_of_pymultiagent_equal_rendered_images():
     env = PyMultiagent(pixels=(40, 30))
     assert env.observation_space(1) == Box(0, 255, (3, 40, 30), np.uint8)
-    for play in (lambda: env.reset(seed=1), lambda: env.step({1: 0, 2: 0})):
-        seen, *_ = play()
+    for call in (lambda: env.reset(seed=1), lambda: env.step({1: 0, 2: 0})):
+        seen, *_ = call()
         for agent in (1, 2):
-            np.testing.assert_array_equal(seen[agent], as_seen(env.render(agent), 40, 30))
+            np.testing.assert_array_equal(seen[agent], as_observation(env.render(agent), 40, 30))
         assert not np.array_equal(seen[1], seen[2])
         assert not np.array_equal(env.render(), env.render(1))
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_the_picture_of_spaces_tells_the_answer(nested):
-    """Each column at the right end is orange just above its middle if the sum is above 0."""
+def test_image_of_spaces_shows_the_answer(nested):
+    """The columns at the right are orange just above their middles if the sum is above 0."""
     env, plain = (pufferlib.make("spaces", nested=nested, pixels=pixels) for pixels in ((100, 160), None))
     for seed in range(200):
         red, _, blue = env.reset(seed=seed)[0].astype(int)
@@ -285,40 +285,40 @@ def test_the_picture_of_spaces_tells_the_answer(nested):
 
 
 @every_env_in_python
-def test_the_pictures_of_environments_in_python_do_not_depend_on_the_rest(name):
-    expected = played(name)
+def test_images_do_not_depend_on_render_mode_and_backend(name):
+    expected = play(name)
     others = [{"render_mode": "ansi"}, {"pixels": [40, 30]}, {"backend": "Multiprocessing"}]
     for options in others:
-        np.testing.assert_array_equal(played(name, **options), expected)
+        np.testing.assert_array_equal(play(name, **options), expected)
 
 
 @every_env_in_python
-def test_the_last_picture_of_environments_in_python_is_kept(name):
-    (_, final), (still, _) = played(name)[0], played(name, autoreset="disabled")[0]
+def test_final_observations_of_python_environments_have_the_last_image(name):
+    (_, final), (still, _) = play(name)[0], play(name, autoreset="disabled")[0]
     np.testing.assert_array_equal(final, still)
     assert all_differ(final)
 
 
-# ---- The keyword -------------------------------------------------------------------------------------------
+# ---- Argument ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "pixels", [(0, 84), (84,), (84, 84, 3), (84, 4097), 84, "84", (84.0, 84), (True, 84), {84, 85}]
 )
-def test_sizes_that_no_picture_has_are_refused(pixels):
+def test_wrong_pixels_are_refused(pixels):
     for name, class_name in (("pong", "Pong"), ("spaces", "Spaces"), ("pymultiagent", "PyMultiagent")):
         problem = f"^{class_name}: pixels must be a height and a width, two ints from 1 to 4096, got .*(84, 84)"
         with pytest.raises(pufferlib.APIUsageError, match=problem):
             pufferlib.make(name, pixels=pixels)
 
 
-def test_sizes_may_be_any_pair_of_ints():
+def test_pixels_can_be_any_pair_of_ints():
     for pixels in ((5, 4), [5, 4], np.array([5, 4])):
         for name in ("pong", *ocean.python_names()):
             assert pufferlib.make(name, pixels=pixels).single_observation_space.shape == (3, 5, 4)
 
 
-def test_it_can_be_closed_and_freed_at_any_time():
+def test_environment_with_pixels_can_be_closed_at_any_time():
     env = ocean.Squared(pixels=(8, 8))
     env.close()
     env = ocean.Squared(pixels=(8, 8))

@@ -1,4 +1,4 @@
-"""The rules of pong."""
+"""Rules of pong."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ def start(**kwargs):
 
 
 def start_with_serve(level, **kwargs):
-    """The match of the first seed whose serve is level, or is not."""
+    """Start a match with the first seed whose serve is level, or not level."""
     return next(match for seed in range(30) if ((match := start(seed=seed, **kwargs))[1][SPEED_Y] == 0.5) == level)
 
 
-def test_a_match_begins_with_a_serve_to_our_side():
+def test_match_starts_with_a_serve_to_the_agent():
     vertical = set()
     for seed in range(30):
         _, view = start(seed=seed)
@@ -34,20 +34,20 @@ def test_a_match_begins_with_a_serve_to_our_side():
 
 
 @pytest.mark.parametrize(("action", "move"), [(STAY, 0), (UP, 8), (DOWN, -8), (3, 0), (-7, 0)])
-def test_actions_move_our_paddle(action, move):
+def test_actions_move_the_paddle(action, move):
     env, view = start()
     env.step([action])
     assert view[RIGHT_Y] * 640 == pytest.approx(320 + move)
 
 
-def test_continuous_actions_are_speeds():
+def test_continuous_actions_are_paddle_speeds():
     for action, move in ((0.5, 4), (-0.25, -2), (7, 8), (-7, -8)):
         env, view = start(continuous=True)
         env.step([[action]])
         assert view[RIGHT_Y] * 640 == pytest.approx(320 + move)
 
 
-def test_the_paddle_stops_where_its_middle_meets_the_edge():
+def test_paddle_stops_when_its_middle_reaches_the_edge():
     env, view = start(width=2048, ball_speed_x=1)
     for action, end in ((UP, 1), (DOWN, 0)):
         for _ in range(100):
@@ -55,7 +55,7 @@ def test_the_paddle_stops_where_its_middle_meets_the_edge():
         assert view[RIGHT_Y] == end
 
 
-def test_the_ball_flies_ten_px_a_frame_and_bounces_off_the_edges():
+def test_ball_moves_ten_px_per_frame_and_bounces_off_edges():
     env, view = start_with_serve(level=False, serve_speed_y=13)
     heights, speeds = [], []
     for _ in range(37):
@@ -65,11 +65,11 @@ def test_the_ball_flies_ten_px_a_frame_and_bounces_off_the_edges():
         heights.append(float(view[BALL_Y] * 640))
         speeds.append(round(float(view[SPEED_Y] * 26 - 13)))
     assert {abs(speed) for speed in speeds} == {13}
-    assert len(set(speeds)) == 2, "it has turned around"
+    assert len(set(speeds)) == 2, "the ball must bounce"
     assert min(min(heights), 608 - max(heights)) == pytest.approx(0, abs=1e-3)
 
 
-def test_a_return_pays_a_tenth_and_turns_the_ball():
+def test_return_pays_a_tenth_and_reflects_the_ball():
     env, view = start_with_serve(level=True)
     for _ in range(FRAMES_TO_OUR_SIDE - 1):
         env.step([STAY])
@@ -77,11 +77,11 @@ def test_a_return_pays_a_tenth_and_turns_the_ball():
     env.step([STAY])
     assert env.rewards[0] == pytest.approx(0.1)
     assert view[TO_RIGHT] == 0
-    assert view[SPEED_Y] * 26 - 13 == pytest.approx(3), "a level ball is lifted"
+    assert view[SPEED_Y] * 26 - 13 == pytest.approx(3), "a return must lift a level ball"
 
 
 @pytest.mark.parametrize(("action", "speed"), [(UP, 3), (DOWN, -3)])
-def test_a_moving_paddle_spins_the_ball(action, speed):
+def test_moving_paddle_spins_the_ball(action, speed):
     env, view = start_with_serve(level=True)
     for frame in range(FRAMES_TO_OUR_SIDE):
         env.step([action if frame == FRAMES_TO_OUR_SIDE - 1 else STAY])
@@ -89,25 +89,25 @@ def test_a_moving_paddle_spins_the_ball(action, speed):
     assert view[SPEED_Y] * 26 - 13 == pytest.approx(speed)
 
 
-def test_a_missed_ball_costs_a_point_and_is_served_anew():
+def test_missed_ball_costs_a_point_and_is_served_again():
     env, view = start(seed=3)
     for _ in range(FRAMES_TO_OUR_SIDE):
         env.step([UP])
     assert env.rewards[0] == -1
     assert not env.terminals[0]
     assert view[LEFT_POINTS] == pytest.approx(1 / 21)
-    assert view[BALL_X] == pytest.approx(0.2 * 468 / 500), "the observation shows the new serve"
+    assert view[BALL_X] == pytest.approx(0.2 * 468 / 500), "the observation must show the new serve"
     np.testing.assert_allclose(view[[LEFT_Y, RIGHT_Y]], 0.5)
 
 
-def test_the_opponent_follows_the_ball():
+def test_opponent_follows_the_ball():
     env, view = start_with_serve(level=False, serve_speed_y=5)
     for _ in range(20):
         env.step([STAY])
         assert abs(float(view[LEFT_Y] * 640 - view[BALL_Y] * 640)) <= 8 + 5 + 16
 
 
-def test_a_player_who_hits_on_the_move_wins_points():
+def test_spinning_the_ball_wins_points():
     env = ocean.Pong(num_envs=64, frameskip=4)
     view, _ = env.reset()
     rng = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def test_a_player_who_hits_on_the_move_wins_points():
     assert won > 20
 
 
-def test_the_match_ends_at_max_score():
+def test_max_score_is_terminal():
     env, _ = start(max_score=2, log_interval=1, seed=3)
     returns = 0.0
     steps = 0
@@ -136,7 +136,7 @@ def test_the_match_ends_at_max_score():
     assert env.observations[0][LEFT_POINTS] == 0
 
 
-def test_frameskip_plays_as_many_frames_and_stops_at_a_point():
+def test_frameskip_repeats_the_action_up_to_a_point():
     one, view_one = start(seed=3)
     eight, view_eight = start(seed=3, frameskip=8)
     for _ in range(4):
@@ -146,10 +146,10 @@ def test_frameskip_plays_as_many_frames_and_stops_at_a_point():
         np.testing.assert_array_equal(view_one, view_eight)
     eight.step([UP])
     assert eight.rewards[0] == -1
-    assert view_eight[BALL_X] == pytest.approx(0.2 * 468 / 500), "the rest of the frames is not played"
+    assert view_eight[BALL_X] == pytest.approx(0.2 * 468 / 500), "the remaining frames must be skipped"
 
 
-def test_the_match_is_cut_off_after_max_frames():
+def test_max_frames_truncates():
     env, _ = start(max_frames=20, frameskip=8, log_interval=1)
     for _ in range(2):
         env.step([STAY])

@@ -1,4 +1,4 @@
-"""The rules of pymultiagent, alone and through emulation."""
+"""Rules of pymultiagent, without and with emulation."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from pufferlib.ocean.pymultiagent import PyMultiagent
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_each_agent_has_its_own_right_action(first, second):
+def test_each_agent_is_paid_for_its_action(first, second):
     env = PyMultiagent()
     observations, _ = env.reset(seed=0)
     assert {agent: seen.tolist() for agent, seen in observations.items()} == {1: [0], 2: [1]}
@@ -21,7 +21,7 @@ def test_each_agent_has_its_own_right_action(first, second):
     assert env.agents == []
 
 
-def test_emulated_it_plays_as_the_one_in_c():
+def test_emulated_environment_equals_multiagent():
     python, native = pufferlib.make("pymultiagent"), pufferlib.make("multiagent")
     assert isinstance(python, PettingZooPufferEnv)
     assert python.single_observation_space == native.single_observation_space
@@ -41,12 +41,12 @@ def test_emulated_it_plays_as_the_one_in_c():
     native.close()
 
 
-def test_the_picture_shows_who_was_right():
+def test_image_shows_the_rewards():
     env = PyMultiagent(render_mode="rgb_array")
     env.reset()
-    pictures = {env.render().tobytes()}
+    images = {env.render().tobytes()}
     for actions in ({1: 0, 2: 1}, {1: 1, 2: 1}, {1: 0, 2: 0}):
         env.reset()
         env.step(actions)
-        pictures.add(env.render().tobytes())
-    assert len(pictures) == 4
+        images.add(env.render().tobytes())
+    assert len(images) == 4

@@ -1,4 +1,4 @@
-"""The rules of rware, against a plain model of them; tests/native/rware_rules.c has the hand-made positions."""
+"""Rules of rware, compared with a Python model. tests/native/rware_rules.c tests constructed positions."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ MAPS = {
 
 
 class Robot:
-    """Parsed row of an observation."""
+    """Observation of one robot, split into its parts."""
 
     def __init__(self, row, rows, columns):
         self.cell = (round(row[25] * (rows - 1)), round(row[26] * (columns - 1)))
@@ -44,7 +44,7 @@ class Robot:
 
 
 class Model:
-    """Robots that move at once, with dictionaries and recursion. Which shelves are requested it learns by looking."""
+    """Model of robots that move at the same time. It does not know which shelves are requested."""
 
     def __init__(self, robots, cells):
         self.robots, self.cells = robots, dict(cells)
@@ -84,7 +84,7 @@ class Model:
         return [wants[i] if settle(i) else cell for i, cell in enumerate(cells)], headings
 
     def circle(self, start, cells, wants):
-        """The robots of the circle that ``start`` is part of, if it is."""
+        """Return the robots of the circle that contains ``start``, or an empty list."""
         found, i = [start], start
         while i in wants and wants[i] in cells:
             i = cells.index(wants[i])
@@ -96,7 +96,7 @@ class Model:
         return []
 
     def work(self, robot, action, before):
-        """The reward of lifting or putting down, which the change of the load must explain."""
+        """Check the change of a robot's load, and return the reward for it."""
         if robot.load == before.load:
             return 0
         assert action == LIFT
@@ -112,7 +112,7 @@ def look(rows, size):
 
 
 def seen(cells, robots, robot):
-    """Cells that the robot must observe around it; a requested shelf counts as a shelf."""
+    """Return the cells that the robot must observe. Requested shelves count as shelves."""
     there = {other.cell: other.heading + 1 for other in robots}
     result = []
     for step in AROUND:
@@ -126,7 +126,7 @@ def plain(kind):
 
 
 @pytest.mark.parametrize(("map_choice", "num_agents"), [(1, 4), (1, 24), (2, 16), (3, 40)])
-def test_robots_move_as_in_a_plain_model(map_choice, num_agents):
+def test_robots_move_like_a_python_model(map_choice, num_agents):
     *size, cells = MAPS[map_choice]
     kwargs = {"map_choice": map_choice, "num_agents": num_agents, "num_requested_shelves": 8, "max_steps": 10_000}
     env = ocean.Rware(num_envs=1, seed=1, **kwargs)
@@ -151,7 +151,7 @@ def test_robots_move_as_in_a_plain_model(map_choice, num_agents):
     assert lifted
 
 
-def test_requested_shelves_are_shelves_and_others_cannot_be_lifted():
+def test_only_requested_shelves_pay():
     env = ocean.Rware(num_envs=64, num_agents=1, num_requested_shelves=1, max_steps=10_000)
     rows, _ = env.reset(seed=1)
     rng = np.random.default_rng(0)
@@ -170,7 +170,7 @@ def test_requested_shelves_are_shelves_and_others_cannot_be_lifted():
     assert {(EMPTY, SHELF), (EMPTY, REQUESTED), (EMPTY, GOAL)} <= tried
 
 
-def test_episodes_are_cut_off_and_count_deliveries():
+def test_max_steps_truncates():
     env = ocean.Rware(num_envs=2, max_steps=25, log_interval=1)
     env.reset(seed=1)
     for step in range(1, 101):
@@ -181,7 +181,7 @@ def test_episodes_are_cut_off_and_count_deliveries():
             assert [(info["n"], info["score"], info["episode_length"]) for info in infos] == [(2, 0, 25)]
 
 
-def test_more_robots_and_requests_than_shelves_are_refused():
+def test_too_many_robots_and_requests_are_refused():
     with pytest.raises(ValueError, match="num_agents plus num_requested_shelves must be at most"):
         ocean.Rware(num_agents=20, num_requested_shelves=13)
     ocean.Rware(num_agents=20, num_requested_shelves=12).close()

@@ -1,4 +1,4 @@
-"""The rules of snake. Hand-made positions are in tests/native/snake_rules.c."""
+"""Rules and policy of snake. tests/native/snake_rules.c tests constructed positions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ EMPTY, FOOD, CORPSE, WALL, OWN_BODY, BODY, OWN_HEAD, HEAD = range(8)
 
 
 class Random:
-    """PCG32, as in puffer_env.h."""
+    """PCG32 generator, like the one in puffer_env.h."""
 
     def __init__(self, seed):
         self.state = seed + 1442695040888963407
@@ -31,7 +31,7 @@ class Random:
 
 
 class Model:
-    """The rules once more, as plainly as possible: cells are (row, column), a snake is a list from its head."""
+    """Python model of the rules. A cell is (row, column), and a snake is a list of cells from its head on."""
 
     def __init__(self, seed, **kwargs):
         self.__dict__.update(kwargs)
@@ -161,7 +161,7 @@ DEFAULTS = {
         {"leave_corpse_on_death": False, "num_food": 90, "max_snake_length": 3, "vision": 8, "reward_death": -0.5},
     ],
 )
-def test_it_equals_a_plain_model(changes):
+def test_steps_match_a_python_model(changes):
     parameters = {**DEFAULTS, **changes}
     env = ocean.Snake(num_envs=1, log_interval=1, **parameters)
     rng = np.random.default_rng(3)
@@ -170,7 +170,7 @@ def test_it_equals_a_plain_model(changes):
     ends = 0
     for _ in range(150):
         np.testing.assert_array_equal(observations, model.observations())
-        # Mostly straight on, so that snakes grow; 4 and -1 are no actions.
+        # Mostly straight ahead, so that snakes grow, because 4 and -1 are invalid.
         actions = rng.choice([UP, DOWN, LEFT, RIGHT, 4, -1], model.num_snakes, p=[0.1, 0.1, 0.1, 0.1, 0.3, 0.3])
         observations, rewards, terminals, truncations, infos = env.step(actions)
         expected = model.step(actions)
@@ -193,8 +193,8 @@ def check_report(infos, ended, max_snake_length):
         assert info["episode_length"] == pytest.approx(steps)
 
 
-def test_a_large_map_keeps_its_food_and_knows_who_is_who():
-    """Random play with many snakes: what the middles of all observations must say."""
+def test_observations_of_many_snakes_are_consistent():
+    """With random actions, the middle of each observation must be the own head."""
     env = ocean.Snake(num_envs=2, width=640, height=360, num_snakes=256, num_food=20_000)
     observations, _ = env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -204,12 +204,12 @@ def test_a_large_map_keeps_its_food_and_knows_who_is_who():
         assert ((observations == OWN_HEAD).sum(axis=(1, 2)) == 1).all()
         own = (observations == OWN_BODY).sum(axis=(1, 2))
         beside = observations[:, [4, 6, 5, 5], [5, 5, 4, 6]] == OWN_BODY
-        assert (beside.any(axis=1) == (own > 0)).all(), "the neck is beside the head"
+        assert (beside.any(axis=1) == (own > 0)).all(), "the neck must be beside the head"
     assert own.max() > 3
 
 
-def test_no_food_is_lost_or_made():
-    """In 100,000 steps of random play; on maps of this size every snake sees all of it."""
+def test_amount_of_food_is_constant():
+    """100,000 random steps on small maps, of which every snake sees all cells."""
     games, steps, snakes, food = 250, 400, 3, 20
     sizes = {"width": 10, "height": 9, "num_snakes": snakes, "num_food": food, "vision": 10}
     env = ocean.Snake(num_envs=games, leave_corpse_on_death=False, **sizes)
@@ -226,7 +226,7 @@ def test_no_food_is_lost_or_made():
     assert eaten > 1000
 
 
-def test_the_last_view_of_a_life_that_is_cut_off_shows_where_it_came_to():
+def test_truncated_life_has_a_final_observation():
     env = ocean.Snake(num_envs=1, width=30, height=30, num_snakes=1, num_food=0, max_life=3)
     env.reset(seed=4)
     for _ in range(2):
@@ -237,17 +237,17 @@ def test_the_last_view_of_a_life_that_is_cut_off_shows_where_it_came_to():
     assert env.final_observations[0, 5, 5] == OWN_HEAD
 
 
-def test_a_map_that_is_too_small_is_refused():
+def test_small_maps_are_refused():
     with pytest.raises(ValueError, match="num_snakes plus num_food must be at most half of width times height"):
         ocean.Snake(width=10, height=10, num_snakes=10, num_food=41)
 
 
-# ---- The network ------------------------------------------------------------------------------------
+# ---- The policy -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def lives():
-    """Observations ``(steps, agents, 11, 11)``, starts of lives, and lengths, of snakes that eat and seldom die."""
+    """Observations ``(steps, agents, 11, 11)``, starts of lives, and lengths of snakes that eat and seldom die."""
     env = ocean.Snake(num_envs=2, num_snakes=8, width=24, height=20, num_food=60)
     rng = np.random.default_rng(0)
     observations, _ = env.reset(seed=3)
@@ -270,7 +270,7 @@ def policy():
 
 
 def memories(policy, observations, starts):
-    """The memory after each step."""
+    """Yield the memory after each step."""
     state = policy.initial_state(observations.shape[1])
     for step, begins in zip(observations, starts, strict=True):
         for part in state.values():
@@ -279,7 +279,7 @@ def memories(policy, observations, starts):
         yield state
 
 
-def test_its_own_policy_remembers_how_long_it_is_and_where_its_body_lies(policy, lives):
+def test_snake_policy_remembers_length_and_body(policy, lives):
     observations, starts, lengths = lives
     wrong = unknown = 0
     for seen, length, state in zip(observations, lengths, memories(policy, observations, starts), strict=True):
@@ -288,11 +288,11 @@ def test_its_own_policy_remembers_how_long_it_is_and_where_its_body_lies(policy,
         body = (trail > 0) & (trail < state["length"][:, None, None])
         assert not (body & (seen != OWN_BODY)).any()
         unknown += int((~body & (seen == OWN_BODY)).sum())
-    assert wrong < 0.02 * lengths.size  # after a snake died in front of it, whose corpse it ate in the same step
-    assert unknown < 0.01 * (observations == OWN_BODY).sum()  # from where it was more than ten cells away meanwhile
+    assert wrong < 0.02 * lengths.size  # wrong if it ate the corpse of a snake that died in the same step
+    assert unknown < 0.01 * (observations == OWN_BODY).sum()  # parts that were more than ten cells away in the meantime
 
 
-def test_its_own_policy_learns_from_segments_what_it_did_step_by_step(policy, lives):
+def test_snake_policy_segments_match_single_steps(policy, lives):
     observations, starts, _ = lives
     state = policy.initial_state(observations.shape[1])
     begin = {name: part.clone() for name, part in state.items()}
@@ -305,7 +305,7 @@ def test_its_own_policy_learns_from_segments_what_it_did_step_by_step(policy, li
         torch.testing.assert_close(values[step], value)
 
 
-def test_its_own_policy_counts_the_cells_to_which_each_move_leads(policy, lives):
+def test_snake_policy_counts_reachable_cells(policy, lives):
     observations, starts, _ = lives
     policy.encoder = torch.nn.Identity()
     for step, state in enumerate(memories(policy, observations, starts)):
@@ -317,7 +317,7 @@ def test_its_own_policy_counts_the_cells_to_which_each_move_leads(policy, lives)
 
 
 def reached(seen, trail, length, move):
-    """Cells within 16 steps of a neighbour of the head, by breadth-first search; own ones once they are free."""
+    """Count the cells within 16 steps after a move, by breadth-first search. Body cells count once they are free."""
     free_from = np.where((trail > 0) & (trail < length), length - trail.astype(int), 0)
     out_of_view = np.ones((21, 21), bool)
     out_of_view[5:16, 5:16] = False
@@ -336,7 +336,7 @@ def reached(seen, trail, length, move):
 
 
 @pytest.mark.parametrize("vision", [1, 5, 10])
-def test_its_own_policy_computes_the_same_by_compiled_loops_and_by_torch(vision):
+def test_snake_policy_loops_match_torch(vision):
     env = ocean.Snake(num_envs=2, num_snakes=8, width=40, height=40, num_food=300, vision=vision)
     policy = make_policy(env, "Snake", hidden_size=16, more=registry.policies("snake"))
     policy.encoder = torch.nn.Identity()
@@ -354,14 +354,14 @@ def test_its_own_policy_computes_the_same_by_compiled_loops_and_by_torch(vision)
         for part in [*loops.values(), *by_torch.values()]:
             part[begin] = 0
         loops = policy.remember(step, loops)
-        by_torch = policy.remember(step.int(), by_torch)  # of another number format, which the loops do not take
+        by_torch = policy.remember(step.int(), by_torch)  # the loops do not support int32, so torch is used
         assert all(torch.equal(loops[name], by_torch[name]) for name in by_torch)
         torch.testing.assert_close(policy.encode(step, loops), policy.encode(step.int(), by_torch))
     assert loops["length"].max() > 5
     assert (loops["trail"] == 0).any()
 
 
-def test_the_loops_of_its_own_policy_refuse_what_they_cannot_read():
+def test_snake_policy_loops_refuse_wrong_shapes():
     env = ocean.Snake(num_envs=1, num_snakes=2, width=30, height=30, num_food=20)
     policy = make_policy(env, "Snake", hidden_size=16, more=registry.policies("snake"))
     observations = torch.from_numpy(env.reset(seed=1)[0])

@@ -1,4 +1,4 @@
-"""The rules of spaces, alone and through emulation, training and the registry."""
+"""Rules of spaces, without and with emulation."""
 
 import gymnasium
 import numpy as np
@@ -14,7 +14,7 @@ forms = pytest.mark.parametrize("nested", [False, True])
 
 
 def parts(value, nested):
-    """Image and flat of an observation."""
+    """Return image and flat of an observation."""
     return (value["parts"][0]["image"], value["parts"][1]) if nested else (value["image"], value["flat"])
 
 
@@ -23,7 +23,7 @@ def answer(image, flat, nested):
 
 
 @forms
-def test_each_part_that_is_judged_rightly_pays_a_half(nested):
+def test_each_right_answer_pays_a_half(nested):
     env = Spaces(nested)
     for seed in range(50):
         image, flat = (int(part.sum() > 0) for part in parts(env.reset(seed=seed)[0], nested))
@@ -33,7 +33,7 @@ def test_each_part_that_is_judged_rightly_pays_a_half(nested):
             assert info == {"score": reward, "perf": reward, "episode_return": reward, "episode_length": 1}
 
 
-def test_a_sum_of_0_is_not_above_0():
+def test_sum_of_0_is_not_above_0():
     env = Spaces()
     for seed in range(200):
         if env.reset(seed=seed)[0]["flat"].sum() == 0:
@@ -41,21 +41,21 @@ def test_a_sum_of_0_is_not_above_0():
     assert env.step({"image": 0, "flat": 0})[1] - env.step({"image": 0, "flat": 1})[1] == 0.5
 
 
-def test_either_answer_is_right_about_half_the_time():
+def test_answers_are_balanced():
     env = Spaces()
     env.reset(seed=0)
     sums = np.array([[part.sum() for part in parts(env.reset()[0], False)] for _ in range(1000)])
     assert 0.45 < (sums[:, 0] > 0).mean() < 0.55
-    assert 0.34 < (sums[:, 1] > 0).mean() < 0.45, "a fifth of the sums are 0"
+    assert 0.34 < (sums[:, 1] > 0).mean() < 0.45, "a fifth of the sums is 0"
 
 
 @forms
-def test_gymnasium_accepts_it(nested):
+def test_gymnasium_check_env_passes(nested):
     gymnasium_check(Spaces(nested), skip_render_check=True)
 
 
 @forms
-def test_emulation_hands_both_parts_through(nested):
+def test_emulation_passes_observations_and_actions(nested):
     env = pufferlib.make("spaces", nested=nested)
     assert isinstance(env, GymnasiumPufferEnv)
     assert isinstance(env.single_action_space, gymnasium.spaces.MultiDiscrete)
@@ -71,7 +71,7 @@ def test_emulation_hands_both_parts_through(nested):
     env.close()
 
 
-def test_vector_make_takes_its_creator():
+def test_vector_make_accepts_the_creator():
     with pufferlib.vector.make(
         pufferlib.env_creator("puffer_spaces"), env_kwargs={"nested": True}, num_envs=4, backend="Serial", seed=1
     ) as envs:
@@ -81,12 +81,12 @@ def test_vector_make_takes_its_creator():
         assert all(0 <= info["score"] <= 1 for info in infos)
 
 
-def test_an_unknown_keyword_is_answered_with_the_nearest():
+def test_unknown_keyword_suggests_another():
     with pytest.raises(pufferlib.UnknownNameError, match="unknown keyword 'nestde'; did you mean 'nested'"):
         pufferlib.make("spaces", nestde=True)
 
 
-def test_the_picture_shows_parts_and_judgement():
+def test_image_shows_observation_and_result():
     env = Spaces(render_mode="rgb_array")
     env.reset(seed=0)
     before = env.render()

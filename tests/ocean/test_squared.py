@@ -1,4 +1,4 @@
-"""Rules of squared, and what each of its settings takes to play it."""
+"""Rules of squared, and the abilities that its settings require."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_episodes_start_at_the_center_with_targets_on_the_edge(size, num_targets
         assert len(targets) == num_targets
         seen.update(targets)
     assert seen <= set(edge(size))
-    assert size > 7 or seen == set(edge(size)), "a target may be on any cell of the edge"
+    assert size > 7 or seen == set(edge(size)), "targets must be on all cells of the edge"
 
 
 @pytest.mark.parametrize("action", [*range(9), 9, -1])
@@ -135,7 +135,7 @@ def test_memory_shows_targets_at_the_center_only():
     env.step([DOWN])
     assert where(grid, TARGET, HIT) == []
     env.step([UP])
-    assert where(grid, TARGET) == targets, "also after a walk back"
+    assert where(grid, TARGET) == targets, "targets must be visible again at the center"
     walk(env, grid, targets[0])
     assert (where(grid, HIT), where(grid, TARGET)) == (targets[:1], targets[1:])
 
@@ -166,15 +166,15 @@ def test_stochasticity_shows_hit_targets_like_others_and_only_a_hit_pays():
     assert walk(env, grid, free)[1][0] == 0
 
 
-# ---- What a setting takes ---------------------------------------------------------------------------
+# ---- Abilities that settings require ----------------------------------------------------------------
 
 
 class Walker:
     """Scripted policy that walks to targets.
 
     Args:
-        remembers: Whether it keeps the chosen target on the way, and which targets it has been to.
-        draws: Whether it chooses a target by chance, instead of the first one.
+        remembers: Whether the policy keeps its target on the way and remembers visited targets.
+        draws: Whether the policy chooses a random target instead of the first one.
     """
 
     def __init__(self, remembers, draws):
@@ -193,10 +193,10 @@ class Walker:
             goals = [goal for goal in goals if goal not in self.been] or goals
             if not at_center:
                 goals = [self.goal]
-        else:  # on its way to those that are as near as they can be at this step
+        else:  # targets that it may be on its way to
             left = radius - distance((row, column), (radius, radius))
             goals = [goal for goal in goals if distance(goal, (row, column)) == left]
-        if not goals:  # none is shown
+        if not goals:  # no target is visible
             return toward(row - radius, column - radius) or DOWN
         self.goal = goals[self.rng.integers(len(goals))] if self.draws else goals[0]
         if distance(self.goal, (row, column)) == 1:
@@ -232,13 +232,13 @@ PLAIN, DRAWING, REMEMBERING = (False, False), (False, True), (True, False)
         ({"stochasticity": 1, "memory": 1}, REMEMBERING, 1, 1),
     ],
 )
-def test_policies_without_the_ability_that_a_setting_takes_score_less(settings, abilities, low, high):
+def test_policies_without_the_required_ability_score_less(settings, abilities, low, high):
     assert low <= score(Walker(*abilities), **settings) <= high
 
 
 @pytest.mark.parametrize(("exploration", "low", "high"), [(0.0, 0, 0.5), (0.2, 0.9, 1)])
 def test_learner_that_never_explores_scores_less(exploration, low, high):
-    """Q-learning with a table. Greedy all the time, it settles for what it found first."""
+    """Tabular Q-learning. Without exploration it keeps the first target that it found."""
     final = []
     for seed in range(4):
         env, grid = start(size=5, exploration=1, num_targets=3)

@@ -1,4 +1,4 @@
-"""States of games: saved, loaded elsewhere, copied and pickled, to the same bytes; and what is refused."""
+"""States of C environments: ``save_state``, ``load_state``, copies and pickles."""
 
 import copy
 import pickle
@@ -9,7 +9,7 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
-from tests.ocean.games import actions_of, every_env, make, outcomes
+from tests.ocean.helpers import actions_of, every_env, make, outcomes
 
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
 
@@ -25,7 +25,7 @@ def rows_of(env, first=0, last=None):
 
 
 @every_env
-def test_another_environment_goes_on_from_a_state_to_the_same_bytes(name):
+def test_load_state_continues_with_the_same_bytes(name):
     env, other = make(name, num_envs=3, seed=1), make(name, num_envs=3, seed=2)
     play(env, 40)
     play(other, 7)
@@ -37,11 +37,11 @@ def test_another_environment_goes_on_from_a_state_to_the_same_bytes(name):
     assert np.array_equal(other.render(1), picture)
     assert outcomes(other, 60) == played
     env.close()
-    play(other, 60)  # nothing of it lies in the memory of the first
+    play(other, 60)  # uses no memory of the closed environment
 
 
 @every_env
-def test_a_game_goes_on_at_another_place_of_another_batch(name):
+def test_state_can_be_loaded_at_another_index_of_another_batch(name):
     env, other = make(name, num_envs=3, seed=1), make(name, num_envs=2, seed=2, num_threads=2)
     play(env, 40)
     agents = env.num_agents // 3
@@ -53,19 +53,19 @@ def test_a_game_goes_on_at_another_place_of_another_batch(name):
         assert rows_of(other, 0, agents) == rows_of(env, 2 * agents)
         actions = actions_of(env, rng)
         env.step(actions)
-        other.step(np.roll(actions, agents, axis=0)[: 2 * agents])  # its game 1 plays something else
+        other.step(np.roll(actions, agents, axis=0)[: 2 * agents])  # environment 1 gets other actions
 
 
-def pickled(env):
+def by_pickle(env):
     return pickle.loads(pickle.dumps(env))
 
 
-def cloudpickled(env):
+def by_cloudpickle(env):
     return pickle.loads(cloudpickle.dumps(env))
 
 
-@pytest.mark.parametrize("how", [copy.deepcopy, pickled, cloudpickled])
-def test_copies_go_on_alone(how):
+@pytest.mark.parametrize("how", [copy.deepcopy, by_pickle, by_cloudpickle])
+def test_copies_are_independent(how):
     env = ocean.Pong(num_envs=4, log_interval=16, autoreset="next_step", pixels=(9, 12), frameskip=2)
     fresh = how(env)
     env.note = {"of": "mine"}
@@ -83,7 +83,7 @@ def test_copies_go_on_alone(how):
     assert np.array_equal(fresh.reset(seed=5)[0], ocean.Pong(num_envs=4, pixels=(9, 12), frameskip=2).reset(seed=5)[0])
 
 
-def test_a_state_goes_on_in_whatever_process_the_environment_lives():
+def test_state_can_be_saved_and_loaded_in_workers():
     vecenv = pufferlib.vector.make(
         pufferlib.env_creator("breakout"),
         num_envs=2,
@@ -119,7 +119,7 @@ def damaged(state):
         (lambda: make("breakout", num_envs=2).save_state(), "the state must be of 8 games, got one of 2; choose"),
     ],
 )
-def test_what_is_no_state_of_this_environment_is_refused_and_changes_nothing(state, message):
+def test_wrong_states_are_refused_and_change_nothing(state, message):
     env = make("breakout")
     before = env.save_state()
     with pytest.raises(pufferlib.APIUsageError, match=rf"Breakout\.load_state: {message}"):
@@ -127,7 +127,7 @@ def test_what_is_no_state_of_this_environment_is_refused_and_changes_nothing(sta
     assert env.save_state() == before
 
 
-def test_a_state_of_other_code_is_refused(monkeypatch):
+def test_state_of_another_version_is_refused(monkeypatch):
     env = make("breakout")
     state = env.save_state()
     monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
@@ -135,7 +135,7 @@ def test_a_state_of_other_code_is_refused(monkeypatch):
         env.load_state(state)
 
 
-def test_a_state_needs_games_that_have_begun():
+def test_save_state_needs_a_reset():
     env = ocean.Breakout()
     with pytest.raises(pufferlib.APIUsageError, match=r"Breakout\.save_state: no episode has begun; call reset first"):
         env.save_state()

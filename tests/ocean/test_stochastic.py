@@ -1,4 +1,4 @@
-"""The rules of stochastic."""
+"""Rules of stochastic."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from pufferlib import ocean
 
 
 def play(actions, **kwargs):
-    """Rewards of an episode that these actions fill, and its report."""
+    """Return the rewards and the report of an episode with these actions."""
     env = ocean.Stochastic(num_envs=1, horizon=len(actions), log_interval=len(actions), **kwargs)
     observations, _ = env.reset()
     rewards = []
@@ -20,8 +20,8 @@ def play(actions, **kwargs):
     return rewards, infos[0]
 
 
-def test_the_action_that_moves_towards_the_share_is_paid():
-    # The shares of action 0 after each step: 1, 1/2, 2/3, 3/4, 3/5, 3/6.
+def test_action_towards_the_share_is_paid():
+    # Shares of action 0 after each step: 1, 1/2, 2/3, 3/4, 3/5, 3/6.
     rewards, _ = play([0, 1, 0, 0, 1, 1], p=0.7)
     misses = [0.7 - 1 / 2, 0.7 - 2 / 3, 0.7 - 3 / 4, 0.7 - 3 / 5, 0.7 - 1 / 2]
     paid = [False, True, False, False, False]
@@ -34,7 +34,7 @@ def test_action_1_is_paid_while_the_share_is_too_high():
 
 
 @pytest.mark.parametrize("other", [1, 2, -1, 2**31 - 1, -(2**31)])
-def test_anything_but_action_0_is_the_other_one(other):
+def test_invalid_actions_count_as_action_1(other):
     assert play([0, other, 0, other], p=0.5) == play([0, 1, 0, 1], p=0.5)
 
 
@@ -42,7 +42,7 @@ def test_anything_but_action_0_is_the_other_one(other):
     ("zeros", "score", "perf"),
     [(10, 1 - 0.3**2, 0), (7, 1, 1), (4, 1 - 0.3**2, 0), (0, 1 - 0.7**2, 0), (6, 1 - 0.1**2, 1 - 1 / 9)],
 )
-def test_the_score_is_how_near_the_share_came(zeros, score, perf):
+def test_score_depends_on_the_distance_to_the_share(zeros, score, perf):
     actions = np.random.default_rng(0).permutation([0] * zeros + [1] * (10 - zeros))
     _, info = play(actions.tolist(), p=0.7)
     assert info["score"] == pytest.approx(score)
@@ -50,7 +50,7 @@ def test_the_score_is_how_near_the_share_came(zeros, score, perf):
     assert (info["episode_length"], info["n"]) == (10, 1)
 
 
-def test_each_episode_counts_anew():
+def test_share_is_reset_between_episodes():
     env = ocean.Stochastic(num_envs=1, horizon=2, p=0.5, log_interval=2)
     env.reset()
     reports = []

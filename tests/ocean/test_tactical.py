@@ -1,4 +1,4 @@
-"""The rules of tactical, beside a model of them in plain Python."""
+"""Rules of tactical, compared with a Python model."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def two_players(seed=0, **kwargs):
 
 
 def play(env, action):
-    """Let the unit whose turn it is act."""
+    """Act with the unit whose turn it is."""
     env.step([action, action])
 
 
@@ -61,7 +61,7 @@ def legal(row):
 
 
 @pytest.mark.parametrize("map", [1, 2, 3, 4, 5])
-def test_two_players_play_as_the_same_game_in_plain_python(map):
+def test_steps_match_a_python_model(map):
     rng = np.random.default_rng(map)
     env, rows = two_players(seed=map, map=map, hp=1000, turn_actions=1000)
     over, turns = 0, []
@@ -74,7 +74,7 @@ def test_two_players_play_as_the_same_game_in_plain_python(map):
         action = rng.choice(choices, p=weights / weights.sum()) if rng.random() < 0.95 else rng.integers(-5, 305)
         actions = np.zeros(2, int)
         actions[duel.actor] = action
-        actions[1 - duel.actor] = rng.integers(-5, 305)  # who waits cannot do anything
+        actions[1 - duel.actor] = rng.integers(-5, 305)  # the action of the waiting player is ignored
         env.step(actions)
         done = action in duel.legal(duel.actor) and duel.act(action)
         if action not in choices:
@@ -91,14 +91,14 @@ def test_two_players_play_as_the_same_game_in_plain_python(map):
     assert max(turns) > 2
 
 
-def test_the_environment_says_where_the_legal_actions_are():
+def test_action_mask_is_the_start_of_the_observation():
     assert ocean.Tactical().action_mask == slice(0, ACTIONS)
     assert ocean.Squared().action_mask is None
 
 
 @pytest.mark.parametrize("prefix", [0, 3, 30])
-def test_legal_actions_are_exactly_those_that_change_something(prefix):
-    """As many times as there are actions the same game, in which each action is tried once."""
+def test_legal_actions_are_those_that_change_the_observation(prefix):
+    """Each action is tried in its own copy of the same game."""
     games = [ocean.Tactical(players=2) for _ in range(ACTIONS)]
     rng = np.random.default_rng(prefix)
     for game in games:
@@ -116,7 +116,7 @@ def test_legal_actions_are_exactly_those_that_change_something(prefix):
         assert set(np.flatnonzero(changed[:, player])) == legal(before[actor(before)])
 
 
-def test_maps_are_the_same_from_both_sides_and_all_of_their_ground_is_connected():
+def test_maps_are_symmetric_and_connected():
     kinds = []
     for map in range(1, 6):
         env = ocean.Tactical(num_envs=200, map=map)
@@ -139,11 +139,11 @@ def test_maps_are_the_same_from_both_sides_and_all_of_their_ground_is_connected(
     assert {(row[GROUND].tobytes(), row[WALLS].tobytes()) for row in drawn} == set.union(*kinds)
 
 
-# ---- Turns and spells by hand: with many movement points every place is one move away --------------------
+# ---- Turns and spells. With many movement points, every place can be reached in one move -----------------
 
 
 class TwoPlayerGame:
-    """A game for two, with helpers that walk the units to the cells of a test."""
+    """Game of two players, with helpers that move units to the cells of a test."""
 
     def __init__(self, seed=0, **kwargs):
         self.env, self.rows = two_players(seed=seed, **{"map": 1, "mp": 90, "ap": 50, "damage_reward": 0.0, **kwargs})
@@ -171,7 +171,7 @@ class TwoPlayerGame:
         return self if place == self.own() else self.act(MOVE + cell(place))
 
     def places_with(self, holds):
-        """Free ground where ``holds(place, other)``, in the eyes of who acts."""
+        """Return the free places for which ``holds(place, other)`` is true, as seen by the acting unit."""
         other = self.other()
         return [place for place in sorted(self.ground - {other, self.own()}) if holds(place, other)]
 
@@ -182,7 +182,7 @@ class TwoPlayerGame:
         return [round(self.row[index] / 255 * limit) for index in (HP, OTHER_HP)]
 
 
-def test_a_walk_costs_a_movement_point_for_each_step_around_what_is_in_the_way():
+def test_walk_costs_a_movement_point_per_step():
     env, rows = two_players(map=2)
     row = rows[actor(rows)]
     (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
@@ -191,7 +191,7 @@ def test_a_walk_costs_a_movement_point_for_each_step_around_what_is_in_the_way()
         place for place, n in far.items() if 0 < n <= 6
     }
     there = max((place for place, n in far.items() if n <= 6), key=lambda place: far[place] - steps(own, place))
-    assert far[there] > steps(own, there), "a way around something"
+    assert far[there] > steps(own, there), "the way must lead around an obstacle"
     play(env, MOVE + cell(there))
     assert row[MP] == share(6 - far[there], 11)
     assert row[AP] == 255
@@ -201,7 +201,7 @@ def test_a_walk_costs_a_movement_point_for_each_step_around_what_is_in_the_way()
     ("action", "cost", "damage", "reach", "sight"),
     [(FLY, 3, 100, 14, False), (ROOT, 2, 0, 8, True), (WIND, 4, 400, 22, True)],
 )
-def test_what_a_spell_at_the_other_costs_does_and_needs(action, cost, damage, reach, sight):
+def test_spells_have_cost_damage_reach_and_line_of_sight(action, cost, damage, reach, sight):
     game = TwoPlayerGame(ap=12)
 
     def fits(place, other):
@@ -221,13 +221,13 @@ def test_what_a_spell_at_the_other_costs_does_and_needs(action, cost, damage, re
     assert abs(game.hp()[1] - (2500 - damage)) <= 5
 
 
-def test_the_explosive_arrow_hurts_everybody_within_two_steps_of_a_place_in_sight():
+def test_explosive_arrow_hits_units_within_two_steps():
     game = TwoPlayerGame()
     place = next(iter(game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) == 3)))
     own, other = game.go(place).own(), game.other()
     targets = {CELLS[action - EXPLODE] for action in legal(game.row) if EXPLODE <= action < FLY}
     assert targets == {to for to in CELLS if 0 < steps(own, to) <= 11 and to not in game.walls and game.sees(own, to)}
-    for reached in ([0, 1], [1, 0], [1, 1], [0, 0]):  # the other, itself
+    for reached in ([0, 1], [1, 0], [1, 1], [0, 0]):  # whether the other unit and the acting unit are hit
         to = next(to for to in sorted(targets) if [int(steps(other, to) <= 2), int(steps(own, to) <= 2)] == reached)
         before = game.hp()
         game.act(EXPLODE + cell(to))
@@ -237,7 +237,7 @@ def test_the_explosive_arrow_hurts_everybody_within_two_steps_of_a_place_in_sigh
     assert game.row[AP] == share(50 - 16, 50)
 
 
-def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
+def test_rooting_arrow_takes_three_movement_points_and_has_a_cooldown():
     game = TwoPlayerGame(ap=12, mp=20)
     game.act(END, END)
     near = game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) <= 8)
@@ -247,9 +247,9 @@ def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
     assert game.row[OTHER_MP] == share(17, 25)
     assert game.row[ROOT] == 0
     game.act(END)
-    assert game.row[MP] == share(17, 25), "it is the other's turn that is shorter"
+    assert game.row[MP] == share(17, 25), "the turn of the other unit must be shorter"
     game.act(END)
-    assert game.row[OTHER_MP] == share(20, 25), "and no other"
+    assert game.row[OTHER_MP] == share(20, 25), "only one turn must be shorter"
     assert game.row[ROOTING] == 63
     assert game.row[ROOT] == 0
     game.act(END, END)
@@ -257,7 +257,7 @@ def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
     assert game.row[ROOT] == 255
 
 
-def test_rooting_takes_no_more_than_there_is():
+def test_rooting_arrow_takes_at_most_all_movement_points():
     game = TwoPlayerGame(mp=1, ap=12, seed=3)
     for _ in range(60):  # walk towards each other
         if game.row[ROOT]:
@@ -268,7 +268,7 @@ def test_rooting_takes_no_more_than_there_is():
     assert game.act(ROOT).row[OTHER_MP] == 0
 
 
-def test_the_swift_rabbit_gives_five_movement_points_in_every_fourth_turn():
+def test_swift_rabbit_gives_five_movement_points_every_four_turns():
     game = TwoPlayerGame(mp=2, ap=12)
     game.act(RABBIT)
     assert game.row[MP] == 255
@@ -277,11 +277,11 @@ def test_the_swift_rabbit_gives_five_movement_points_in_every_fourth_turn():
         assert game.row[SWIFT] == 63 * rest
         assert game.row[RABBIT] == 0
         game.act(END, END)
-    assert game.row[MP] == share(2, 7), "what was not used is lost"
+    assert game.row[MP] == share(2, 7), "unused points must be lost"
     assert game.row[RABBIT] == 255
 
 
-def test_points_come_back_at_the_end_of_the_own_turn():
+def test_points_are_restored_at_the_end_of_the_turn():
     game = TwoPlayerGame()
     game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0]).act(FLY)
     spent = game.row[[AP, MP]]
@@ -291,7 +291,7 @@ def test_points_come_back_at_the_end_of_the_own_turn():
 
 
 @pytest.mark.parametrize("hp", [100, 50])
-def test_the_end_of_a_unit_ends_the_game(hp):
+def test_death_of_a_unit_is_terminal(hp):
     game = TwoPlayerGame(hp=hp, damage_reward=0.5)
     game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0])
     winner = actor(game.rows)
@@ -302,7 +302,7 @@ def test_the_end_of_a_unit_ends_the_game(hp):
     assert game.env.final_observations[winner, OTHER_HP] == 0
 
 
-def test_who_blows_up_both_wins_nothing():
+def test_killing_both_units_is_a_draw():
     game = TwoPlayerGame(hp=200, damage_reward=0.5)
     other = game.other()
     game.go(game.places_with(lambda a, b: steps(a, b) == 1)[0])
@@ -311,7 +311,7 @@ def test_who_blows_up_both_wins_nothing():
     assert game.env.rewards.tolist() == [0, 0]
 
 
-def test_a_turn_ends_with_its_last_action_even_if_none_was_legal():
+def test_turn_ends_after_turn_actions():
     env, rows = two_players(turn_actions=3)
     first = actor(rows)
     for action in (-1, ACTIONS, 2**31 - 1):
@@ -320,7 +320,7 @@ def test_a_turn_ends_with_its_last_action_even_if_none_was_legal():
     assert actor(rows) != first
 
 
-def test_the_last_turn_cuts_the_game_off():
+def test_max_turns_truncates():
     env, _ = two_players(max_turns=5, log_interval=1)
     for turn in range(1, 6):
         assert not env.truncations.any()
@@ -336,19 +336,19 @@ def test_the_last_turn_cuts_the_game_off():
 
 
 def openings(**kwargs):
-    """Games in which the scripted unit begins, as its opponent sees them."""
+    """Return games in which the scripted unit starts, and the first observations of its opponent."""
     env = ocean.Tactical(num_envs=512, **kwargs)
     rows, _ = env.reset(seed=0)
     before = rows.copy()
     env.step(np.zeros(512, int))
     waits = np.flatnonzero(before[:, TURN] == 0)
-    assert 100 < len(waits) < 400, "who begins is drawn"
+    assert 100 < len(waits) < 400, "the first unit must be random"
     assert {frozenset(legal(before[i])) for i in waits} == {frozenset({END})}
     return env, waits, before
 
 
-def lines(row):
-    """Check that the scripted unit can reach a cell from which the wind arrow hits."""
+def can_hit(row):
+    """Return whether the scripted unit can reach a cell from which its wind arrow hits."""
     (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
     walls = frozenset(places(row[WALLS]))
     far = ways(places(row[GROUND]) - {own}, other)
@@ -356,22 +356,22 @@ def lines(row):
     return any(n <= 6 and place in seen and (place[0] == own[0] or place[1] == own[1]) for place, n in far.items())
 
 
-def test_the_scripted_unit_takes_a_kill():
+def test_scripted_unit_kills_if_it_can():
     env, waits, before = openings(hp=1200)
-    kills = np.array([lines(before[i]) for i in waits])
+    kills = np.array([can_hit(before[i]) for i in waits])
     assert 0.1 < kills.mean() < 0.9
     np.testing.assert_array_equal(env.terminals[waits], kills)
     np.testing.assert_allclose(env.rewards[waits[kills]], -1.2)
 
 
-def test_the_scripted_unit_shoots_three_wind_arrows_where_it_can():
+def test_scripted_unit_shoots_three_wind_arrows_if_it_can():
     env, waits, before = openings()
-    kills = np.array([lines(before[i]) for i in waits])
+    kills = np.array([can_hit(before[i]) for i in waits])
     np.testing.assert_array_equal(env.observations[waits[kills], HP], share(1300, 2500))
     assert (env.observations[waits[~kills], HP] >= share(1700, 2500)).all()
 
 
-def test_the_scripted_unit_comes_near_where_nothing_hits():
+def test_scripted_unit_approaches_if_nothing_hits():
     env, waits, before = openings(mp=1)
     idle = [i for i in waits if env.observations[i, HP] == 255]
     assert len(idle) > 5
@@ -383,7 +383,7 @@ def test_the_scripted_unit_comes_near_where_nothing_hits():
 
 
 def damage(strength):
-    """Damage of the scripted unit to an opponent that stands still, over four of its turns."""
+    """Return the damage that the scripted unit does to an idle opponent in four turns."""
     env = ocean.Tactical(num_envs=256, strength=strength, hp=20_000)
     env.reset(seed=1)
     for _ in range(5):
@@ -391,15 +391,15 @@ def damage(strength):
     return 255 - env.observations[:, HP].mean()
 
 
-def test_strength_is_the_share_of_its_actions_that_are_good():
+def test_strength_increases_the_damage():
     weak, middle, strong = damage(0.0), damage(0.5), damage(1.0)
     assert weak < middle < strong
 
 
-# ---- The picture ------------------------------------------------------------------------------------
+# ---- Images -----------------------------------------------------------------------------------------
 
 
-def test_a_click_on_a_place_walks_there_or_else_makes_an_arrow_explode_there():
+def test_click_areas_are_walks_and_explosive_arrows():
     env, rows = two_players()
     for player in (actor(rows), 1 - actor(rows)):
         assert actor(rows) == player
@@ -407,34 +407,34 @@ def test_a_click_on_a_place_walks_there_or_else_makes_an_arrow_explode_there():
         walks = {action for action in allowed if MOVE <= action < EXPLODE}
         blasts = {action for action in allowed if EXPLODE <= action < FLY and action - EXPLODE + MOVE not in walks}
         areas = env.areas(agent=player)
-        assert env.areas(agent=1 - player) == {}, "it is not its turn"
+        assert env.areas(agent=1 - player) == {}, "it is the turn of the other player"
         assert set(areas) == walks | blasts
         assert len(set(areas.values())) == len(areas)
         play(env, END)
 
 
-def test_each_player_sees_its_side_of_the_board_below():
+def test_image_for_a_player_has_its_side_at_the_bottom():
     env, rows = two_players(seed=3, render_mode="rgb_array")
     for player in (actor(rows), 1 - actor(rows)):
         assert actor(rows) == player
         walks = [area for action, area in env.areas(agent=player).items() if MOVE <= action < EXPLODE]
-        x, y, width, height = max(walks, key=lambda area: area[1])  # where nothing stands before it
+        x, y, width, height = max(walks, key=lambda area: area[1])  # the lowest cell, which no unit hides
         for viewer in (player, 1 - player):
             red, green, blue = env.render(agent=viewer)[y + height - 2, x + width // 2].tolist()  # below the dot
-            assert (blue > green > red) == (viewer == player), "what is in reach is blue, the rest is green"
+            assert (blue > green > red) == (viewer == player), "cells in reach must be blue, others green"
         play(env, END)
 
 
-# ---- The network ------------------------------------------------------------------------------------
+# ---- The policy -------------------------------------------------------------------------------------
 
 
-def test_its_own_policy_judges_all_places_alike():
-    """In a mirror, where right is left, it would do the same; who knows each cell by itself would not."""
+def test_tactical_policy_is_equivariant_to_mirroring():
+    """A policy with separate weights for each cell would not be."""
     import torch
 
     env = ocean.Tactical(num_envs=4)
     rows = torch.from_numpy(env.reset(seed=0)[0].copy())
-    rows[:, STEP : STEP + 4] = 0  # the single steps change places in a mirror
+    rows[:, STEP : STEP + 4] = 0  # a mirror exchanges the single steps
     mirrored = rows.clone()
     for start in (MOVE, EXPLODE, *range(ACTIONS, ACTIONS + 6 * 144, 144)):
         cells = slice(start, start + 144)
@@ -445,5 +445,5 @@ def test_its_own_policy_judges_all_places_alike():
     torch.testing.assert_close(others[:, FLY:], params[:, FLY:])
     for start in (MOVE, EXPLODE):
         cells = slice(start, start + 144)
-        assert params[:, cells].unique().numel() > 20, "it tells places apart"
+        assert params[:, cells].unique().numel() > 20, "the policy must distinguish places"
         torch.testing.assert_close(others[:, cells].view(-1, 12, 12).flip(-1).flatten(1), params[:, cells])

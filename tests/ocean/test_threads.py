@@ -1,4 +1,4 @@
-"""A step that several threads share: the same bytes, no matter how many; and what can come in between."""
+"""Steps with several threads: equal results, number of threads, and interrupts."""
 
 import functools
 import hashlib
@@ -20,13 +20,13 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="th
 
 @pytest.fixture
 def many_threads(monkeypatch):
-    """As many threads as are asked for, whatever the machine has, and all of them in every step."""
+    """Use as many threads as requested on any machine, and all of them in every step."""
     monkeypatch.setattr("pufferlib.ocean.arguments.usable_cpus", lambda: 8)
     monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
 
 
 def play(name, num_threads, steps, num_envs=64, **kwargs):
-    """Digests of all that is returned in ``steps`` steps after a reset, and the reports."""
+    """Return digests of all arrays and the infos of ``steps`` steps after a reset."""
     env = ocean.OceanEnv(name, num_envs=num_envs, seed=3, num_threads=num_threads, **kwargs)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(100)]
@@ -43,20 +43,20 @@ def play(name, num_threads, steps, num_envs=64, **kwargs):
 
 
 def run_script(script):
-    """Run a script in a process of its own, where it may change anything, and return what it prints."""
-    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # numpy's own threads would be counted
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=alone)
+    """Run a script in a new process and return its output."""
+    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy would be counted
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=environ)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
-# ---- The same bytes -------------------------------------------------------------------------------
+# ---- Results --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", once(ocean.names(), set(ocean.names()) - {"moba", "nmmo3"}))
 @pytest.mark.parametrize("numbers", once(["2 8", "3 4 5 6 7"], ["2 8"]))
 @pytest.mark.usefixtures("many_threads")
-def test_any_number_of_threads_gives_the_same_bytes(name, numbers):
+def test_threads_give_the_same_bytes(name, numbers):
     expected = play(name, 1, 1000)
     for num_threads in map(int, numbers.split()):
         assert play(name, num_threads, 1000) == expected, f"{num_threads} threads give other bytes than one"
@@ -64,14 +64,14 @@ def test_any_number_of_threads_gives_the_same_bytes(name, numbers):
 
 @pytest.mark.parametrize("num_envs", [1, 2, 3, 5, 17, 33, 1000])
 @pytest.mark.usefixtures("many_threads")
-def test_every_game_is_stepped_once_however_they_are_dealt_out(num_envs):
+def test_each_environment_is_stepped_once(num_envs):
     expected = play("squared", 1, 20, num_envs)
     for num_threads in (2, 3, 8):
         assert play("squared", num_threads, 20, num_envs) == expected
 
 
 @pytest.mark.usefixtures("many_threads")
-def test_two_python_threads_step_two_environments_at_once():
+def test_python_threads_can_step_environments_concurrently():
     expected, seen = play("breakout", 1, 300), {}
 
     def run(key):
@@ -85,7 +85,7 @@ def test_two_python_threads_step_two_environments_at_once():
     assert [seen[key] == expected for key in range(3)] == [True] * 3
 
 
-# ---- The threads themselves ---------------------------------------------------------------------
+# ---- Helper threads -----------------------------------------------------------------------------
 
 COUNTING = """
 import functools, os
@@ -102,7 +102,7 @@ def threads():
 
 
 @needs_proc
-def test_helpers_are_shared_and_never_more_than_the_widest_step_needs():
+def test_helper_threads_are_shared_between_environments():
     script = COUNTING + "\n".join(
         [
             "ocean.Squared(num_envs=64)",
@@ -122,7 +122,7 @@ def test_helpers_are_shared_and_never_more_than_the_widest_step_needs():
 
 
 @needs_proc
-def test_no_more_threads_than_usable_cores():
+def test_threads_are_limited_to_usable_cores():
     script = COUNTING + "\n".join(
         [
             "ocean_arguments.usable_cpus = lambda: 3",
@@ -136,7 +136,7 @@ def test_no_more_threads_than_usable_cores():
 
 
 @needs_proc
-def test_helpers_do_part_of_the_work_and_take_no_signals():
+def test_helper_threads_work_and_block_signals():
     script = COUNTING + "\n".join(
         [
             "env = ocean.Breakout(num_envs=20000, num_threads=2)",
@@ -155,7 +155,7 @@ def test_helpers_do_part_of_the_work_and_take_no_signals():
 
 
 @needs_proc
-def test_a_forked_child_has_helpers_of_its_own():
+def test_forked_child_starts_its_own_helper_threads():
     script = COUNTING + "\n".join(
         [
             "env = ocean.Breakout(num_envs=64, num_threads=4, seed=1)",
@@ -174,7 +174,7 @@ def test_a_forked_child_has_helpers_of_its_own():
     assert run_script(script) == "3 True 3\n"
 
 
-def test_a_helper_that_cannot_be_started_is_a_sentence():
+def test_helper_thread_that_cannot_start_raises():
     script = COUNTING + "\n".join(
         [
             "import pufferlib, resource",
@@ -194,7 +194,7 @@ def test_a_helper_that_cannot_be_started_is_a_sentence():
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "two", None, True])
-def test_a_wrong_number_of_threads_is_refused(wrong):
+def test_wrong_num_threads_are_refused(wrong):
     with pytest.raises(pufferlib.APIUsageError, match='Squared: num_threads must be an int >= 1 or "auto", got'):
         ocean.Squared(num_threads=wrong)
 
@@ -205,8 +205,8 @@ def test_a_wrong_number_of_threads_is_refused(wrong):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.usefixtures("many_threads")
-def test_a_long_step_can_be_interrupted(num_threads):
-    """Without the question between chunks the step would end before the exception, and the next one would work."""
+def test_long_step_can_be_interrupted(num_threads):
+    """If steps did not check for signals, the step would end before the exception, and the next step would work."""
     env = ocean.Breakout(num_envs=100_000, num_threads=num_threads, frameskip=1000, balls=1000)
     env.reset()
     actions = env.actions

@@ -1,4 +1,4 @@
-"""The rules of trash pickup."""
+"""Rules of trash pickup."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ MOVES = {UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
 EMPTY, TRASH, BIN, AGENT, CARRYING = range(5)
 
 
-def picture(observation):
-    """The grid as rows of letters: Trash, Bin, Agent, Carrying agent, # outside. The agent is in the middle."""
+def letters_of(observation):
+    """Return the observed grid as letters: Trash, Bin, Agent, Carrying agent, # outside. The agent is in the middle."""
     letters = np.full(observation.shape[1:], "#")
     for channel, letter in enumerate(".TBAC"):
         letters[observation[channel] == 1] = letter
@@ -19,13 +19,13 @@ def picture(observation):
 
 
 def row_of(env, view=None):
-    """Objects in the row of agent 0, without walls."""
-    letters = picture(env.observations[0] if view is None else view)
+    """Return the objects in the row of agent 0, without walls."""
+    letters = letters_of(env.observations[0] if view is None else view)
     return "".join(letters[len(letters) // 2]).strip("#")
 
 
 def start(row, **kwargs):
-    """A game on a small grid in which the row of the first agent begins as ``row``."""
+    """Make an environment in which the row of the first agent starts as ``row``."""
     parameters = {"grid_size": max(3, len(row)), "num_agents": 1, "num_trash": 1, "num_bins": 1, "log_interval": 1}
     env = ocean.TrashPickup(num_envs=1, agent_sight_range=5, **{**parameters, **kwargs})
     for seed in range(20_000):
@@ -36,7 +36,7 @@ def start(row, **kwargs):
 
 
 def play(env, *actions):
-    """Act, return the rewards of agent 0 and what its row is then."""
+    """Act, and return the rewards of agent 0 and its row after that."""
     rewards = []
     for action in actions:
         env.step([action] * env.num_agents)
@@ -48,42 +48,42 @@ def play(env, *actions):
     ("row", "actions", "rewards", "then"),
     [
         ("A..", [RIGHT], [0], ".A."),
-        ("A..", [LEFT], [0], "A.."),  # the wall
-        ("A..", [4], [0], "A.."),  # no action
+        ("A..", [LEFT], [0], "A.."),  # against the wall
+        ("A..", [4], [0], "A.."),  # invalid action
         ("A..", [-1], [0], "A.."),
         ("AT.", [RIGHT], [0.5], ".C."),
-        (".AB", [RIGHT], [0], ".AB"),  # behind the bin is the wall
+        (".AB", [RIGHT], [0], ".AB"),  # the bin stands against the wall
         ("AB.", [RIGHT], [0], ".AB"),
         ("ABT", [RIGHT], [0], "ABT"),
         ("AB..", [RIGHT, RIGHT, RIGHT], [0, 0, 0], "..AB"),
         ("TA.B", [LEFT, RIGHT, RIGHT], [0.5, 0, 0], "..CB"),
-        ("ATTB", [RIGHT, RIGHT], [0.5, 0], ".CTB"),  # hands are full
-        ("ATB..", [RIGHT, RIGHT, RIGHT], [0.5, 0.5, 0], "..AB."),  # with empty hands it pushes again
+        ("ATTB", [RIGHT, RIGHT], [0.5, 0], ".CTB"),  # the agent already carries a piece
+        ("ATB..", [RIGHT, RIGHT, RIGHT], [0.5, 0.5, 0], "..AB."),  # after the deposit it pushes the bin
         ("A.A.", [RIGHT], [0], ".A.A"),
     ],
 )
-def test_what_an_agent_meets_decides(row, actions, rewards, then):
+def test_moves_pick_up_push_deposit_or_are_blocked(row, actions, rewards, then):
     agents = sum(letter in "AC" for letter in row)
-    trash = max(2, row.count("T"))  # one more elsewhere, so that the game goes on
+    trash = max(2, row.count("T"))  # one more elsewhere, so that the game continues
     env = start(row, num_agents=agents, num_trash=trash)
     assert play(env, *actions) == (rewards, then)
 
 
-def test_an_agent_may_go_where_one_with_a_lower_number_was():
+def test_agent_can_enter_a_cell_left_by_an_earlier_agent():
     env = start("AA..", num_agents=2)
-    first_is_left = picture(env.observations[0])[5, 6] == "A"
+    first_is_left = letters_of(env.observations[0])[5, 6] == "A"
     assert play(env, RIGHT)[1] == ("A.A." if first_is_left else ".AA.")
 
 
-def test_of_two_agents_that_want_the_same_piece_the_first_gets_it():
+def test_first_agent_gets_a_contested_piece():
     env = start("ATA", num_agents=2, num_trash=2)
-    first_is_left = picture(env.observations[0])[5, 6] == "T"
+    first_is_left = letters_of(env.observations[0])[5, 6] == "T"
     env.step([RIGHT, LEFT] if first_is_left else [LEFT, RIGHT])
     assert env.rewards.tolist() == [0.5, 0]
     assert row_of(env) == (".CA" if first_is_left else "AC.")
 
 
-def test_the_last_piece_in_a_bin_ends_the_game_for_all():
+def test_last_deposit_is_terminal_for_all_agents():
     env = start("ATB", num_agents=2, reward_pickup=0.25, reward_deposit=2)
     env.step([RIGHT, 4])
     assert (env.rewards[0], env.terminals.any()) == (0.25, False)
@@ -95,7 +95,7 @@ def test_the_last_piece_in_a_bin_ends_the_game_for_all():
     assert infos == [{"score": 1, "perf": 1, "episode_return": 2.25 / 2, "episode_length": 2, "n": 1}]
 
 
-def test_the_limit_of_steps_is_a_truncation():
+def test_max_steps_truncates():
     env = start("ATB", num_trash=2, max_steps=10)
     infos = [env.step([action])[4] for action in [RIGHT, RIGHT] + [4] * 8]
     assert env.truncations.all()
@@ -104,14 +104,14 @@ def test_the_limit_of_steps_is_a_truncation():
     assert not any(infos[:-1])
 
 
-def test_a_piece_in_hand_is_no_piece_in_a_bin():
+def test_carried_pieces_do_not_count_in_the_score():
     env = start("AT.", max_steps=10)
     infos = [env.step([action])[4] for action in [RIGHT] + [4] * 9]
     assert infos[-1][0]["score"] == 0
 
 
 class Model:
-    """The rules once more, as plainly as possible, from the grid that the first observation shows."""
+    """Python model of the rules, which starts with the grid of the first observation."""
 
     def __init__(self, grid, starts):
         self.grid = {cell: letter for cell, letter in np.ndenumerate(grid) if letter in "TB"}
@@ -160,10 +160,10 @@ class Model:
 
 
 def whole_grid(observations, size, sight):
-    """The grid of a first observation, and where each agent is on it, if every agent sees all of it."""
+    """Return the grid and the places of agents, from first observations in which every agent sees the whole grid."""
     starts, grids = [], []
     for observation in observations:
-        letters = picture(observation)
+        letters = letters_of(observation)
         rows, columns = np.nonzero(letters != "#")
         starts.append((sight - rows.min(), sight - columns.min()))
         grids.append(letters[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1])
@@ -175,7 +175,7 @@ def whole_grid(observations, size, sight):
 @pytest.mark.parametrize(
     ("size", "agents", "trash", "bins"), [(10, 3, 15, 2), (7, 12, 20, 5), (3, 2, 3, 2), (11, 9, 60, 6)]
 )
-def test_it_equals_a_plain_model(size, agents, trash, bins):
+def test_steps_match_a_python_model(size, agents, trash, bins):
     env = ocean.TrashPickup(
         num_envs=1, grid_size=size, num_agents=agents, num_trash=trash, num_bins=bins, agent_sight_range=10
     )
@@ -195,8 +195,8 @@ def test_it_equals_a_plain_model(size, agents, trash, bins):
     assert model.deposited > 0
 
 
-def test_no_piece_is_lost_or_made():
-    """In 100,000 steps of random play; on a grid of this size every agent sees all of it."""
+def test_number_of_pieces_is_constant():
+    """100,000 random steps on small grids, of which every agent sees all cells."""
     games, steps, agents, trash, bins = 250, 400, 3, 15, 4
     sizes = {"grid_size": 8, "num_agents": agents, "num_trash": trash, "num_bins": bins, "agent_sight_range": 10}
     env = ocean.TrashPickup(num_envs=games, reward_pickup=1, reward_deposit=100, **sizes)
@@ -216,19 +216,19 @@ def test_no_piece_is_lost_or_made():
     assert (left < trash).any()
 
 
-def test_a_short_sight_is_the_middle_of_a_long_one():
+def test_short_sight_is_the_middle_of_long_sight():
     far = ocean.TrashPickup(num_envs=2, agent_sight_range=10)
     near = ocean.TrashPickup(num_envs=2, agent_sight_range=3)
     rng = np.random.default_rng(0)
     far.reset(seed=5)
     near.reset(seed=5)
-    for _ in range(320):  # past the end of the first game
+    for _ in range(320):  # beyond the end of the first episode
         np.testing.assert_array_equal(near.observations, far.observations[:, :, 7:14, 7:14])
         actions = rng.integers(0, 4, 6)
         far.step(actions)
         near.step(actions)
 
 
-def test_a_grid_without_room_is_refused():
+def test_small_grids_are_refused():
     with pytest.raises(ValueError, match="must be less than grid_size squared"):
         ocean.TrashPickup(grid_size=4, num_agents=5, num_trash=9, num_bins=2)

@@ -1,4 +1,4 @@
-"""The rules of tripletriad, beside a plain model of them. Positions made by hand are in tests/native."""
+"""Rules of tripletriad, compared with a Python model. tests/native tests constructed positions."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def start(**kwargs):
 
 
 class View:
-    """An observation as whole numbers, by its parts."""
+    """Observation as integers, split into its parts."""
 
     def __init__(self, row, max_value=7, max_actions=30):
         units = {"board": max_value, "hands": max_value, "selected": max_value, "points": 10, "clock": max_actions}
@@ -36,7 +36,7 @@ class View:
         return [card for card in range(5) if self.hands[player, card].any()]
 
     def weaker(self, player, values, cell):
-        """The cells beside ``cell`` whose card is the other player's and weaker where ``values`` touch it."""
+        """Return the cells beside ``cell`` with a card of the other player that is weaker than ``values``."""
         row, column = divmod(cell, 3)
         found = []
         for side, (down, right) in enumerate([(-1, 0), (1, 0), (0, 1), (0, -1)]):
@@ -47,7 +47,7 @@ class View:
         return found
 
     def lay(self, player, card, cell):
-        """Lay a card and take the neighbours that are weaker where they touch it."""
+        """Lay a card and capture weaker neighbours."""
         values = self.hands[player, card].copy()
         self.hands[player, card] = 0
         self.board[player, cell] = values
@@ -58,7 +58,7 @@ class View:
             self.points[1 - player] -= 1
 
     def show(self):
-        """Derive the legal actions and the captures of each card from the rest of the observation."""
+        """Compute legal actions and possible captures from the rest of the observation."""
         chosen = [(self.hands[OWN, card] == self.selected).all() for card in range(5)]
         self.legal[:] = self.gains[:] = self.most[:] = 0
         self.legal[[card for card in self.held(OWN) if not chosen[card]]] = 1
@@ -72,7 +72,7 @@ class View:
 
 
 def act(view, after, action, costs=0.1, per_card=0.25):
-    """Turn ``view`` into what must follow; the rival's move is read off ``after``. Returns the reward."""
+    """Change ``view`` to the expected next one, and return the reward. The rival's move is read from ``after``."""
     view.clock -= 1
     points = view.points[OWN]
     if not (0 <= action < 14 and view.legal[action]):
@@ -92,13 +92,13 @@ def act(view, after, action, costs=0.1, per_card=0.25):
     return per_card * (view.points[OWN] - points)
 
 
-def differ(hand):
-    """Check that all cards differ in their values, by which the model identifies them."""
+def all_differ(hand):
+    """Return whether all cards have different values. The model identifies cards by their values."""
     return len({tuple(card) for card in hand}) == len(hand)
 
 
 @pytest.mark.parametrize(("max_value", "max_actions"), [(7, 14), (10, 12)])
-def test_every_step_is_that_of_a_plain_model(max_value, max_actions):
+def test_steps_match_a_python_model(max_value, max_actions):
     limits = {"max_value": max_value, "max_actions": max_actions}
     env = ocean.TripleTriad(num_envs=1, seed=5, log_interval=1, reward_per_card=0.25, **limits)
     view = View(env.reset()[0][0], max_value, max_actions)
@@ -109,7 +109,7 @@ def test_every_step_is_that_of_a_plain_model(max_value, max_actions):
         action = int(rng.choice(legal) if rng.random() < 0.8 else rng.integers(-1, 15))
         illegal += not (0 <= action < 14 and view.legal[action])
         actions += 1
-        known = differ(view.hands[OWN][view.held(OWN)])
+        known = all_differ(view.hands[OWN][view.held(OWN)])
         observations, rewards, terminals, truncations, infos = env.step([action])
         after = View(env.final_observations[0] if terminals[0] else observations[0], max_value, max_actions)
         if known:
@@ -140,7 +140,7 @@ def test_every_step_is_that_of_a_plain_model(max_value, max_actions):
     assert late > 0
 
 
-def test_cards_have_all_values_and_hands_are_full():
+def test_hands_have_five_cards_of_uniform_values():
     env = ocean.TripleTriad(num_envs=200, seed=0)
     views = [View(row) for row in env.reset()[0]]
     values = np.concatenate([view.hands.ravel() for view in views])
@@ -152,7 +152,7 @@ def test_cards_have_all_values_and_hands_are_full():
         assert view.legal.tolist() == [1] * 5 + [0] * 9
 
 
-def test_the_rival_plays_any_card_anywhere():
+def test_rival_plays_random_cards_and_cells():
     env = ocean.TripleTriad(num_envs=500, seed=0)
     env.reset()
     env.step([0] * 500)
@@ -165,7 +165,7 @@ def test_the_rival_plays_any_card_anywhere():
     assert (abs(np.delete(cells, 4) - 500 / 8) < 30).all()
 
 
-def test_costs_are_parameters_and_illegal_actions_change_nothing():
+def test_costs_of_selections_and_illegal_actions():
     env, view = start(select_cost=0.25, illegal_cost=0.5)
     for action, reward in ((LAY, -0.5), (14, -0.5), (-1, -0.5), (3, -0.25), (3, -0.5), (2, -0.25), (LAY + 8, 0)):
         _, rewards, *_ = env.step([action])
@@ -178,7 +178,7 @@ def test_costs_are_parameters_and_illegal_actions_change_nothing():
         view = View(env.observations[0])
 
 
-def test_running_out_of_actions_is_a_loss_that_ends_the_game():
+def test_max_actions_is_a_loss():
     env, _ = start(max_actions=10)
     for _ in range(9):
         env.step([LAY])
@@ -189,7 +189,7 @@ def test_running_out_of_actions_is_a_loss_that_ends_the_game():
     assert (infos[0]["score"], infos[0]["perf"], infos[0]["illegal"], infos[0]["out_of_time"]) == (0, 0, 1, 1)
 
 
-def test_the_last_action_may_complete_the_board():
+def test_last_action_can_complete_the_board():
     env, _ = start(max_actions=10)
     for card in range(5):
         env.step([card])
@@ -200,27 +200,27 @@ def test_the_last_action_may_complete_the_board():
     assert rewards[0] == np.sign(infos[0]["score"] - 5)
 
 
-def test_the_picture_shows_whose_cards_lie_where():
+def test_image_shows_cards_of_both_players():
     env = ocean.TripleTriad(num_envs=1, render_mode="rgb_array")
     colours = {"own": (0x0B, 0x4A, 0x58), "rival": (0x6B, 0x3D, 0x12), "selected": (0xE8, 0xD4, 0x4D)}
 
-    def amounts():
+    def count_pixels():
         picture = env.render()[:540]
         return {name: int((picture == colour).all(axis=2).sum()) for name, colour in colours.items()}
 
     env.reset(seed=0)
-    dealt = amounts()
+    dealt = count_pixels()
     assert dealt["selected"] == 0
     env.step([2])
-    assert amounts()["selected"] > 500
+    assert count_pixels()["selected"] > 500
     env.step([LAY])
-    laid = amounts()
+    laid = count_pixels()
     assert laid["selected"] == 0
-    assert laid["own"] + laid["rival"] > dealt["own"] + dealt["rival"], "cards on the board are larger"
+    assert laid["own"] + laid["rival"] > dealt["own"] + dealt["rival"], "cards on the board must be larger"
 
 
-def test_two_players_see_the_same_game_each_from_its_own_side():
-    """By turns each is the agent of the plain model, and the other one waits."""
+def test_two_players_take_turns_and_see_their_own_side():
+    """The model applies to the player whose turn it is. The other one waits."""
     env = ocean.TripleTriad(num_envs=1, players=2, max_value=10, log_interval=1, seed=4)
     rows, _ = env.reset()
     rng, results, clocks = np.random.default_rng(4), [], np.full(2, 30)
@@ -230,7 +230,7 @@ def test_two_players_see_the_same_game_each_from_its_own_side():
         assert before[1 - mover].legal.tolist() == [1] + [0] * 13
         assert not before[1 - mover].selected.any()
         action = int(rng.integers(-1, 15) if rng.random() < 0.3 else rng.choice(np.flatnonzero(before[mover].legal)))
-        actions = rng.integers(-2, 16, 2)  # who waits cannot do anything
+        actions = rng.integers(-2, 16, 2)  # the action of the waiting player is ignored
         actions[mover] = action
         *_, infos = env.step(actions)
         ended = bool(env.terminals[0])

@@ -1,4 +1,4 @@
-"""Helpers of the tests of all C environments."""
+"""Helpers for tests of C environments."""
 
 import hashlib
 
@@ -11,11 +11,11 @@ from pufferlib import ocean
 every_env = pytest.mark.parametrize("name", ocean.names())
 
 
-def takes_integers(name):
+def has_integer_actions(name):
     return ocean.OceanEnv(name, num_envs=1).single_action_space.dtype.kind == "i"
 
 
-every_env_of_integers = pytest.mark.parametrize("name", [*filter(takes_integers, ocean.names())])
+every_env_with_integer_actions = pytest.mark.parametrize("name", [*filter(has_integer_actions, ocean.names())])
 
 
 def make(name, num_envs=8, **kwargs):
@@ -25,7 +25,7 @@ def make(name, num_envs=8, **kwargs):
 
 
 def actions_of(env, rng):
-    """Random actions of the joint space, int32 or float32."""
+    """Return random actions of the joint space, int32 or float32."""
     space = env.single_action_space
     shape = env.actions.shape
     if isinstance(space, gymnasium.spaces.Box):
@@ -35,7 +35,7 @@ def actions_of(env, rng):
 
 
 def outcomes(env, num_steps, seed=0, record=None):
-    """Hash of everything that ``num_steps`` random steps return; ``record`` sees each step."""
+    """Return a hash of the results of ``num_steps`` random steps. ``record`` is called with the infos of each."""
     rng = np.random.default_rng(seed)
     digest = hashlib.sha256(env.observations.tobytes())
     for _ in range(num_steps):
