@@ -51,7 +51,7 @@ def test_all_integer_types_are_accepted(dtype):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64, list])
 @pytest.mark.parametrize("wrong", [2, -1, 2**32, 2**32 + 1, 2**63])
-def test_integers_out_of_range_are_refused_on_every_call(dtype, wrong):
+def test_integers_out_of_range_raise_on_every_call(dtype, wrong):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
     vecenv.reset()
     for actions in ([0, 1], [0, wrong], [1, 0]):

@@ -1,4 +1,4 @@
-"""autotune: every valid way is measured in turns, ranked, kept for the next time; nothing stays behind."""
+"""Tests of autotune: candidates, measurements, the ranking and the cache of results."""
 
 import functools
 import json
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import pufferlib
 from pufferlib import vector
@@ -16,6 +17,7 @@ from pufferlib.autotune import measure
 from pufferlib.autotune.measure import ROUNDS, Trial, run_trials
 from pufferlib.autotune.search import candidates
 from pufferlib.emulation import GymnasiumPufferEnv
+from tests.envs import FunctionEnv
 from tests.processes import in_fresh_process
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
@@ -24,13 +26,22 @@ QUICK = {"batch_size": 2, "max_envs": 4, "time_per_test": 0.02}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """An empty cache folder."""
+    """Return the cache folder of autotune, which is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "pufferlib" / "autotune"
 
 
-def played(creator, config):
-    """Check that the configuration, as it was returned, makes environments that can be stepped."""
+@pytest.fixture
+def serial_only(monkeypatch):
+    """Measure a single configuration without workers, for tests of the cache alone."""
+    monkeypatch.setattr(
+        "pufferlib.autotune.search.candidates",
+        lambda batch_size, *_: [{"backend": "Serial", "num_envs": batch_size}],
+    )
+
+
+def play(creator, config):
+    """Make and step the environments of ``config``. Return the number of rows of a batch."""
     envs = vector.make(creator, **config.kwargs)
     try:
         envs.async_reset()
@@ -41,7 +52,7 @@ def played(creator, config):
         envs.close()
 
 
-def test_configurations_are_ranked_and_unpack_into_make():
+def test_configs_are_ranked_and_accepted_by_make():
     configs = vector.autotune(CARTPOLE, **QUICK)
     rates = [config.steps_per_second for config in configs]
     assert rates == sorted(rates, reverse=True)
@@ -50,52 +61,22 @@ def test_configurations_are_ranked_and_unpack_into_make():
         assert config.steps_per_second > 0
         assert config.spread >= 0
         assert config.skipped == ""
-        assert played(CARTPOLE, config) == QUICK["batch_size"]
+        assert play(CARTPOLE, config) == QUICK["batch_size"]
 
 
-class Still(gymnasium.Env):
-    """Shows zeros."""
-
-    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(1, np.float32), 0.0, False, False, {}
+CLOCK = SimpleNamespace(now=0.0)
 
 
-class InNoWorker(Still):
-    """Refuses to live in a worker."""
-
-    def reset(self, *, seed=None, options=None):
-        if multiprocessing.parent_process():
-            raise RuntimeError("I stay at home")
-        return super().reset()
+def advance_clock(env):
+    """Let a reset take 3 s and a step 1 s. Return an observation."""
+    CLOCK.now += 1 if env.count else 3
+    return np.zeros(5, np.float32)
 
 
-class Clocked(gymnasium.Env):
-    """Makes a clock go on by 1 s in a step and by 3 s in a reset; every other step ends an episode."""
-
-    observation_space = gymnasium.spaces.Box(-1, 1, (5,))
-    action_space = gymnasium.spaces.Discrete(2)
-    clock = 0.0
-
-    def reset(self, *, seed=None, options=None):
-        Clocked.clock += 3
-        self.age = 0
-        return np.zeros(5, np.float32), {}
-
-    def step(self, action):
-        Clocked.clock += 1
-        self.age += 1
-        return np.zeros(5, np.float32), 0.0, self.age == 2, False, {}
-
-
-def test_the_environment_alone_is_described(monkeypatch):
-    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: Clocked.clock))
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clocked)
+def test_profile_env_measures_one_env(monkeypatch):
+    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: CLOCK.now))
+    env_creator = functools.partial(FunctionEnv, Box(-1, 1, (5,)), length=2, observe=advance_clock)
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=env_creator)
     profile = measure.profile_env(functools.partial(vector.make, creator, backend="Serial"), 50)
     assert profile.steps_per_second == 1
     assert profile.variation == 0
@@ -103,49 +84,51 @@ def test_the_environment_alone_is_described(monkeypatch):
     assert (profile.observation_bytes, profile.num_agents, profile.is_native) == (20, 1, False)
 
 
-class Big(Still):
-    """Takes 20 MiB."""
+class Big(FunctionEnv):
+    """Environment with one array of 20 MiB."""
 
     def __init__(self):
+        super().__init__()
         self.memory = np.ones(20 << 20, np.uint8)
 
 
-class BigInParts(Still):
-    """Takes 20 MiB, in parts that the allocator keeps when they are free."""
+class BigInParts(FunctionEnv):
+    """Environment with 20 MiB in small arrays. The allocator keeps their memory after they are freed."""
 
     def __init__(self):
+        super().__init__()
         self.memory = [np.ones(64 << 10, np.uint8) for _ in range(320)]
 
 
-def bytes_of(environment, pieces=0):
-    """Bytes of the environment, beside ``pieces`` of memory that were freed before."""
+def measured_bytes(environment, pieces=0):
+    """Return the measured memory of the environment in bytes, after ``pieces`` arrays of 64 KiB were freed."""
     parts = [np.ones(64 << 10, np.uint8) for _ in range(pieces)]
-    del parts[:-1]  # the last one keeps the allocator from giving the rest back by itself
+    del parts[:-1]  # the last one keeps the allocator from returning the rest to the system
     creator = functools.partial(GymnasiumPufferEnv, env_creator=environment)
     return measure.profile_env(functools.partial(vector.make, creator, backend="Serial"), 0.01).ram_bytes
 
 
 @pytest.mark.parametrize("environment", [Big, BigInParts])
-def test_the_memory_of_an_environment_is_measured(environment):
-    assert 15 << 20 <= in_fresh_process(bytes_of, environment) <= 25 << 20
+def test_profile_env_measures_memory(environment):
+    assert 15 << 20 <= in_fresh_process(measured_bytes, environment) <= 25 << 20
 
 
-def test_memory_that_was_freed_before_is_not_taken_off_it():
-    assert 15 << 20 <= in_fresh_process(bytes_of, BigInParts, 1600) <= 25 << 20
+def test_profile_env_ignores_previously_freed_memory():
+    assert 15 << 20 <= in_fresh_process(measured_bytes, BigInParts, 1600) <= 25 << 20
 
 
-def test_a_native_environment_is_tried_as_one_batch():
+def test_native_env_is_tried_as_one_batch():
     creator = pufferlib.env_creator("squared")
     configs = vector.autotune(creator, **QUICK, env_kwargs={"num_envs": 3, "log_interval": 5})
     natives = [config.kwargs["env_kwargs"] for config in configs if config.kwargs["backend"] == "native"]
     assert {"num_envs": 6, "log_interval": 5} in natives
     assert configs[0].profile.is_native
-    assert {played(creator, config) for config in configs} == {6}
+    assert {play(creator, config) for config in configs} == {6}
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 3, 6, 64])
 @pytest.mark.parametrize(("batch_size", "max_envs"), [(1, 1), (1, 8), (2, 3), (12, 40), (7, 194), (128, 256)])
-def test_every_candidate_is_valid_and_none_comes_twice(batch_size, max_envs, cpus):
+def test_candidates_are_valid_and_unique(batch_size, max_envs, cpus):
     plans = candidates(batch_size, max_envs, cpus, games=2, has_threads=True)
     assert all(plan not in plans[:index] for index, plan in enumerate(plans))
     assert {"backend": "Serial", "num_envs": batch_size} in plans
@@ -161,7 +144,7 @@ def test_every_candidate_is_valid_and_none_comes_twice(batch_size, max_envs, cpu
             assert not plan["zero_copy"] or num_envs % batch_size == 0
 
 
-def test_all_ways_of_several_processes_are_candidates():
+def test_candidates_include_all_multiprocessing_layouts():
     plans = [plan for plan in candidates(4, 16, 4) if plan["backend"] == "Multiprocessing"]
     ways = {(plan["num_envs"], plan["num_workers"], plan["zero_copy"]) for plan in plans}
     assert {(4, 4, True), (4, 2, True), (4, 1, True)} <= ways  # all workers in one batch
@@ -169,13 +152,13 @@ def test_all_ways_of_several_processes_are_candidates():
     assert {(8, 4, False), (16, 4, False)} <= ways  # the first to finish
 
 
-def test_a_native_environment_is_tried_with_several_threads():
+def test_candidates_of_native_env_include_threads():
     plans = [plan["env_kwargs"] for plan in candidates(4, 16, 16, 1, True) if plan["backend"] == "native"]
     assert [plan.get("num_threads", 1) for plan in plans] == [4, 2, 1]
 
 
 class FakeVec:
-    """A vector environment that notes when it is stepped; fewer than two may be open at a time."""
+    """Vector environment that records the order of steps. Only "a" and "b" may be open at the same time."""
 
     open_now = 0
     order: list[str] = []  # noqa: RUF012
@@ -202,7 +185,7 @@ class FakeVec:
         FakeVec.open_now -= 1
 
 
-def test_trials_take_turns_within_the_memory_that_is_allowed():
+def test_trials_alternate_within_memory_limit():
     trials = [
         Trial(functools.partial(FakeVec, name), num_envs) for name, num_envs in zip("abcd", (1, 1, 2, 3), strict=True)
     ]
@@ -216,7 +199,7 @@ def test_trials_take_turns_within_the_memory_that_is_allowed():
     assert 0 < shares[0] < shares[-1] < 1
 
 
-def test_results_are_kept_until_they_are_to_be_refreshed(cache):
+def test_results_are_cached_until_refresh(cache, serial_only):
     calls = []
     tune = functools.partial(vector.autotune, CARTPOLE, **QUICK, progress=lambda *call: calls.append(call))
     first = tune()
@@ -231,7 +214,7 @@ def test_results_are_kept_until_they_are_to_be_refreshed(cache):
     assert calls
 
 
-def test_other_arguments_are_measured_for_themselves(cache):
+def test_cache_key_includes_arguments(cache, serial_only):
     creator = pufferlib.env_creator("squared")
     for kwargs in ({}, {"num_envs": 2}, {"num_envs": 2, "log_interval": 7}):
         vector.autotune(creator, **QUICK, env_kwargs=kwargs)
@@ -240,7 +223,7 @@ def test_other_arguments_are_measured_for_themselves(cache):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"key": 1, "configs": [{}]}', "\0"])
-def test_a_damaged_file_is_measured_again(cache, content):
+def test_damaged_cache_file_is_replaced(cache, content, serial_only):
     first = vector.autotune(CARTPOLE, **QUICK)
     (file,) = cache.iterdir()
     file.write_text(content)
@@ -248,48 +231,57 @@ def test_a_damaged_file_is_measured_again(cache, content):
     assert json.loads(file.read_text())["configs"]
 
 
-def test_a_result_of_another_version_is_measured_again(cache):
+def test_cached_result_of_another_version_is_replaced(cache, serial_only):
     vector.autotune(CARTPOLE, **QUICK)
     (file,) = cache.iterdir()
     content = json.loads(file.read_text())
-    content["configs"][0]["unheard_of"] = 1
+    content["configs"][0]["unknown_key"] = 1
     file.write_text(json.dumps(content))
     vector.autotune(CARTPOLE, **QUICK)
-    assert "unheard_of" not in file.read_text()
+    assert "unknown_key" not in file.read_text()
 
 
-def test_what_has_no_name_is_not_kept(cache):
+def test_lambda_creator_is_not_cached(cache, serial_only):
     vector.autotune(lambda buf: CARTPOLE(buf=buf), **QUICK)
     assert not cache.exists()
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path, monkeypatch):
+def test_unwritable_cache_folder_is_ignored(tmp_path, monkeypatch, serial_only):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert vector.autotune(CARTPOLE, **QUICK)
 
 
-def homebody(buf=None):
-    return GymnasiumPufferEnv(InNoWorker(), buf=buf)
+class NoWorkerEnv(FunctionEnv):
+    """Environment that cannot be reset in a worker process."""
+
+    def reset(self, *, seed=None, options=None):
+        if multiprocessing.parent_process():
+            raise RuntimeError("not in a worker")
+        return super().reset(seed=seed)
 
 
-def test_a_configuration_that_fails_is_skipped_with_the_reason():
-    configs = vector.autotune(homebody, **QUICK)
+def make_no_worker_env(buf=None):
+    return GymnasiumPufferEnv(NoWorkerEnv(), buf=buf)
+
+
+def test_failing_config_is_skipped_with_reason():
+    configs = vector.autotune(make_no_worker_env, **QUICK)
     assert configs[0].kwargs["backend"] == "Serial"
     assert not configs[0].skipped
     for config in configs[1:]:
         assert config.steps_per_second == 0
-        assert "I stay at home" in config.skipped
+        assert "not in a worker" in config.skipped
 
 
 @pytest.mark.parametrize("text", ["round 1", "round 3"])
-def test_ctrl_c_leaves_no_worker_behind(text, cache):
-    def press(share, what):
+def test_ctrl_c_stops_all_workers(text, cache):
+    def interrupt(share, what):
         if what.startswith(text) and multiprocessing.active_children():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vector.autotune(CARTPOLE, **QUICK, progress=press)
+        vector.autotune(CARTPOLE, **QUICK, progress=interrupt)
     assert not multiprocessing.active_children()
     assert not cache.exists()
 
@@ -307,16 +299,18 @@ def test_ctrl_c_leaves_no_worker_behind(text, cache):
         ({"env_creator": [CARTPOLE]}, "env_creator must be one class or function"),
     ],
 )
-def test_wrong_arguments(arguments, sentence):
+def test_invalid_argument_raises(arguments, sentence):
     with pytest.raises(pufferlib.APIUsageError, match=r"^vector\.autotune: ") as caught:
         vector.autotune(**{"env_creator": CARTPOLE, **QUICK, **arguments})
     assert sentence in str(caught.value)
 
 
-def test_the_last_answer_is_known_whatever_was_asked(cache):
+def test_tuned_returns_latest_result(cache, serial_only):
     assert vector.tuned(CARTPOLE) is None
     vector.autotune(CARTPOLE, **QUICK)
     last = vector.autotune(CARTPOLE, **{**QUICK, "batch_size": 4})
     assert vector.tuned(CARTPOLE).kwargs == last[0].kwargs
-    assert vector.tuned(CARTPOLE, env_kwargs={"num_envs": 7}).kwargs == last[0].kwargs, "sizes are what it answers"
+    assert vector.tuned(CARTPOLE, env_kwargs={"num_envs": 7}).kwargs == last[0].kwargs, (
+        "sizes are part of the result, not of the key"
+    )
     assert vector.tuned(CARTPOLE, env_kwargs={"max_length": 7}) is None

@@ -1,4 +1,4 @@
-"""The ``puffer`` command: what it prints, what it refuses, and how it exits."""
+"""Tests of the ``puffer`` command: output, errors and exit codes."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
-def test_help_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     text = capsys.readouterr().out
     assert all(f"\n  {verb}" in text for verb in ("train", "eval", "play", "autotune", "list", "install", "doctor"))
@@ -35,7 +35,7 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
     assert f"puffer {verb}" in capsys.readouterr().out
 
 
-def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_env_keywords_changed_by_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "rware", "--help"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"--env\.num-agents: \w.* \(an int from 1 to \d+; now 8\)", text)
@@ -44,7 +44,7 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
 
 
 @pytest.mark.parametrize("env", [*ocean.names(), *ocean.python_names(), "atari/pong"])
-def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_no_markup(env: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", env, "--help"]) == 0
     text = capsys.readouterr().out
     assert "`" not in text
@@ -119,22 +119,22 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
         (["train", "--resume", "absent"], "puffer train: 'absent' is not a run, a checkpoint or an environment"),
         (["eval"], "puffer eval: name a run, a checkpoint or an environment"),
-        (["eval", "x", "--video", "no/film.mp4"], "--video must be a file in a folder that exists, got no/film.mp4"),
+        (["eval", "x", "--video", "no/video.mp4"], "--video must be a file in a folder that exists, got no/video.mp4"),
         (["eval", "x", "--video", "."], "puffer eval: --video must be a file in a folder that exists, got ."),
         (["eval", "squard"], "'squard' is not a run, a checkpoint or an environment; did you mean 'squared'"),
     ],
 )
-def test_what_is_not_understood_gets_a_sentence(
+def test_invalid_command_line_exits_with_one_line_error(
     argv: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 2
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
-    assert not list(here.glob("runs/*")), "a command that was refused left a run behind"
+    assert not list(here.glob("runs/*")), "an invalid command left a run behind"
 
 
-def test_notes_say_which_environment_failed_but_show_no_stack(
+def test_error_output_has_notes_but_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = pufferlib.APIUsageError("emulation: observation must have numbers, got nan")
@@ -163,13 +163,13 @@ def test_notes_say_which_environment_failed_but_show_no_stack(
         ("--train.compile --train.no-compile", False),
     ],
 )
-def test_true_false_setting_needs_no_value(typed: str, value: bool) -> None:
+def test_boolean_flag_needs_no_value(typed: str, value: bool) -> None:
     base = load_config("squared", {"train.compile": not value})
     assert parse_config("puffer train", base, typed.split()).train.compile is value
 
 
 @pytest.mark.parametrize("name", ["norm-adv", "norm_adv"])
-def test_switch_accepts_dashes_and_underscores(name: str) -> None:
+def test_boolean_flag_accepts_dashes_and_underscores(name: str) -> None:
     base = load_config("squared")
     assert not parse_config("puffer train", base, [f"--train.no-{name}"]).train.norm_adv
     assert parse_config("puffer train", base, [f"--train.no-{name}", f"--train.{name}"]).train.norm_adv
@@ -184,13 +184,13 @@ def test_switch_accepts_dashes_and_underscores(name: str) -> None:
         ("--train.cuda-graphs None", None),
     ],
 )
-def test_true_false_setting_may_be_unset(typed: str, value: bool | None) -> None:
+def test_optional_boolean_flag_accepts_none(typed: str, value: bool | None) -> None:
     base = load_config("squared", {"train.cuda_graphs": not value})
     assert parse_config("puffer train", base, typed.split()).train.cuda_graphs is value
 
 
 @pytest.mark.parametrize(("typed", "steps"), [("1e6", 1_000_000), ("2_000", 2000), ("2.5e3", 2500), ("7", 7)])
-def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
+def test_int_flag_accepts_python_notation(typed: str, steps: int) -> None:
     config = parse_config("puffer train", load_config("squared"), ["--train.total-timesteps", typed])
     assert config.train.total_timesteps == steps
 
@@ -208,13 +208,13 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
         pytest.param(
             ["train", "squared", "--policy.hidden-size", "300000"],
             "out of memory when allocating 360000000000 bytes",
-            marks=pytest.mark.all,  # makes the layer before first, which takes seconds
+            marks=pytest.mark.all,  # first makes the layer before it, which takes seconds
         ),
         (["eval", "CartPole-v1"], "puffer eval: no run of CartPole-v1 in runs; train one: puffer train CartPole-v1"),
         (["eval", "."], "has no checkpoints; expected the folder of a run"),
     ],
 )
-def test_what_cannot_be_done_gets_a_sentence(
+def test_runtime_error_exits_with_one_line_message(
     argv: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 1
@@ -225,7 +225,7 @@ def test_what_cannot_be_done_gets_a_sentence(
 
 
 @pytest.mark.parametrize("argv", ["--version", "list", "list --json", "lst"])
-def test_short_verbs_leave_torch_alone(argv: str) -> None:
+def test_short_verbs_do_not_import_torch(argv: str) -> None:
     code = (
         "import sys; from pufferlib.cli import main\n"
         f"code = main({argv.split()!r})\n"
@@ -236,13 +236,13 @@ def test_short_verbs_leave_torch_alone(argv: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_closed_pipe_ends_without_a_traceback() -> None:
+def test_closed_pipe_prints_no_traceback() -> None:
     command = f'{sys.executable} -c \'from pufferlib.cli import main; main(["list", "--json"])\' | true'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
 
 
-def test_a_closed_output_is_no_defect() -> None:
+def test_closed_stdout_prints_no_error() -> None:
     command = f"{sys.executable} -c 'from pufferlib.cli import main; main([\"--help\"])' >&-"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
@@ -251,18 +251,16 @@ def test_a_closed_output_is_no_defect() -> None:
 @pytest.mark.parametrize(
     ("given", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
 )
-def test_threads_that_wait_leave_the_core_to_others(
-    given: dict[str, str], spins: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_main_limits_openmp_spinning(given: dict[str, str], spins: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
-        monkeypatch.setenv(name, given.get(name, ""))  # so that it is put back
+        monkeypatch.setenv(name, given.get(name, ""))  # so that monkeypatch restores it
         if name not in given:
             monkeypatch.delenv(name)
     assert main(["list"]) == 0
     assert os.environ.get("GOMP_SPINCOUNT") == spins
 
 
-def test_a_locale_without_the_signs_gets_question_marks() -> None:
+def test_unencodable_characters_are_printed_as_question_marks() -> None:
     script = """
 from pufferlib.cli import main
 from pufferlib.installation import doctor
@@ -290,7 +288,7 @@ main(["doctor"])
         (["install"], "see {} install --help"),
     ],
 )
-def test_commands_that_are_shown_work_where_they_were_run(
+def test_shown_commands_start_with_puffer_command_variable(
     argv: list[str],
     command: str,
     here: Path,
@@ -304,7 +302,7 @@ def test_commands_that_are_shown_work_where_they_were_run(
     assert command.replace("{}", "./scripts/tank") in text
 
 
-def test_warnings_of_ours_are_sentences() -> None:
+def test_user_warnings_are_printed_as_sentences() -> None:
     before = warnings.formatwarning
     with plain_warnings():
         assert warnings.formatwarning("make room", UserWarning, "file.py", 1) == "warning: make room\n"
@@ -323,7 +321,7 @@ def test_warnings_of_ours_are_sentences() -> None:
         (["profile", "breakout"], "PufferLib 3's verb 'profile' is puffer train"),
     ],
 )
-def test_command_line_of_pufferlib_3_names_ours(
+def test_pufferlib_3_flag_names_its_replacement(
     argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 2
@@ -331,6 +329,6 @@ def test_command_line_of_pufferlib_3_names_ours(
 
 
 @pytest.mark.parametrize("verb", [["eval", "squared"], ["match", "a", "b"], ["replay", "x.npz"]])
-def test_videos_of_other_formats_are_refused(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_video_of_other_format_exits_with_error(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb, "--video", "x.gif"]) in (1, 2)
     assert "--video: a video must be a file NAME.mp4, got x.gif" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Values on the command line follow the annotations of the keywords that they are for."""
+"""Tests of how values on the command line are converted to the declared types of keywords."""
 
 import enum
 from pathlib import Path
@@ -97,7 +97,7 @@ def make(
         ("anything", "1979-05-27", "1979-05-27"),
     ],
 )
-def test_keyword_has_the_type_that_the_environment_declares(key, text, value):
+def test_keyword_value_follows_declared_type(key, text, value):
     kinds = keyword_kinds(creator_of("make", make))
     found = keyword_value(text, kinds.get(key, frozenset()))
     assert found == value
@@ -105,11 +105,11 @@ def test_keyword_has_the_type_that_the_environment_declares(key, text, value):
 
 
 @pytest.mark.parametrize("text", ["1\nb = 2", "{", "[1, ", "a = b", "x" * 1000])
-def test_text_that_is_no_value_stays_a_text(text):
+def test_literal_returns_unparsable_text_unchanged(text):
     assert literal(text) == text
 
 
-def test_keywords_of_a_file_reach_the_environment_and_a_resumed_run(here, capfd):
+def test_env_keywords_reach_env_and_resumed_run(here, capfd):
     (here / "kw.py").write_text(ENV)
     typed = ["--env.limit", "None", "--env.size", "1e3", "--env.label=", "--env.value", '{"a": [1, null]}']
     few = ["--train.total-timesteps=64", "--train.horizon=64", "--eval.episodes=1", "--train.device=cpu"]
@@ -123,7 +123,7 @@ def test_keywords_of_a_file_reach_the_environment_and_a_resumed_run(here, capfd)
     assert Config.load(only_run(here) / "config.toml").env["limit"] is None
 
 
-def test_home_folder_is_meant_by_a_tilde_in_flags_and_settings(here, monkeypatch):
+def test_tilde_is_expanded_in_flags_and_settings(here, monkeypatch):
     home = here / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -133,9 +133,9 @@ def test_home_folder_is_meant_by_a_tilde_in_flags_and_settings(here, monkeypatch
     (run,) = (home / "kept").iterdir()
     assert Config.load(run / "config.toml").train.seed == 9
     assert list((home / "bundles").iterdir())
-    assert main(["eval", f"~/kept/{run.name}", "--video=~/film.mp4"]) == 0
+    assert main(["eval", f"~/kept/{run.name}", "--video=~/video.mp4"]) == 0
     assert main(["train", f"--resume=~/kept/{run.name}", "--train.total-timesteps=128"]) == 0
     assert main(["train", "squared", *tiny, "--train.device=cpu", f"--init=~/kept/{run.name}", "--runs=~/kept"]) == 0
     assert main(["runs", "--runs=~/kept"]) == 0
-    assert (home / "film.mp4").is_file()
+    assert (home / "video.mp4").is_file()
     assert not (here / "~").exists()

@@ -1,4 +1,4 @@
-"""Ray as it starts where there is no cluster: one real node on this machine."""
+"""Tests of the Ray backend without a cluster: Ray starts one node on this machine."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ra
 
 pytestmark = [
     pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +37,15 @@ def test_same_bytes_as_serial(kind):
 
 
 class Loud(SamplePufferEnv):
+    """Environment that returns where its process writes stdout and stderr."""
+
     def where_output_goes(self):
         return [os.readlink(f"/proc/self/fd/{descriptor}") for descriptor in (1, 2)]
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("hide_output", [True, False])
-def test_what_environments_print_is_hidden(hide_output):
+def test_hide_output_redirects_env_output(hide_output):
     options = {"num_envs": 2, "num_workers": 2, "overwork": True, "hide_output": hide_output}
     with pufferlib.vector.make(Loud, backend="Ray", **options) as vecenv:
         vecenv.reset()
@@ -72,7 +74,7 @@ class Env(pufferlib.PufferEnv):
     def close(self):
         pass
 
-for _ in range(2):  # the second one forgets to close
+for _ in range(2):  # the second one is never closed
     vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=4, overwork=True, backend="Ray")
     vecenv.reset()
     print(vecenv.step([0, 1, 0, 1])[0].shape)
@@ -87,20 +89,20 @@ print("refused" if "Authentication token is missing" in done.stderr else done)
 """
 
 
-def test_the_node_refuses_strangers_and_ends_with_the_script(tmp_path):
+def test_local_node_requires_token_and_ends_with_script(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2 + "refused\n", "")
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while list(raylets_of(process.pid)):
-        assert time.monotonic() < deadline, "the node outlives its script"
+        assert time.monotonic() < deadline, "the node is still running"
         time.sleep(0.05)
 
 
 def raylets_of(pid):
-    """Processes of the Ray session that process ``pid`` has started, whose name ends in its number."""
+    """Yield the processes of the Ray session that process ``pid`` started. Its name ends in ``pid``."""
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if re.search(rb"/session_[0-9_-]+_%d/" % pid, command.read_bytes()):

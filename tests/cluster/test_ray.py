@@ -1,4 +1,4 @@
-"""Ray on a cluster of three nodes, each with its own raylet: the same bytes, and no hang whatever is lost."""
+"""Tests of the Ray backend on a cluster of three nodes, including lost actors and nodes."""
 
 import functools
 import os
@@ -26,12 +26,12 @@ from tests.envs import ScriptedPufferEnv
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
-from ray.cluster_utils import Cluster  # noqa: E402 - only now is it known to be there
+from ray.cluster_utils import Cluster  # noqa: E402 - after importorskip
 
 pytestmark = [
-    pytest.mark.all,  # test_one_node.py is for every run
+    pytest.mark.all,  # test_one_node.py runs in the default suite
     pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no actor imports pytest
 
@@ -40,12 +40,12 @@ OCEAN = [*ocean.names(), *ocean.python_names()]
 BINDINGS = [
     f"{facts.name}/{facts.conformance[0]}" for facts in all_facts().values() if facts.conformance and not facts.seeding
 ]
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Three nodes of two CPUs, whose address is where a user would give it."""
+    """Start three nodes with two CPUs each, and set RAY_ADDRESS to their address."""
     nodes = Cluster()
     for _ in range(NODES):
         add_node(nodes)
@@ -61,22 +61,22 @@ def add_node(nodes):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(cluster):
-    """Whatever a test does, its actors end, and the cluster has all of its CPUs again."""
+def _wait_for_actors_to_end(cluster):
+    """Check after each test that all actors end and release their CPUs."""
     yield
     if ray.is_initialized():
         wait_for(lambda: ray.available_resources().get("CPU") == NODES * CPUS)
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
 
 
 class Fragile(gymnasium.Env):
-    """Shows random numbers; action 4 is too much for it."""
+    """Environment with random observations that raises an error for action 4."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float64)
     action_space = gymnasium.spaces.Discrete(5)
@@ -92,7 +92,7 @@ class Fragile(gymnasium.Env):
 
 
 class PlacedEnv(ScriptedPufferEnv):
-    """Tells its process and its node at each reset."""
+    """Environment whose reset returns its process and node in an info."""
 
     def reset(self, seed=None):
         observations, _ = super().reset(seed)
@@ -109,8 +109,8 @@ def make(creator=PlacedEnv, num_envs=3, num_workers=3, **kwargs):
     return pufferlib.vector.make(creator, num_envs=num_envs, num_workers=num_workers, backend="Ray", **kwargs)
 
 
-def faulty(**kwargs):
-    """Three environments in three actors, of which the last does what ``kwargs`` say."""
+def make_with_last(**kwargs):
+    """Make three environments in three actors. The last one gets ``kwargs``."""
     return make([PlacedEnv] * 3, env_kwargs=[{}, {}, kwargs], seed=5)
 
 
@@ -160,7 +160,7 @@ def test_same_bytes_as_serial_for_every_binding(name, layout, tmp_path, monkeypa
     check(name, {"backend": "Ray", **LAYOUTS[layout]}, 1000)
 
 
-def test_the_actors_spread_over_the_nodes_and_end_with_close():
+def test_actors_spread_over_nodes_and_end_with_close():
     with make(num_envs=6, num_workers=3) as vecenv:
         infos = vecenv.reset()[1]
         pids = [info["pid"] for info in infos]
@@ -175,7 +175,7 @@ def test_the_actors_spread_over_the_nodes_and_end_with_close():
     vecenv.close()
 
 
-def test_the_first_to_finish_come_first(tmp_path):
+def test_recv_returns_first_finished_workers(tmp_path):
     gate = tmp_path / "gate"
 
     def slow():
@@ -185,8 +185,10 @@ def test_the_first_to_finish_come_first(tmp_path):
     with make([PlacedEnv] * 3, env_kwargs=[{"on_step": slow}, {}, {}], batch_size=1, zero_copy=False) as vecenv:
         vecenv.async_reset()
         seen = []
-        deadline = time.monotonic() + PATIENCE_S
-        while 0 not in seen or min(seen.count(1), seen.count(2)) < 3:  # an actor may be late, none is waited for
+        deadline = time.monotonic() + TIMEOUT_S
+        while (
+            0 not in seen or min(seen.count(1), seen.count(2)) < 3
+        ):  # an actor may be late, but recv does not wait for it
             assert time.monotonic() < deadline, seen
             *_, agent_ids, _ = vecenv.recv()
             seen += agent_ids.tolist()
@@ -198,7 +200,7 @@ def test_the_first_to_finish_come_first(tmp_path):
 
 
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
-def test_an_environment_that_raises(phase):
+def test_env_error_raises_worker_error(phase):
     with pytest.raises(WorkerError) as caught:
         run_until_failure(**{f"on_{phase}": boom})
     text = str(caught.value)
@@ -209,7 +211,7 @@ def test_an_environment_that_raises(phase):
 
 
 def run_until_failure(**kwargs):
-    vecenv = faulty(**kwargs)
+    vecenv = make_with_last(**kwargs)
     vecenv.reset()
     try:
         vecenv.step([1, 2, 3])
@@ -218,14 +220,14 @@ def run_until_failure(**kwargs):
             vecenv.recv()
 
 
-def test_an_actor_that_dies():
+def test_dead_actor_raises_worker_error():
     with pytest.raises(WorkerError) as caught:
         run_until_failure(on_step=lambda: os._exit(3))
     text = str(caught.value)
     assert f"was lost, in step of environment 2 (worker 2, seed {env_seed(5, 2)}, last actions [3])" in text
 
 
-def test_a_node_that_is_lost(cluster):
+def test_lost_node_raises_worker_error(cluster):
     vecenv = make(num_envs=6, num_workers=3, seed=5)
     infos = vecenv.reset()[1]
     victim = next(worker for worker in range(3) if infos[2 * worker]["node"] != cluster.head_node.node_id)
@@ -240,8 +242,8 @@ def test_a_node_that_is_lost(cluster):
 
 
 def step_for_a_while(vecenv):
-    """The processes of a lost node live on for a moment."""
-    for _ in range(PATIENCE_S * 20):
+    """Step until an error. The processes of a lost node stay alive for a moment."""
+    for _ in range(TIMEOUT_S * 20):
         vecenv.step(np.arange(vecenv.num_agents) % 5)
         time.sleep(0.05)
 
@@ -251,7 +253,7 @@ def lose_node(cluster, node_id, orderly):
     cluster.remove_node(node, allow_graceful=orderly)
 
 
-def test_lost_environments_are_rebuilt_on_another_node(cluster):
+def test_lost_envs_restart_on_another_node(cluster):
     vecenv = make(num_envs=6, num_workers=3, seed=5, on_crash="restart")
     observations, infos = vecenv.reset()
     victim = next(worker for worker in range(3) if infos[2 * worker]["node"] != cluster.head_node.node_id)
@@ -284,7 +286,7 @@ def test_lost_environments_are_rebuilt_on_another_node(cluster):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
-def test_a_restart_is_what_it_is_with_multiprocessing(autoreset):
+def test_restart_matches_multiprocessing(autoreset):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Fragile)
     options = {"num_envs": 4, "num_workers": 2, "seed": 3, "autoreset": autoreset, "on_crash": "restart"}
     seen = {}
@@ -294,7 +296,7 @@ def test_a_restart_is_what_it_is_with_multiprocessing(autoreset):
             for step in range(12):
                 *arrays, infos = vecenv.step([4 if step == 3 else 1, 1, 1, 4 if step == 7 else 2])
                 rows += [array.copy() for array in (*arrays, vecenv.masks)]
-                # Those that were lost, and with same_step all that ended.
+                # Rows with a final observation: lost environments, and with same_step all ended episodes.
                 ended = vecenv.truncations | (vecenv.terminals & (autoreset == "same_step"))
                 rows.append(np.where(ended[:, None], vecenv.final_observations, 0))
                 restarts = [info for info in infos if "worker_restarts" in info]
@@ -306,14 +308,14 @@ def test_a_restart_is_what_it_is_with_multiprocessing(autoreset):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_an_actor_that_fails_again_and_again_is_given_up():
+def test_repeatedly_failing_actor_raises():
     vecenv = make([PlacedEnv] * 2, 2, 2, env_kwargs=[{}, {"on_step": boom}], on_crash="restart")
     vecenv.reset()
     with pytest.raises(WorkerError, match="Worker 1 failed 3 times without finishing a step in between"):
         step_for_a_while(vecenv)
 
 
-def test_an_environment_that_takes_too_long(monkeypatch):
+def test_step_timeout_raises(monkeypatch):
     monkeypatch.setattr(ray_workers, "CLOSE_S", 0.5)
     vecenv = make([PlacedEnv] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=12)
     vecenv.reset()
@@ -321,12 +323,12 @@ def test_an_environment_that_takes_too_long(monkeypatch):
         vecenv.step([0, 1])
 
 
-def test_more_workers_than_the_cluster_has_cpus():
+def test_more_workers_than_cpus_raises():
     with pytest.raises(APIUsageError, match="at most the 6 usable cores of the Ray cluster, got num_workers=7"):
         make(num_envs=7, num_workers=7)
 
 
-def test_a_cluster_whose_cpus_are_taken(monkeypatch):
+def test_cluster_without_free_cpus_raises(monkeypatch):
     with make(num_envs=4, num_workers=4):
         monkeypatch.setattr(ray_workers, "ROOM_S", 3.0)
         with pytest.raises(APIUsageError) as caught:
@@ -355,35 +357,35 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch):
         assert [info["name"] for info in infos] == list("abc")
 
 
-def test_a_failing_close_is_reported():
-    vecenv = faulty(on_close=boom)
+def test_error_in_close_is_reported():
+    vecenv = make_with_last(on_close=boom)
     with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 2"):
         vecenv.close()
 
 
-def test_auto_takes_the_cpus_of_the_cluster():
+def test_auto_uses_cluster_cpus():
     assert ray.cluster_resources()["CPU"] == 6
     assert cluster_cpus() == 6
 
 
-def test_actors_use_whatever_a_script_defines():
+def test_actors_unpickle_definitions_of_script():
     command = [sys.executable, Path(__file__).parents[1] / "vector" / "script_with_everything.py", "Ray"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert (done.returncode, done.stdout) == (0, "everything works\n"), done.stderr
 
 
-def test_actors_have_today_s_search_path_variables_and_folder(monkeypatch, tmp_path):
+def test_actors_get_current_path_variables_and_folder(monkeypatch, tmp_path):
     def on_step():
-        module = __import__("module_of_today")
+        module = __import__("module_on_path")
         return [{"name": module.__name__, "value": os.environ.get("TANK"), "folder": os.getcwd()}]
 
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "module_of_today.py").touch()
+    (tmp_path / "lib" / "module_on_path.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
     monkeypatch.chdir(tmp_path)
     for value in ("one", "two"):
         monkeypatch.setenv("TANK", value)
         with make(num_envs=1, num_workers=1, env_kwargs={"on_step": on_step}) as vecenv:
             vecenv.reset()
-            told = {"name": "module_of_today", "value": value, "folder": str(tmp_path)}
-            assert vecenv.step([0])[4] == [told]
+            expected = {"name": "module_on_path", "value": value, "folder": str(tmp_path)}
+            assert vecenv.step([0])[4] == [expected]

@@ -1,4 +1,4 @@
-"""Ranks on a Ray cluster: Ray Train starts them on its nodes, and they end with the one that failed."""
+"""Tests of distributed training on a Ray cluster with Ray Train."""
 
 import contextlib
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.needs import missing_extra
 
-if reason := missing_extra("rllib"):  # which brings what Ray Train needs
+if reason := missing_extra("rllib"):  # includes the dependencies of Ray Train
     pytest.skip(reason, allow_module_level=True)
 pytest.importorskip("torch", reason="the train extra is not installed")
 
@@ -24,12 +24,12 @@ from tests.training.ranks import AGENTS, Patchy, make_config
 pytestmark = [
     pytest.mark.all,
     pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
 
 
 class Placed(Patchy):
-    """Is in this process, or in an actor of a cluster."""
+    """Environment that knows whether it runs in an actor of a cluster."""
 
     def __init__(self, buf=None):
         super().__init__(buf=buf)
@@ -37,7 +37,7 @@ class Placed(Patchy):
 
 
 class Failing(Placed):
-    """Fails in every rank on the cluster, after three updates or so."""
+    """Environment that fails in every rank on the cluster, after about three updates."""
 
     def step(self, actions):
         if self.is_remote and self.age == 50:
@@ -47,7 +47,7 @@ class Failing(Placed):
 
 @pytest.fixture(scope="module")
 def address():
-    """Two nodes of one CPU: each has room for one rank."""
+    """Start two nodes with one CPU each, so that each has room for one rank. Yield their address."""
     nodes = Cluster()
     for _ in range(2):
         nodes.add_node(num_cpus=1, object_store_memory=80 << 20, include_dashboard=False)
@@ -59,7 +59,7 @@ def address():
 @pytest.fixture
 def config(address, monkeypatch):
     def make(env, steps, **settings):
-        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # forgotten at the end of the test
+        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # monkeypatch removes the name after the test
         pufferlib.register("breakout_of_ranks", env)
         more = {f"train.{name}": value for name, value in settings.items()}
         on_ray = {"train.processes": 3, "train.launcher": "ray", "train.ray_address": address}
@@ -74,8 +74,8 @@ def trainer_of(config, folder):
         yield trainer
 
 
-@pytest.mark.nightly  # a minute and a half of starting Ray's processes; without Ray, ranks train in every run of --all
-def test_ranks_on_the_nodes_of_a_cluster_train_together(config, tmp_path):
+@pytest.mark.nightly  # starting Ray takes 90 seconds; the full suite trains ranks without Ray
+def test_ranks_train_on_cluster_nodes(config, tmp_path):
     with trainer_of(config(Placed, 900), tmp_path) as trainer:
         trainer.train()
     assert trainer.config.train.processes == 3
@@ -84,13 +84,13 @@ def test_ranks_on_the_nodes_of_a_cluster_train_together(config, tmp_path):
 
 
 @pytest.mark.nightly  # two minutes; that a lost rank ends all is seen without Ray in every run of --all
-def test_an_exception_on_a_node_ends_all_with_what_the_last_update_came_to(config, tmp_path):
+def test_exception_on_node_stops_all_ranks_and_saves(config, tmp_path):
     match = r"train: rank [12] of 3 ended: ValueError: boom; a checkpoint of update 3 was saved$"
     with pytest.raises(RankLostError, match=match), trainer_of(config(Failing, 10**6), tmp_path) as trainer:
         trainer.train()
 
 
-def test_a_cluster_without_room_for_all_ranks_is_named(config, tmp_path):
+def test_cluster_without_room_for_all_ranks_raises(config, tmp_path):
     with (
         pytest.raises(PufferError, match=r"3 ranks must meet at .*, 1 came within 3 s, and ranks 1, 2 did not"),
         trainer_of(config(Placed, 900, ray_cpus=2, processes_timeout=3.0), tmp_path),

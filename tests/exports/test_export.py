@@ -1,4 +1,4 @@
-"""Exported policies: the same numbers as torch, whatever they see, remember and do."""
+"""Tests of exported policies: their outputs match torch for all observations, memories and actions."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ NESTED = Dict(
     }
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
-#: Observations, actions, and the policy.
+#: Observation space, action space and policy options by name.
 CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
     "codes": (Discrete(500, start=3), Discrete(3, start=-2), {}),
@@ -52,7 +52,7 @@ CASES = {
     "picture": (PICTURE, Discrete(5), {"name": "NatureCNN"}),
     "pictures": (PICTURE, Discrete(5), {"name": "NatureCNN", "memory": "GRU"}),
 }
-DAILY = {"labels", "unbounded", "nested"}  # in C; what other formats write takes seconds of torch's time
+DEFAULT_C = {"labels", "unbounded", "nested"}  # cases in C of the default suite; torch needs seconds for other formats
 STEPS = 100
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
@@ -60,7 +60,7 @@ needs_onnx = pytest.mark.skipif(bool(missing_extra("export")), reason=missing_ex
 
 
 def trained_case(case, **changes):
-    """A policy of random weights and the environment of a case, with episodes of seven steps."""
+    """Return a policy with random weights for the environment of a case, with episodes of seven steps."""
     observations, actions, options = CASES[case]
     torch.manual_seed(1)
 
@@ -77,37 +77,37 @@ def trained_case(case, **changes):
 
 
 @needs_compiler
-@pytest.mark.parametrize("case", once(CASES, DAILY))
-def test_c_gives_the_numbers_of_torch(case, tmp_path):
+@pytest.mark.parametrize("case", once(CASES, DEFAULT_C))
+def test_c_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
 
 
 @needs_onnx
 @pytest.mark.parametrize("case", once(["nested", "codes", "float64", "unbounded", "integers", "stacked"], ["codes"]))
-def test_onnx_gives_the_numbers_of_torch(case, tmp_path):
+def test_onnx_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "onnx", tmp_path / "agent.onnx", steps=STEPS) < 1e-5
 
 
 @pytest.mark.parametrize("case", once(["nested", "labels", "reals"], ["labels"]))
-def test_a_program_of_torch_gives_its_numbers(case, tmp_path):
+def test_torch_program_outputs_match_policy(case, tmp_path):
     assert write_checked(trained_case(case), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
 
 
-class Counting(Default):
-    """Asks for a number of rows that no program can know."""
+class Untraceable(Default):
+    """Network that uses the number of rows as a Python int."""
 
     def encode_observations(self, observations):
         return super().encode_observations(observations[: len(observations)])
 
 
 class Smooth(Default):
-    """A network of somebody's own, of plain layers."""
+    """Custom network of plain layers."""
 
     def encode_observations(self, observations):
         return torch.tanh(super().encode_observations(observations))
 
 
-def test_c_names_the_layer_that_it_does_not_know(tmp_path):
+def test_unsupported_layer_is_named(tmp_path):
     trained = trained_case("plain")
     trained.policy.encoder[1] = nn.Tanh()
     with pytest.raises(
@@ -119,30 +119,30 @@ def test_c_names_the_layer_that_it_does_not_know(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_networks_of_your_own_are_exported_where_they_can_be_traced(tmp_path):
+def test_custom_network_is_exported_if_traceable(tmp_path):
     assert write_checked(trained_case("plain", name=Smooth), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
     with pytest.raises(
-        APIUsageError, match=r"the policy Counting cannot be traced .*observations.shape\[0\] instead of"
+        APIUsageError, match=r"the policy Untraceable cannot be traced .*observations.shape\[0\] instead of"
     ):
-        write_checked(trained_case("plain", name=Counting), "torch", tmp_path / "agent.pt2")
+        write_checked(trained_case("plain", name=Untraceable), "torch", tmp_path / "agent.pt2")
 
 
 @needs_compiler
-def test_what_differs_from_the_policy_is_not_kept(tmp_path, monkeypatch):
+def test_differing_export_is_discarded(tmp_path, monkeypatch):
     kept = tmp_path / "agent.c"
-    kept.write_text("the one before")
+    kept.write_text("earlier export")
     monkeypatch.setattr("pufferlib.exports.exported.TOLERANCE", 1e-12)
     with pytest.raises(
         PufferError, match=r"agent.c was not kept: its outputs differ .* more than 1e-12; check whether"
     ):
         write_checked(trained_case("plain"), "c", kept, steps=STEPS)
-    assert kept.read_text() == "the one before"
+    assert kept.read_text() == "earlier export"
     assert list(tmp_path.iterdir()) == [kept]
 
 
 @pytest.mark.all
 @needs_onnx
-def test_an_opset_that_lacks_an_operator_is_answered_with_the_lowest_that_works(tmp_path):
+def test_too_low_opset_names_lowest_supported_one(tmp_path):
     with pytest.raises(
         APIUsageError, match=r"opset 9 lacks the version of operator \w+ .* the lowest that works is --opset 1\d"
     ):
@@ -150,7 +150,7 @@ def test_an_opset_that_lacks_an_operator_is_answered_with_the_lowest_that_works(
 
 
 def normalized_case(case):
-    """A case whose policy learned from normalized observations."""
+    """Return the policy of a case, with the moments of normalized observations."""
     plain = trained_case(case)
     seen = NormalizeObservation(plain.vecenv)
     seen.reset()
@@ -164,12 +164,12 @@ def normalized_case(case):
 @pytest.mark.parametrize(
     ("case", "to"), once([("plain", "c"), ("flat", "c"), ("reals", "torch"), ("flat", "onnx")], [("flat", "c")])
 )
-def test_moments_of_normalized_observations_are_in_the_file(case, to, tmp_path):
+def test_export_includes_observation_moments(case, to, tmp_path):
     assert write_checked(normalized_case(case), to, tmp_path / "agent.pt2", steps=STEPS) < 1e-5
 
 
 def play_in_c(trained, folder, body):
-    """Output of a program of C that has the agent."""
+    """Compile and run ``body`` as a C program that includes the agent. Return the numbers that it prints."""
     (folder / "agent.c").write_text(c_source(trained))
     (folder / "main.c").write_text(f'#include "agent.c"\n#include <stdio.h>\nint main(void) {{ {body} }}\n')
     subprocess.run(["cc", "-O1", "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
@@ -190,7 +190,7 @@ DRAWS = """
 
 
 @needs_compiler
-def test_samples_in_c_have_the_probabilities_of_their_logits(tmp_path):
+def test_c_samples_follow_logits(tmp_path):
     body = DRAWS.format(case="labels", given="int8_t seen[121] = {0}", kind="int32_t", size=2, params=5)
     numbers = play_in_c(trained_case("labels"), tmp_path, body)
     draws, logits = numbers[:-5].reshape(-1, 2), torch.from_numpy(numbers[-5:])
@@ -201,7 +201,7 @@ def test_samples_in_c_have_the_probabilities_of_their_logits(tmp_path):
 
 @needs_compiler
 @pytest.mark.all
-def test_samples_in_c_have_the_mean_and_deviation_of_the_policy(tmp_path):
+def test_c_samples_follow_mean_and_std(tmp_path):
     body = DRAWS.format(case="unbounded", given="float seen[5] = {0}", kind="float", size=2, params=4)
     numbers = play_in_c(trained_case("unbounded"), tmp_path, body)
     draws, (means, log_std) = numbers[:-4].reshape(-1, 2), numbers[-4:].reshape(2, 2)

@@ -1,4 +1,4 @@
-"""Environments in the interpreter of another virtual environment, one that does not have pufferlib."""
+"""Tests of environments that run in another virtual environment, without pufferlib in it."""
 
 import contextlib
 import gc
@@ -33,7 +33,7 @@ def with_variables(buf):
     env.metadata = {name: os.environ.get(name) for name in ("TOY_LOG_LEVEL", "TOY_COLOUR")}
     return env
 
-def that_says_goodbye(buf, folder):
+def touching_at_exit(buf, folder):
     env = squared(buf=buf)
     env.metadata = {"pid": os.getpid()}
     atexit.register(pathlib.Path(folder, str(os.getpid())).touch)
@@ -47,7 +47,7 @@ class Toy:
         env = squared(buf=buf)
         def step(actions, original=env.step):
             if trouble == "raise":
-                raise ZeroDivisionError("by design")
+                raise ZeroDivisionError("on purpose")
             if trouble == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if trouble == "sleep":
@@ -60,7 +60,7 @@ class Toy:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    """A virtual environment with the hard dependencies and the toy entries, and without pufferlib."""
+    """Make a virtual environment with the dependencies of pufferlib and the toy entries, but without pufferlib."""
     folder = tmp_path_factory.mktemp("stacks") / "toy"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
@@ -79,6 +79,7 @@ def python(stack):
 
 @pytest.fixture
 def make(stack):
+    """Return a function that makes isolated environments, which are closed after the test."""
     made = []
 
     def make(entry="squared", buf=None, timeout_s=100.0, **options):
@@ -91,6 +92,7 @@ def make(stack):
 
 
 def play(env, steps=50):
+    """Play random actions. Return the bytes of all arrays."""
     rng = np.random.default_rng(0)
     bytes_seen = [env.reset(seed=3)[0].tobytes()]
     for _ in range(steps):
@@ -100,18 +102,18 @@ def play(env, steps=50):
     return bytes_seen
 
 
-def test_the_stack_lacks_pufferlib(stack):
+def test_stack_has_no_pufferlib(stack):
     done = subprocess.run([python(stack), "-I", "-c", "import pufferlib"], capture_output=True, text=True)
     assert "No module named 'pufferlib'" in done.stderr
 
 
-def test_plays_like_the_same_environment_in_this_process(make):
+def test_isolated_env_matches_env_in_this_process(make):
     env = make(num_envs=4)
     assert env.metadata == pufferlib.make("squared", num_envs=4).metadata
     assert play(env) == play(pufferlib.make("squared", num_envs=4))
 
 
-def test_variables_are_defaults_of_its_process(stack, monkeypatch):
+def test_variables_are_defaults_of_process(stack, monkeypatch):
     monkeypatch.setenv("TOY_COLOUR", "red")
     defaults = {"TOY_LOG_LEVEL": "3", "TOY_COLOUR": "blue"}
     with contextlib.closing(
@@ -121,7 +123,7 @@ def test_variables_are_defaults_of_its_process(stack, monkeypatch):
     assert "TOY_LOG_LEVEL" not in os.environ
 
 
-def test_works_in_worker_processes(stack):
+def test_isolated_env_works_in_workers(stack):
     def creator(buf=None, seed=0):
         return IsolatedEnv("toy", python(stack), "toy_entries:squared", {"num_envs": 2}, buf, 100.0)
 
@@ -137,7 +139,7 @@ def test_works_in_worker_processes(stack):
             assert np.array_equal(envs.step(actions)[0], expected.step(actions)[0])
 
 
-def test_renders(make):
+def test_render_returns_frame(make):
     env = make(render_mode="rgb_array")
     env.reset(seed=0)
     assert env.render().ndim == 3
@@ -148,29 +150,29 @@ def is_running(pid):
     return Path(f"/proc/{pid}").exists()
 
 
-def test_an_error_of_the_environment_comes_with_its_traceback_and_ends_the_process(make):
+def test_env_error_has_traceback_and_ends_process(make):
     env = make("Toy", trouble="raise")
     env.reset()
-    with pytest.raises(WorkerError, match=r"toy: ZeroDivisionError: by design, in step(.|\n)*toy_entries.py"):
+    with pytest.raises(WorkerError, match=r"toy: ZeroDivisionError: on purpose, in step(.|\n)*toy_entries.py"):
         env.step(np.zeros(4, int))
     assert not is_running(env.metadata["pid"])
     with pytest.raises(APIUsageError, match="closed; make another"):
         env.step(np.zeros(4, int))
 
 
-def test_misuse_keeps_its_kind(make):
+def test_api_usage_error_keeps_its_class(make):
     with pytest.raises(APIUsageError, match="toy: size must be >= 1, got 0"):
         make("wrong")
 
 
-def test_a_killed_process_is_named_with_its_signal(make):
+def test_killed_process_is_reported_with_signal(make):
     env = make("Toy", trouble="kill")
     env.reset()
     with pytest.raises(WorkerError, match=r"ended with signal SIGKILL, in step"):
         env.step(np.zeros(4, int))
 
 
-def test_a_step_that_never_ends_meets_its_deadline(make):
+def test_step_timeout_raises(make):
     env = make("Toy", trouble="sleep", timeout_s=5.0)
     env.reset()
     with pytest.raises(WorkerError, match=r"(?s)toy: one step of .*timeout_s=5 seconds.*toy_entries\.py.* in step"):
@@ -178,7 +180,7 @@ def test_a_step_that_never_ends_meets_its_deadline(make):
     assert not is_running(env.metadata["pid"])
 
 
-def test_actions_are_checked_before_they_are_sent(make):
+def test_invalid_actions_raise_before_sending(make):
     env = make()
     with pytest.raises(APIUsageError, match="not reset yet"):
         env.step(np.zeros(4, int))
@@ -188,25 +190,25 @@ def test_actions_are_checked_before_they_are_sent(make):
     env.step(np.zeros(4, int))
 
 
-def test_closing_twice_or_forgetting_leaves_no_process_and_no_file(make, stack, tmp_path):
+def test_close_and_garbage_collection_release_process_and_files(make, stack, tmp_path):
     gc.collect()
     before = set(os.listdir("/proc/self/fd"))
-    env = make("that_says_goodbye", folder=str(tmp_path))
+    env = make("touching_at_exit", folder=str(tmp_path))
     first = env.metadata["pid"]
     env.close()
     env.close()
     assert not is_running(first)
     options = {"folder": str(tmp_path)}
-    forgotten = IsolatedEnv("toy", python(stack), "toy_entries:that_says_goodbye", options, None, 100.0)
-    second = forgotten.metadata["pid"]
-    del forgotten
+    unclosed = IsolatedEnv("toy", python(stack), "toy_entries:touching_at_exit", options, None, 100.0)
+    second = unclosed.metadata["pid"]
+    del unclosed
     gc.collect()
     assert not is_running(second)
-    assert {path.name for path in tmp_path.iterdir()} == {str(first), str(second)}, "neither was killed"
+    assert {path.name for path in tmp_path.iterdir()} == {str(first), str(second)}, "both exited normally"
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_stack_is_found_in_the_users_data_folder_first(monkeypatch, tmp_path, stack):
+def test_find_interpreter_prefers_user_data_folder(monkeypatch, tmp_path, stack):
     assert find_interpreter("no_such_stack") is None
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     (tmp_path / "pufferlib" / "stacks").mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Each must reach a score in so many steps with its own settings: a change that breaks learning fails here.
+"""Training in Ocean environments with their own settings. A change that breaks learning fails here.
 
-Small ones are trained to the end and played; of the others the beginning is trained, and what they reach in the end is
-for the night (test_bars.py).
+Small environments are trained to the end and evaluated. For large ones only the first part of the training is tested
+here, and their final scores in test_bars.py (nightly).
 """
 
 import statistics
@@ -16,7 +16,7 @@ from tests.tiers import once
 
 pytestmark = pytest.mark.timeout(900)
 
-SCORES = [
+SCORES = [  # environment, steps, score of the evaluation
     ("squared", 2_000_000, 0.95),
     ("cartpole", 2_000_000, 450.0),
     ("acrobot", 500_000, -100.0),  # Gymnasium calls this solved; -433 at random, four seeds reached -87 to -82
@@ -32,16 +32,16 @@ SCORES = [
     ("spaces", 200_000, 0.9),
     ("trash_pickup", 2_500_000, 9.0),  # of 15 pieces; 5.8 at random
 ]
-IN_THE_DAY = ("cartpole", "memory")  # one that is quick to learn, and one that takes a recurrent network
+DEFAULT = ("cartpole", "memory")  # one quick to learn, and one that needs a recurrent network
 
 
-@pytest.mark.parametrize(("name", "steps", "score"), once(SCORES, [case for case in SCORES if case[0] in IN_THE_DAY]))
-def test_reaches_the_score(name, steps, score, tmp_path):
+@pytest.mark.parametrize(("name", "steps", "score"), once(SCORES, [case for case in SCORES if case[0] in DEFAULT]))
+def test_training_reaches_score(name, steps, score, tmp_path):
     check(name, steps, score, tmp_path)
 
 
 @pytest.mark.all
-def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
+def test_training_reaches_score_with_next_step_autoreset(tmp_path):
     check("bandit", 300_000, 0.9, tmp_path, {"env.autoreset": "next_step"})
 
 
@@ -50,17 +50,17 @@ def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
     ("name", "steps", "settings"),
     [
         ("memory", 700_000, {"policy.memory": "GRU"}),  # three seeds 1.0
-        # Five seeds; with the LSTM's learning rate two of five keep to 0.73, and with one layer all to 0.6.
+        # Five seeds reach 1.0. With the LSTM's learning rate two of five stop at 0.73, and with one layer all stop at 0.6.
         ("memory", 700_000, {"policy.memory": "MinGRU", "policy.memory_layers": 2, "train.learning_rate": 2e-3}),
         ("password", 300_000, {"policy.memory": "MinGRU", "policy.memory_layers": 2}),  # three seeds 1.0
     ],
     ids=["GRU", "MinGRU", "MinGRU-password"],
 )
-def test_other_memories_than_the_lstm_remember_too(name, steps, settings, tmp_path):
+def test_other_recurrent_cells_remember(name, steps, settings, tmp_path):
     check(name, steps, 0.95, tmp_path, settings)
 
 
-# What the training itself reports, and the steps until it must; two seeds needed fewer.
+# Environment, metric of the training, steps until it must be reached, and its value. Two seeds needed fewer steps.
 BEGINNINGS = [
     ("pong", "score", 3_500_000, 10.0),  # -21 at random
     ("breakout", "score", 4_000_000, 150.0),  # 0.8 at random
@@ -76,26 +76,26 @@ BEGINNINGS = [
 
 @pytest.mark.all
 @pytest.mark.parametrize(("name", "key", "steps", "bar"), BEGINNINGS)
-def test_begins_to_learn(name, key, steps, bar, tmp_path):
+def test_training_improves_early(name, key, steps, bar, tmp_path):
     assert reports_above(bar, name, key, steps, tmp_path)[0] < bar
 
 
 @pytest.mark.all
-def test_cars_of_enduro_pass_more_than_at_random(tmp_path):
-    """Points of the first episodes that end, which are long: 17,040 at random, with no spread to speak of."""
+def test_enduro_improves_over_random_play(tmp_path):
+    """Random play scores 17,040 in the first episodes, which are long, with almost no spread."""
     assert reports_above(19_000, "enduro", "score", 3_000_000, tmp_path, reports=1)[-1] > 19_000
 
 
 @pytest.mark.nightly
-def test_heroes_of_moba_learn_to_win(tmp_path):
-    """Random play hardly wins; five of five seeds won all games in the end, four of them 0.9 of them so early."""
+def test_moba_learns_to_win(tmp_path):
+    """Random play hardly wins. Five of five seeds won all games in the end, and four won 0.9 of them by this step."""
     assert reports_above(0.3, "moba", "perf", 3_400_000, tmp_path)[0] == 0
 
 
 def reports_above(least, name, key, steps, tmp_path, reports=4):
-    """Train until the mean of the last ``reports`` is above ``least``; return all, oldest first.
+    """Train until the mean of the last ``reports`` values is above ``least``. Return all values, oldest first.
 
-    That must come within so many of a run's own steps.
+    Fail if that takes more than ``steps`` steps.
     """
     trainer = Trainer(load_config(name, {"train.device": "cpu"}), tmp_path)
     seen = []

@@ -1,4 +1,4 @@
-"""A handful of environments in Python must learn visibly with the default settings."""
+"""Training in a few Python environments with the default settings."""
 
 import functools
 import statistics
@@ -26,7 +26,7 @@ def make(name, buf=None, seed=0):
         pytest.param("Pendulum-v1", 4, 60_000, -300.0, marks=pytest.mark.all),  # -1,200 at random, about -150 at best
     ],
 )
-def test_learns_with_the_defaults(name, num_envs, steps, score, tmp_path):
+def test_default_settings_learn(name, num_envs, steps, score, tmp_path):
     envs = vector.make(functools.partial(make, name), num_envs=num_envs, backend="Serial", autoreset="same_step")
     trainer = Trainer(load_config("mine", {"train.device": "cpu"}), tmp_path, vecenv=envs)
     reports = []

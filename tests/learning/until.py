@@ -1,4 +1,4 @@
-"""Training that ends as soon as it has shown what a test asks for."""
+"""Training that stops when a test has seen enough."""
 
 import math
 
@@ -7,20 +7,21 @@ from pufferlib.training.trainer import Trainer
 __all__ = ["train_until"]
 
 
-def train_until(config, run_dir, judge, enough):
-    """Train, and judge the policy at every tenth of its steps, until ``judge(policy) >= enough``.
+def train_until(config, run_dir, score, enough):
+    """Train until ``score(policy) >= enough``, which is checked at every tenth of the steps.
 
-    Returns the last judgement.
+    Returns:
+        Last score.
     """
     trainer = Trainer(config, run_dir)
-    judged = -math.inf
+    latest = -math.inf
     try:
         for tenth in range(1, 11):
             while trainer.agent_steps < config.train.total_timesteps * tenth / 10:
                 trainer.step()
-            judged = judge(trainer.policy)
-            if judged >= enough:
+            latest = score(trainer.policy)
+            if latest >= enough:
                 break
     finally:
         trainer.close()
-    return judged
+    return latest

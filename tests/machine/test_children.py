@@ -1,4 +1,4 @@
-"""Child processes do not import the user's files that have the names of modules."""
+"""Tests that child processes do not import files of the user that have the names of modules."""
 
 import subprocess
 import sys
@@ -13,6 +13,7 @@ STRAY = "import sys; print('stray', __name__, file=sys.stderr); sys.exit(3)"
 
 @pytest.fixture
 def strays(tmp_path, monkeypatch):
+    """Enter a folder with files that have the names of modules and fail when imported."""
     folder = tmp_path / "work"
     folder.mkdir()
     for name in ("signal", "random", "types", "copy", "json", "runpy", "logging", "gymnasium"):
@@ -28,7 +29,7 @@ def run(command):
     return done.stdout
 
 
-def test_child_has_the_path_of_its_parent_and_its_arguments(strays, monkeypatch):
+def test_child_inherits_sys_path_and_gets_arguments(strays, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, "/of/the/parent"])
     code = "import os, random; print(sys.argv[1:], sys.path[-1], 'PYTHONSAFEPATH' in os.environ)"
     assert run(python_code(code, 1, "two")) == "['1', 'two'] /of/the/parent False\n"
@@ -40,7 +41,7 @@ def test_module_runs_as_main(strays, tmp_path, monkeypatch):
     assert run(python_module("child_of_mine", "x")) == "__main__ ['x']\n"
 
 
-def test_workers_import_nothing_from_the_current_folder(strays, tmp_path):
+def test_workers_do_not_import_from_current_folder(strays, tmp_path):
     script = tmp_path / "main.py"
     script.write_text(
         "import os, sys\n"
@@ -58,10 +59,10 @@ def test_workers_import_nothing_from_the_current_folder(strays, tmp_path):
     assert run([sys.executable, script]) == "played\n"
 
 
-def test_trials_import_nothing_from_the_current_folder(strays, tmp_path):
+def test_trials_do_not_import_from_current_folder(strays, tmp_path):
     log = tmp_path / "trial.log"
     process = TrialProcess([0], b"no message", log)
-    assert process.receive() is None  # it has ended
+    assert process.receive() is None  # the process has ended
     stop_all([process])
-    assert "sweep" in log.read_text()  # it came to the module of trials, which cannot read the message
+    assert "sweep" in log.read_text()  # the module of trials was imported, and could not read the message
     assert "stray" not in log.read_text()

@@ -1,4 +1,4 @@
-"""The usable cores: affinity, and the quota of control groups of both versions."""
+"""Tests of the number of usable cores: affinity and the quota of control groups, version 1 and 2."""
 
 import os
 
@@ -9,7 +9,7 @@ from pufferlib.machine.cpus import has_bfloat16, usable_cpus
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with 8 cores whose control groups are files that the test writes."""
+    """Return a function that writes control groups of a machine with 8 cores and returns the usable cores."""
 
     def build(membership, files):
         files = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
@@ -35,19 +35,19 @@ def machine(tmp_path, monkeypatch):
         ("4:cpu:/\n3:memory:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
     ],
 )
-def test_quota(machine, membership, files, expected):
+def test_usable_cpus_respects_quota(machine, membership, files, expected):
     assert machine(membership, files) == expected
 
 
-def test_without_control_groups(tmp_path):
+def test_usable_cpus_without_control_groups(tmp_path):
     assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(
-    ("flags", "able"),
+    ("flags", "expected"),
     [("fpu avx512f avx512_bf16 sse", True), ("avx512f amx_bf16", True), ("asimd bf16", True), ("avx512f avx2", False)],
 )
-def test_a_machine_tells_of_bfloat16(tmp_path, flags, able):
+def test_has_bfloat16_reads_cpu_flags(tmp_path, flags, expected):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
-    assert has_bfloat16(tmp_path) is able
+    assert has_bfloat16(tmp_path) is expected

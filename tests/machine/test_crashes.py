@@ -1,4 +1,4 @@
-"""Crashes of a process are told in a sentence, and its end without one in none."""
+"""Tests of crash_explained, which prints a sentence if the process crashes."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ print("done")
         ("sys.exit(3)", 3, "", ""),
     ],
 )
-def test_a_crash_is_told_in_a_sentence(action: str, code: int, output: str, start: str) -> None:
+def test_crash_is_explained(action: str, code: int, output: str, start: str) -> None:
     done = subprocess.run([sys.executable, "-c", CODE.format(action)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, output)
     assert done.stderr.startswith(start)

@@ -1,4 +1,4 @@
-"""Memory that is freed stays with the process where it asked for that, and a learner asks for it."""
+"""Tests of freed_memory_kept, which lets the process keep freed memory. Training uses it."""
 
 import subprocess
 import sys
@@ -23,7 +23,8 @@ seen = []
 pufferlib.train("squared", few, runs=".", callbacks=[lambda trainer, metrics: seen.append(faults())])
 assert seen[0] < 10 < faults()
 """
-# Faults for bytes that were freed before. By itself glibc keeps 10 MB, and never 100: 24,414 pages, or 48 huge ones.
+# Count page faults of memory that was freed before. By default glibc keeps 10 MB, but never 100 MB, which is 24,414
+# pages, or 48 huge pages.
 CODE = """
 import ctypes, resource
 from pufferlib.machine.memory import freed_memory_kept
@@ -40,11 +41,11 @@ def faults(size=100_000_000):
 
 
 @pytest.mark.parametrize(
-    "promise",
+    "check",
     [NEVER, INSIDE, AFTER, SEVERAL, pytest.param(LEARNER, marks=pytest.mark.all)],
     ids=["never", "inside", "after", "several", "learner"],
 )
-def test_pages_of_freed_arrays_are_not_asked_for_again(promise: str, tmp_path: Path) -> None:
-    if promise == LEARNER:
+def test_freed_memory_is_reused_without_page_faults(check: str, tmp_path: Path) -> None:
+    if check == LEARNER:
         pytest.importorskip("torch", reason="the train extra is not installed")
-    subprocess.run([sys.executable, "-c", CODE + promise], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "-c", CODE + check], cwd=tmp_path, check=True)

@@ -7,7 +7,7 @@ from pufferlib.play.cursor import Cursor
 GRID = {3 * row + column: (40 * column, 40 * row, 30, 30) for row in range(3) for column in range(3)}
 
 
-def test_a_cursor_moves_from_place_to_place():
+def test_arrow_keys_move_cursor():
     cursor = Cursor()
     assert cursor.choose({}, ["enter"], []) is None
     for moves, action in (("", 0), ("right right", 2), ("right", 2), ("down", 5), ("left down", 7), ("up up up", 1)):
@@ -17,14 +17,14 @@ def test_a_cursor_moves_from_place_to_place():
     assert cursor.choose(rest, ["enter"], []) in (0, 2, 4), "its place is gone: the nearest"
 
 
-def test_a_click_chooses_what_is_there():
+def test_click_chooses_action():
     cursor = Cursor()
     assert cursor.choose(GRID, [], [(35, 35)]) is None
     assert cursor.choose(GRID, [], [(45.5, 29.5)]) == 1
     assert cursor.choose(GRID, ["down", "enter"], []) == 4
 
 
-def test_the_cursor_is_marked_in_a_copy_of_the_picture():
+def test_marked_draws_cursor_on_copy():
     cursor, picture = Cursor(), np.zeros((120, 120, 3), np.uint8)
     cursor.choose(GRID, ["down", "right"], [])
     marked = cursor.marked(picture, GRID)

@@ -12,14 +12,14 @@ WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x"
 REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))
 
 
-def test_declared_keys_are_taken_where_the_space_has_their_actions():
+def test_keys_for_drops_actions_outside_space():
     assert keys_for(Discrete(3), WAITING) == WAITING[:2]
     assert [key.name for key in keys_for(Discrete(2), ())] == ["0", "1"]
     assert keys_for(Discrete(11), ()) == ()
     assert keys_for(MultiDiscrete([3, 3]), ()) == ()
 
 
-def test_a_game_without_an_idle_action_waits_for_a_key():
+def test_key_map_without_idle_action_waits():
     key_map = KeyMap(Discrete(3), keys_for(Discrete(3), WAITING))
     assert key_map.waits
     assert key_map.action(set()) is None
@@ -28,21 +28,21 @@ def test_a_game_without_an_idle_action_waits_for_a_key():
     assert key_map.help() == ["left: go left", "right: go right"]
 
 
-def test_keys_that_are_down_together_come_first():
+def test_key_combination_has_priority():
     key_map = KeyMap(Discrete(4), keys_for(Discrete(4), REAL_TIME))
     assert not key_map.waits
     assert [key_map.action(down) for down in ((), {"up"}, {"right"}, {"up", "right"})] == [0, 1, 3, 2]
     assert key_map.help() == ["up: up", "right: right"]
 
 
-def test_each_number_of_an_action_has_its_keys():
+def test_multidiscrete_action_combines_keys():
     keys = (Key("", 1, 2, "rest"), Key("a", 0, 1, "grab"), Key("b", 1, 0, "run"))
     key_map = KeyMap(MultiDiscrete([2, 3]), keys_for(MultiDiscrete([2, 3]), keys))
     actions = [key_map.action(down).tolist() for down in ((), {"a"}, {"b"}, {"a", "b"})]
     assert actions == [[0, 2], [1, 2], [0, 0], [1, 0]]
 
 
-def test_pairs_of_keys_move_real_numbers():
+def test_key_pairs_control_box_actions():
     space = Box(np.array([-2, 0], np.float32), np.array([1, 5], np.float32))
     key_map = KeyMap(space, keys_for(space, WAITING))
     assert not key_map.waits
@@ -53,7 +53,7 @@ def test_pairs_of_keys_move_real_numbers():
         assert action.tolist() == expected
 
 
-def test_actions_without_keys_are_typed():
+def test_actions_without_keys_are_typed_as_numbers():
     key_map = KeyMap(Discrete(82), keys_for(Discrete(82), ()))
     assert key_map.types
     assert key_map.read(["4", "x"]) is None

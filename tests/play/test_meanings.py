@@ -7,7 +7,7 @@ from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env, keys_of_meanings, keys_of_table
 
 
-def test_actions_that_have_names_get_arrows_space_and_letters():
+def test_action_names_are_mapped_to_keys():
     atari = keys_of_meanings(["NOOP", "FIRE", "UP", "RIGHT", "UPRIGHT", "DOWNLEFTFIRE"])
     assert [(key.name, key.value) for key in atari] == [
         ("", 0), ("space", 1), ("up", 2), ("right", 3), ("up+right", 4), ("down+left+space", 5)
@@ -23,7 +23,7 @@ def test_actions_that_have_names_get_arrows_space_and_letters():
     ]  # fmt: skip
 
 
-def test_tables_of_keys_as_gymnasium_has_them_are_read():
+def test_gymnasium_key_tables_are_read():
     env = gymnasium.make("MountainCar-v0")
     keys = {key.name: key.value for key in keys_of_env(env)}
     assert (keys[""], keys["left"], keys["right"]) == (1, 0, 2)

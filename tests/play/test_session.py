@@ -18,7 +18,7 @@ from pufferlib.training.players import PolicyPlayer, RandomPlayer
 from tests.tiny_runs import untrained_run
 
 
-def test_a_batch_of_training_is_played_as_one_game(monkeypatch):
+def test_session_makes_one_env(monkeypatch):
     made = []
 
     class Squared(OceanEnv):
@@ -31,7 +31,7 @@ def test_a_batch_of_training_is_played_as_one_game(monkeypatch):
     assert made == [1]
 
 
-def test_a_game_counts_what_happens_and_stands_still_at_its_end():
+def test_session_counts_steps_and_stops_at_episode_end():
     game = Session("squared", {"size": 5}, seed=1)
     while not game.over:
         before = game.picture()
@@ -67,7 +67,7 @@ def ended(outcome):
     return outcome[2] | outcome[3]
 
 
-def test_the_opponents_act_at_random_and_the_same_for_the_same_seed(monkeypatch):
+def test_random_opponents_depend_on_seed(monkeypatch):
     actions = watch(monkeypatch, RandomPlayer, "act")
 
     def played(seed):
@@ -82,7 +82,7 @@ def test_the_opponents_act_at_random_and_the_same_for_the_same_seed(monkeypatch)
     assert played(1) == played(1) != played(2)
 
 
-def test_the_memory_of_trained_opponents_ends_with_a_life(tmp_path, monkeypatch):
+def test_memory_of_opponents_resets_with_their_episode(tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.models import LSTMWrapper
 
@@ -112,7 +112,7 @@ def test_the_memory_of_trained_opponents_ends_with_a_life(tmp_path, monkeypatch)
     game.close()
 
 
-def test_scores_are_those_of_the_person(monkeypatch):
+def test_scores_count_only_the_players_agent(monkeypatch):
     ends = watch(monkeypatch, vector.Serial, "step", ended)
     game = Session("snake", {}, seed=1)
     for _ in range(100):
@@ -123,14 +123,14 @@ def test_scores_are_those_of_the_person(monkeypatch):
     game.close()
 
 
-def test_other_environments_with_pictures_can_be_played_too():
+def test_python_env_with_render_is_playable():
     game = Session("spaces", {}, seed=1)
     assert game.picture().dtype == np.uint8
     assert game.key_map.help()
     game.close()
 
 
-def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeypatch):
+def test_watched_agent_follows_eval_greedy(tmp_path, monkeypatch):
     run, made = untrained_run(tmp_path), []
     monkeypatch.setattr(session, "PolicyPlayer", lambda *args: made.append(PolicyPlayer(*args)) or made[-1])
     config = Config.load(run.config)
@@ -144,7 +144,7 @@ def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeyp
     assert played[0] == played[1] != played[2]
 
 
-def test_a_run_that_could_only_play_you_can_be_watched(tmp_path):
+def test_single_agent_run_cannot_be_opponent(tmp_path):
     run = untrained_run(tmp_path)
     with pytest.raises(
         APIUsageError, match=r"one agent, which you play; .* watch the policy play: puffer play --watch"
@@ -188,7 +188,7 @@ def play_in_window(name, script, monkeypatch, **keywords):
     return game, window.shown
 
 
-def test_a_game_that_waits_steps_once_for_each_key(monkeypatch):
+def test_waiting_game_steps_once_per_key(monkeypatch):
     game, shown = play_in_window("squared", ["", "right", "", "", "down", "", "r", "left", "", "q"], monkeypatch)
     assert game.steps == 1
     assert [lines[0].split("   ")[1] for _, lines in shown] == ["step 0", "step 1", "step 2", "step 0", "step 1"]
@@ -196,13 +196,13 @@ def test_a_game_that_waits_steps_once_for_each_key(monkeypatch):
     assert "q: quit" in shown[0][1][1]
 
 
-def test_a_game_in_real_time_goes_on_without_keys(monkeypatch):
+def test_real_time_game_steps_without_keys(monkeypatch):
     game, shown = play_in_window("pong", ["", "up", "", "", "q"], monkeypatch)
     assert game.steps == 4
     assert len(shown) == 5
 
 
-def test_atari_is_played_by_arrows_and_space_in_real_time(monkeypatch):
+def test_atari_is_played_with_arrows_and_space(monkeypatch):
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
     done = []
     step = Session.step
@@ -213,7 +213,7 @@ def test_atari_is_played_by_arrows_and_space_in_real_time(monkeypatch):
     assert shown[0][1][1].startswith("space: fire   right: right   left: left")
 
 
-def test_the_frames_that_a_step_plays_are_shown(monkeypatch):
+def test_frames_between_steps_are_shown(monkeypatch):
     game, shown = play_in_window("pong", ["", "up", "q"], monkeypatch, frameskip=8)
     assert game.steps == 2
     assert game.fps == 7.5
@@ -221,7 +221,7 @@ def test_the_frames_that_a_step_plays_are_shown(monkeypatch):
     assert len({frame.tobytes() for frame, _ in shown}) == len(shown)
 
 
-def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch):
+def test_watch_restarts_after_each_episode(tmp_path, monkeypatch):
     pytest.importorskip("pygame", reason="the render extra is not installed")
     run = untrained_run(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
@@ -237,7 +237,7 @@ def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch)
     game.close()
 
 
-def test_closing_the_window_ends_the_game(monkeypatch):
+def test_closed_window_ends_play(monkeypatch):
     class Closing(ScriptedWindow):
         def pressed(self):
             self.closed = True
@@ -252,7 +252,7 @@ def test_closing_the_window_ends_the_game(monkeypatch):
     game.close()
 
 
-def test_a_click_plays_what_it_is_on(monkeypatch):
+def test_click_plays_action_at_position(monkeypatch):
     pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
 
     class Clicking(ScriptedWindow):

@@ -43,7 +43,7 @@ def facts_of(text: str, folder: Path) -> Facts:
     return read_facts(file)
 
 
-def test_a_binding_is_named_after_its_folder_and_unset_keys_are_empty(tmp_path: Path) -> None:
+def test_binding_has_folder_name_and_unset_keys_are_empty(tmp_path: Path) -> None:
     facts = facts_of(WITH_EXTRA, tmp_path)
     assert (facts.name, facts.requires, facts.common, facts.apt, facts.isolated) == (
         "game",
@@ -55,7 +55,7 @@ def test_a_binding_is_named_after_its_folder_and_unset_keys_are_empty(tmp_path: 
     assert all_facts(tmp_path) == {"game": facts}
 
 
-def test_the_extra_is_spelled_as_metadata_do(tmp_path: Path) -> None:
+def test_extra_name_is_normalized(tmp_path: Path) -> None:
     (tmp_path / "big_game").mkdir()
     (tmp_path / "big_game" / "binding.toml").write_text(WITH_EXTRA)
     facts = all_facts(tmp_path)["big_game"]
@@ -90,7 +90,7 @@ def test_tables_are_read(tmp_path: Path) -> None:
         ("title =", "cannot be read as TOML"),
     ],
 )
-def test_a_mistake_is_a_sentence(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_binding_file_raises(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(pufferlib.APIUsageError, match=message):
         facts_of(text, tmp_path)
 
@@ -101,14 +101,14 @@ def _outside_of_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", [WITH_EXTRA, WITHOUT])
-def test_a_missing_package_names_the_command(text: str, tmp_path: Path) -> None:
+def test_missing_package_names_install_command(text: str, tmp_path: Path) -> None:
     message = "game/one: needs the package nowhere_to_be_found, which is not installed; run: puffer install game, or"
     with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts_of(text, tmp_path), "game/one"):
         import nowhere_to_be_found.inside  # noqa: F401
 
 
 @pytest.mark.parametrize(("text", "image"), [(WITH_EXTRA, "tank"), (WITHOUT, "tank-full")])
-def test_in_an_image_the_command_is_one_for_another_image(
+def test_missing_package_in_image_names_other_image(
     text: str, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "in_image", lambda: True)
@@ -117,14 +117,14 @@ def test_in_an_image_the_command_is_one_for_another_image(
         raise ModuleNotFoundError("No module named 'game'", name="game")
 
 
-def test_what_cannot_be_installed_says_what_the_user_must_provide(tmp_path: Path) -> None:
+def test_unavailable_binding_explains_requirements(tmp_path: Path) -> None:
     facts = facts_of(WITHOUT + 'unavailable = "build it yourself"', tmp_path)
     with pytest.raises(pufferlib.BindingMissing, match="not installed; build it yourself"), explain_missing(facts, "g"):
         raise ModuleNotFoundError("No module named 'game'", name="game")
 
 
 @pytest.mark.parametrize(("library", "package"), [("libGL.so.1", "libgl1,"), ("libbar.so.3.2", "libgl1 libfoo2,")])
-def test_a_missing_library_names_the_debian_package(library: str, package: str, tmp_path: Path) -> None:
+def test_missing_library_names_debian_package(library: str, package: str, tmp_path: Path) -> None:
     message = f"needs the system library {library}, which is not installed; run: sudo apt-get install {package}"
     facts = facts_of(WITHOUT + TABLES, tmp_path)
     with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts, "game/one"):
@@ -139,7 +139,7 @@ def test_a_missing_library_names_the_debian_package(library: str, package: str, 
         OSError("disk full"),
     ],
 )
-def test_other_errors_stay_what_they_are(error: Exception, tmp_path: Path) -> None:
+def test_other_errors_are_unchanged(error: Exception, tmp_path: Path) -> None:
     with pytest.raises(type(error)) as caught, explain_missing(facts_of(WITH_EXTRA, tmp_path), "game/one"):
         raise error
     assert caught.value is error

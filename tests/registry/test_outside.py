@@ -75,20 +75,20 @@ def episode(env: GymnasiumPufferEnv) -> dict[str, float]:
             return info
 
 
-def test_a_file_is_named_with_its_class_or_alone(folder: Path) -> None:
+def test_make_accepts_file_with_or_without_class(folder: Path) -> None:
     for name in ("my_env.py", "./my_env.py:Forage", str(folder / "my_env.py:Forage")):
         env = pufferlib.make(name, length=4)
         assert isinstance(env, GymnasiumPufferEnv)
         assert episode(env) == {"score": 8.0, "episode_return": 8.0, "episode_length": 4}
 
 
-def test_a_module_is_found_in_the_current_folder(folder: Path) -> None:
+def test_make_finds_module_in_current_folder(folder: Path) -> None:
     (package,) = folder.glob("pkg_*")
     env = pufferlib.make(f"{package.name}.envs:make_forage")
     assert episode(env)["episode_length"] == 2
 
 
-def test_a_file_that_was_edited_is_loaded_anew(folder: Path) -> None:
+def test_edited_file_is_reloaded(folder: Path) -> None:
     file = folder / "my_env.py"
     assert episode(pufferlib.make("my_env.py"))["episode_length"] == 3
     file.write_text(file.read_text().replace("length: int = 3", "length: int = 10"))
@@ -96,7 +96,7 @@ def test_a_file_that_was_edited_is_loaded_anew(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["my_env.py:Forage", "my_env.py:make_forage", "Acrobot-v1"])
-def test_workers_make_them_too(name: str, folder: Path) -> None:
+def test_workers_make_custom_envs(name: str, folder: Path) -> None:
     creator = pufferlib.env_creator(name)
     rows = []
     for backend in ("Serial", "Multiprocessing"):
@@ -106,14 +106,14 @@ def test_workers_make_them_too(name: str, folder: Path) -> None:
     assert (rows[0][0] != rows[0][1]).any()
 
 
-def test_ids_of_gymnasium_take_the_keywords_of_their_class() -> None:
+def test_gymnasium_id_accepts_env_keywords() -> None:
     env = pufferlib.make("CartPole-v1", sutton_barto_reward=True, max_episode_steps=7, render_mode="rgb_array")
     assert env.render_mode == "rgb_array"
     assert episode(env)["episode_length"] <= 7
     assert isinstance(pufferlib.make("gymnasium:Acrobot-v1"), GymnasiumPufferEnv)
 
 
-def test_an_id_whose_package_is_missing_says_so_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gymnasium_id_of_missing_package_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = gymnasium.envs.registration.EnvSpec("Absent-v0", entry_point="absent_package.envs:Absent")
     monkeypatch.setitem(gymnasium.registry, "Absent-v0", spec)
     assert registry.own_keywords("Absent-v0") == {}
@@ -121,13 +121,13 @@ def test_an_id_whose_package_is_missing_says_so_when_it_is_made(monkeypatch: pyt
         pufferlib.make("Absent-v0")
 
 
-def test_a_game_of_ale_py_is_known_without_importing_it_first() -> None:
+def test_ale_id_works_without_importing_ale_py() -> None:
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     creator = pufferlib.env_creator("ALE/Pong-v5")
     assert creator(frameskip=1).single_observation_space.shape == (210, 160, 3)
 
 
-def test_games_of_ale_py_are_near_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ale_py_suggests_atari_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ale_py", None)
     registered = {env_id: spec for env_id, spec in gymnasium.registry.items() if "ale_py" not in str(spec.entry_point)}
     monkeypatch.setattr(gymnasium, "registry", registered)
@@ -136,7 +136,7 @@ def test_games_of_ale_py_are_near_where_it_is_missing(monkeypatch: pytest.Monkey
             pufferlib.make(name)
 
 
-def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
+def test_adapter_follows_type_of_env(folder: Path) -> None:
     assert isinstance(pufferlib.make("pettingzoo.classic.rps.rps:raw_env"), PettingZooPufferEnv)
     assert isinstance(pufferlib.make("pettingzoo.classic.rps.rps:parallel_env"), PettingZooPufferEnv)
     env = pufferlib.make("pufferlib.ocean:Squared", num_envs=3)
@@ -145,7 +145,7 @@ def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
     assert not registry.batches_itself("my_env.py")
 
 
-def test_an_environment_of_dm_env_is_one(fresh: None) -> None:
+def test_dm_env_is_adapted(fresh: None) -> None:
     pufferlib.register("mine/script", SeededScript)
     env = pufferlib.make("mine/script")
     env.reset(seed=0)
@@ -153,7 +153,7 @@ def test_an_environment_of_dm_env_is_one(fresh: None) -> None:
     assert [env.step(0)[4].get("episode_length") for _ in range(3)] == [None, None, 3]
 
 
-def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
+def test_batches_itself_accepts_partial(fresh: None) -> None:
     pufferlib.register("mine/squared", functools.partial(pufferlib.ocean.Squared, num_envs=3))
     assert registry.batches_itself("mine/squared")
     assert pufferlib.make("mine/squared").num_agents == 3
@@ -161,7 +161,7 @@ def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
     assert not registry.batches_itself("mine/pole")
 
 
-def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None:
+def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
     no_init = (
         "import gymnasium\nclass A(gymnasium.Env):\n observation_space = action_space = gymnasium.spaces.Discrete(2)"
     )
@@ -191,7 +191,7 @@ def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None
         ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
     ],
 )
-def test_names_that_lead_nowhere_are_explained(name: str, message: str, folder: Path) -> None:
+def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "two.py").write_text("import gymnasium\nclass A(gymnasium.Env): ...\nclass B(gymnasium.Env): ...\n")
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
@@ -203,12 +203,12 @@ def test_names_that_lead_nowhere_are_explained(name: str, message: str, folder: 
 @pytest.mark.parametrize(
     ("name", "keyword", "near"), [("my_env.py", "lenght", "length"), ("CartPole-v1", "max_episode_step", "max_episode")]
 )
-def test_an_unknown_keyword_gets_the_nearest(name: str, keyword: str, near: str, folder: Path) -> None:
+def test_unknown_keyword_suggests_nearest(name: str, keyword: str, near: str, folder: Path) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=f"{name}: unknown keyword '{keyword}'; did you mean '{near}"):
         pufferlib.make(name, **{keyword: 3})
 
 
-def test_what_is_no_number_is_refused_before_it_is_counted_with(fresh: None) -> None:
+def test_keyword_of_wrong_type_raises(fresh: None) -> None:
     class Typed(gymnasium.Env[int, int]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)
 
@@ -241,7 +241,7 @@ def test_what_is_no_number_is_refused_before_it_is_counted_with(fresh: None) -> 
         pufferlib.make("CartPole-v1", max_episode_steps="abc")
 
 
-def test_a_class_that_reads_its_keywords_itself_gets_them(fresh: None) -> None:
+def test_kwargs_are_passed_to_class(fresh: None) -> None:
     class Sized(gymnasium.Env[int, int]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)
 
@@ -252,7 +252,7 @@ def test_a_class_that_reads_its_keywords_itself_gets_them(fresh: None) -> None:
     assert pufferlib.make("mine/sized", size=7).unwrapped.size == 7
 
 
-def test_a_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None:
+def test_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None:
     pufferlib.register("mine/forage", "./my_env.py:Forage", about="Forages.")
     pufferlib.register("mine/pole", lambda: gymnasium.make("CartPole-v1"))
     pufferlib.register("again", "mine/pole")
@@ -276,12 +276,12 @@ def test_a_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None
         ("mine", 3, "creator must be a class or function, or its name as in 'mypkg.envs:Forage', got 3"),
     ],
 )
-def test_a_registration_that_cannot_be_is_refused(name: str, creator: object, message: str, fresh: None) -> None:
+def test_invalid_registration_raises(name: str, creator: object, message: str, fresh: None) -> None:
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.register(name, creator)  # type: ignore[arg-type]
 
 
-def test_packages_register_by_entry_point_and_one_that_fails_is_told(
+def test_entry_points_register_envs_and_failing_one_warns(
     folder: Path, fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "installed_pkg.py").write_text(
@@ -302,7 +302,7 @@ def test_packages_register_by_entry_point_and_one_that_fails_is_told(
     assert pufferlib.make("installed/forage").single_observation_space.shape == (6,)
 
 
-def test_names_of_files_are_made_absolute_and_shown_short(folder: Path) -> None:
+def test_full_name_is_absolute_and_short_name_relative(folder: Path) -> None:
     assert registry.full_name("my_env.py:Forage") == f"{folder}/my_env.py:Forage"
     assert registry.full_name("a/../corridor.c") == f"{folder}/corridor.c"
     assert registry.short_name(f"{folder}/my_env.py:Forage") == "my_env.py:Forage"
@@ -310,7 +310,7 @@ def test_names_of_files_are_made_absolute_and_shown_short(folder: Path) -> None:
         assert registry.full_name(name) == registry.short_name(name) == name
 
 
-def test_a_game_that_gymnasium_cannot_make_is_named_as_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_gymnasium_id_names_same_game_of_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.same_game("HalfCheetah-v5") == ["mujoco/HalfCheetah-v5"]
     assert registry.same_game("classic/CartPole-v1") == registry.same_game("my_env.py:Pong") == []
 
@@ -324,7 +324,7 @@ def test_a_game_that_gymnasium_cannot_make_is_named_as_it_is_here(monkeypatch: p
         pufferlib.make("HalfCheetah-v5")
 
 
-def test_functions_of_one_name_that_were_made_in_others_are_several_environments(fresh: None) -> None:
+def test_local_functions_get_distinct_names(fresh: None) -> None:
     def maker(env_id: str):
         return lambda: gymnasium.make(env_id)
 
@@ -334,9 +334,7 @@ def test_functions_of_one_name_that_were_made_in_others_are_several_environments
     assert [pufferlib.make(name).env.spec.id for name in names] == ["CartPole-v1", "MountainCar-v0", "CartPole-v1"]
 
 
-def test_a_class_of_a_notebook_is_the_one_of_the_cell_that_ran_last(
-    monkeypatch: pytest.MonkeyPatch, fresh: None
-) -> None:
+def test_redefined_notebook_class_replaces_older_one(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
     def run_cell() -> type:
         namespace: dict[str, type] = {"__name__": "__main__"}
         exec(FORAGE.format(beside="beside"), namespace)
@@ -350,7 +348,7 @@ def test_a_class_of_a_notebook_is_the_one_of_the_cell_that_ran_last(
     assert type(pufferlib.make("Forage").env.unwrapped) is latest
 
 
-def test_moved_file_is_found_by_the_longest_end_of_its_path(tmp_path: Path) -> None:
+def test_moved_file_is_found_by_longest_path_suffix(tmp_path: Path) -> None:
     run = tmp_path / "home/project/runs/one"
     run.mkdir(parents=True)
     for place in ("home/project/envs/mine.py", "home/project/mine.py", "home/mine.py"):
@@ -369,9 +367,7 @@ def test_moved_file_is_found_by_the_longest_end_of_its_path(tmp_path: Path) -> N
     assert {name: registry.moved_name(name, [run]) for name in found} == found
 
 
-def test_edit_of_a_module_that_is_imported_already_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edit_of_imported_module_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "edited_envs.py"
     file.write_text("import gymnasium\nclass One(gymnasium.Env): pass\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -384,14 +380,14 @@ def test_edit_of_a_module_that_is_imported_already_is_a_warning(
     registry.env_creator("edited_envs:Two")
 
 
-def test_a_script_that_names_itself_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_that_names_itself_is_not_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "script.py"
     script.write_text("raise RuntimeError('run again')")
     monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=str(script), Own=Path))
     assert registry.load_object("test", f"{script}:Own") is Path
 
 
-def test_file_of_the_same_text_in_another_folder_is_another_module(tmp_path: Path) -> None:
+def test_same_file_name_in_other_folder_is_another_module(tmp_path: Path) -> None:
     modules = []
     for name, number in (("a", 1), ("b", 2)):
         (tmp_path / name).mkdir()
@@ -400,7 +396,7 @@ def test_file_of_the_same_text_in_another_folder_is_another_module(tmp_path: Pat
         assert number == len(set(modules))
 
 
-def test_a_file_in_a_package_may_import_relatively(tmp_path, monkeypatch):
+def test_file_in_package_can_import_relatively(tmp_path, monkeypatch):
     folder = tmp_path / "relative_pkg" / "envs"
     folder.mkdir(parents=True)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -421,7 +417,7 @@ def test_a_file_in_a_package_may_import_relatively(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("keyword", ["name", "maker", "spec", "num_envs", "num_threads", "autoreset", "id"])
-def test_keywords_of_an_environment_may_have_names_that_pufferlib_uses(keyword):
+def test_env_keywords_may_share_names_with_pufferlib(keyword):
     kind = type("Named", (gymnasium.Env,), {})
     namespace: dict = {}
     exec(f"def __init__(self, {keyword}='unset'): self.given = {keyword}", namespace)

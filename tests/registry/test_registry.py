@@ -22,7 +22,7 @@ from pufferlib.vector import Multiprocessing, Serial
 from tests.envs import FunctionEnv
 
 
-def test_list_envs_names_ocean_first_then_the_bindings() -> None:
+def test_list_envs_lists_ocean_before_bindings() -> None:
     names = pufferlib.list_envs()
     assert {"breakout", "pong", "squared", "atari/pong", "atari/space_invaders"} <= set(names)
     plain = [name for name in names if "/" not in name]
@@ -31,7 +31,7 @@ def test_list_envs_names_ocean_first_then_the_bindings() -> None:
     assert len(names) == len(set(names))
 
 
-def test_make_makes_an_ocean_environment() -> None:
+def test_make_returns_ocean_env() -> None:
     env = pufferlib.make("squared", num_envs=3, seed=1)
     assert isinstance(env, pufferlib.PufferEnv)
     assert env.num_agents == 3
@@ -54,9 +54,7 @@ class Own(Serial):
         ("squared", {"num_envs": 3, "backend": "Serial"}, Serial, 3),
     ],
 )
-def test_make_makes_a_batch_of_any_environment(
-    name: str, keywords: dict[str, Any], kind: type[Any], agents: int
-) -> None:
+def test_make_with_num_envs_returns_batch(name: str, keywords: dict[str, Any], kind: type[Any], agents: int) -> None:
     with contextlib.closing(pufferlib.make(name, **keywords)) as envs:
         assert isinstance(envs, kind)
         observations, _ = envs.reset(seed=1)
@@ -67,7 +65,7 @@ def takes_num_envs(num_envs: int = 1) -> FunctionEnv:
     return FunctionEnv(length=num_envs)
 
 
-def test_num_envs_belongs_to_an_environment_that_takes_it() -> None:
+def test_num_envs_is_passed_to_env_that_accepts_it() -> None:
     name = f"{Path(__file__)}:takes_num_envs"
     with contextlib.closing(pufferlib.make(name, num_envs=2)) as env:
         assert isinstance(env, GymnasiumPufferEnv)
@@ -76,7 +74,7 @@ def test_num_envs_belongs_to_an_environment_that_takes_it() -> None:
 
 
 @pytest.mark.parametrize("binding", sorted(all_facts()))
-def test_a_binding_that_documents_num_envs_gets_it_from_make(binding: str) -> None:
+def test_documented_num_envs_is_accepted_by_binding(binding: str) -> None:
     module = importlib.import_module(f"pufferlib.bindings.{binding}")
     assert ("``num_envs``" in module.__doc__) == getattr(module, "TAKES_NUM_ENVS", False)
 
@@ -90,26 +88,26 @@ def test_a_binding_that_documents_num_envs_gets_it_from_make(binding: str) -> No
         ({"num_workers": 2}, pufferlib.UnknownNameError, "CartPole-v1: unknown keyword 'num_workers'"),
     ],
 )
-def test_make_refuses_a_batch_that_cannot_be(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_batch_raises(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         pufferlib.make("CartPole-v1", **keywords)
 
 
-def test_make_makes_an_environment_of_a_binding() -> None:
+def test_make_returns_env_of_binding() -> None:
     env = pufferlib.make("atari/pong", stack=2)
     assert env.single_observation_space.shape == (2, 84, 84)
     env.close()
 
 
 @pytest.mark.parametrize("name", ["squared", "puffer_squared"])
-def test_ocean_names_may_carry_the_prefix(name: str) -> None:
+def test_ocean_name_accepts_puffer_prefix(name: str) -> None:
     env = pufferlib.env_creator(name)(num_envs=2)
     assert env.num_agents == 2
     env.close()
 
 
 @pytest.mark.parametrize("name", ["squared", "atari/breakout"])
-def test_creators_survive_pickling(name: str) -> None:
+def test_creators_can_be_pickled(name: str) -> None:
     creator = pufferlib.env_creator(name)
     env, copy = creator(), pickle.loads(pickle.dumps(creator))()
     assert type(copy) is type(env)
@@ -133,18 +131,18 @@ def test_creators_survive_pickling(name: str) -> None:
         ("procgen:bigfish", "procgen/bigfish"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest(name: str, suggestion: str) -> None:
+def test_unknown_name_suggests_nearest(name: str, suggestion: str) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=f"unknown environment '{name}'.*'{suggestion}'"):
         pufferlib.make(name)
 
 
 @pytest.mark.parametrize("name", ["", "/", "atari/", "atari", "qqqqqq", "qqqqqq/pong", "puffer_puffer_pong"])
-def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
+def test_unknown_name_raises(name: str) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=r"pufferlib\.env_creator: unknown environment"):
         pufferlib.env_creator(name)
 
 
-def test_an_environment_in_the_place_of_a_name_is_refused() -> None:
+def test_name_that_is_not_str_raises() -> None:
     with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; give a class"):
         pufferlib.make(3)  # type: ignore[arg-type]
 
@@ -157,38 +155,38 @@ def test_an_environment_in_the_place_of_a_name_is_refused() -> None:
         ("atari/", "atari has 104 environments, for example atari/breakout"),
     ],
 )
-def test_whoever_names_a_binding_is_shown_its_environments(name: str, message: str) -> None:
+def test_binding_name_alone_lists_its_envs(name: str, message: str) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=message):
         pufferlib.make(name)
 
 
-def test_the_message_stays_short_when_nothing_is_near() -> None:
+def test_message_without_suggestion_is_short() -> None:
     with pytest.raises(pufferlib.UnknownNameError) as error:
         pufferlib.make("qqqqqq")
     assert len(str(error.value)) < 300
 
 
-def test_ocean_names_load_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ocean_name_loads_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(registry, "binding_module", loaded.append)
     assert callable(pufferlib.env_creator("squared"))
     assert loaded == []
 
 
-def test_listing_loads_no_package_behind_a_binding() -> None:
+def test_list_envs_imports_no_package_of_bindings() -> None:
     code = "import sys, pufferlib; pufferlib.list_envs(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     behind = {module for facts in all_facts().values() for module in facts.modules} - {"gymnasium", "pettingzoo"}
     assert {"torch", "pygame", "cv2", *behind} & {*done.stdout.split()} == set()
 
 
-def test_every_module_of_the_package_is_a_binding() -> None:
+def test_every_module_in_bindings_is_a_binding() -> None:
     files = {path.stem for path in Path(atari.__file__).parent.parent.iterdir() if not path.stem.startswith("_")}
     assert set(inside.bindings()) == files
 
 
 @pytest.mark.parametrize("binding", inside.bindings())
-def test_a_binding_offers_names_and_creators(binding: str) -> None:
+def test_binding_has_names_and_creators(binding: str) -> None:
     module = inside.binding_module(binding)
     assert binding in all_facts(), "every binding has a binding.toml"
     names = module.names()
@@ -202,7 +200,7 @@ def test_a_binding_offers_names_and_creators(binding: str) -> None:
     assert module.__doc__
 
 
-def test_a_policy_of_the_binding_comes_before_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policy_of_binding_overrides_library_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.models import Default, make_policy
 
@@ -225,5 +223,5 @@ def test_a_policy_of_the_binding_comes_before_those_of_the_library(monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["squared", "atari/pong", "qqqqqq/pong"])
-def test_an_environment_without_a_policy_of_its_own_has_none(name: str) -> None:
+def test_policies_is_none_without_policy_of_binding(name: str) -> None:
     assert registry.policies(name) is None

@@ -6,7 +6,7 @@ import pufferlib
 from pufferlib.render.motion import Motion
 
 
-def test_a_film_shows_as_many_frames_as_flow():
+def test_motion_renders_frames_between_steps():
     for name, frameskip, per_step, fps in (("pong", 8, 4, 30), ("pong", 3, 3, 60), ("breakout", 1, 1, 60)):
         env = pufferlib.make(name, frameskip=frameskip)
         env.reset(seed=0)

@@ -3,7 +3,7 @@
 from pufferlib.render.pace import Pace
 
 
-def test_no_picture_comes_faster_to_make_up_for_a_late_one(clock):
+def test_pace_does_not_catch_up_after_late_frame(clock):
     pace = Pace(10)
     times = []
     for late in (0, 0, 0.35, 0, 0):

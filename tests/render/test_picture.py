@@ -21,7 +21,7 @@ class Draws:
         return self.outcome
 
 
-def test_a_picture_is_an_array_of_colours() -> None:
+def test_picture_of_returns_only_rgb_arrays() -> None:
     assert picture_of(Draws(PICTURE)) is PICTURE
     for outcome in (None, "text", ["text"], [], PICTURE[0, 0], PICTURE[..., :2], NotImplementedError()):
         assert picture_of(Draws(outcome)) is None
@@ -65,20 +65,20 @@ GREY = np.repeat(RGB[..., :1], 3, axis=2)
         "nan",
     ],
 )
-def test_pictures_of_other_forms_are_converted(outcome: object, shown: np.ndarray) -> None:
+def test_other_image_formats_are_converted(outcome: object, shown: np.ndarray) -> None:
     found = picture_of(Draws(outcome))
     assert found is not None
     assert found.dtype == np.uint8
     np.testing.assert_array_equal(found, shown)
 
 
-def test_one_made_without_render_mode_draws_none_without_a_word() -> None:
+def test_env_without_render_mode_has_no_picture_and_no_warning() -> None:
     env = gymnasium.make("CartPole-v1")
     env.reset()
     assert picture_of(env) is None
 
 
-def test_what_it_draws_with_is_named_once_where_it_is_missing() -> None:
+def test_missing_render_dependency_warns_once() -> None:
     env = Draws(gymnasium.error.DependencyNotInstalled("pygame is not installed"))
     with pytest.warns(UserWarning, match="^Draws cannot be rendered: pygame is not installed") as told:
         assert (picture_of(env), picture_of(env)) == (None, None)

@@ -31,19 +31,19 @@ def pixels_of(lines):
     return np.array(rows, np.uint8)
 
 
-def test_a_picture_that_fits_is_shown_pixel_by_pixel():
+def test_small_picture_is_shown_pixel_by_pixel():
     picture = np.random.default_rng(0).integers(0, 256, (12, 30, 3), np.uint8)
     np.testing.assert_array_equal(pixels_of(to_lines(picture, 30, 6)), picture)
 
 
-def test_a_colour_is_named_where_it_changes_only():
+def test_color_codes_are_written_only_on_change():
     line = to_lines(np.zeros((2, 50, 3), np.uint8), 50, 1)[0]
     assert line == f"\x1b[38;2;0;0;0m\x1b[48;2;0;0;0m{HALF_BLOCK * 50}\x1b[0m"
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (330, 576), (640, 540), (3, 400), (400, 3), (1, 1)])
 @pytest.mark.parametrize("room", [(80, 24), (200, 60), (1, 1), (13, 50)])
-def test_it_fits_and_keeps_its_proportions(shape, room):
+def test_picture_fits_and_keeps_aspect_ratio(shape, room):
     columns, rows = room
     lines = to_lines(np.full((*shape, 3), 200, np.uint8), columns, rows)
     height, width, _ = pixels_of(lines).shape
@@ -54,7 +54,7 @@ def test_it_fits_and_keeps_its_proportions(shape, room):
     assert abs(width * shape[0] / shape[1] - height) <= max(2, shape[0] / shape[1] + 1) or 1 in (width, height)
 
 
-def test_text_takes_the_size_of_the_terminal(monkeypatch):
+def test_to_text_uses_terminal_size(monkeypatch):
     monkeypatch.setenv("COLUMNS", "33")
     monkeypatch.setenv("LINES", "12")
     text = to_text(np.zeros((50, 50, 3), np.uint8))
@@ -63,7 +63,7 @@ def test_text_takes_the_size_of_the_terminal(monkeypatch):
     assert to_text(np.zeros((50, 50, 3), np.uint8), columns=10).count("\n") == 4
 
 
-def test_fitting_takes_all_the_room_that_there_is():
+def test_fitting_uses_all_space():
     assert fitting(100, 200, 50, 50) == (25, 50)
     assert fitting(100, 200, 1000, 800) == (400, 800)
     assert fitting(1, 5000, 10, 100) == (1, 100)
@@ -81,18 +81,18 @@ def test_fitting_takes_all_the_room_that_there_is():
         ("\x1bqr", ["r"]),
     ],
 )
-def test_keys_have_names(text, names):
+def test_parse_keys_returns_key_names(text, names):
     assert parse_keys(text) == (names, "")
 
 
-def test_a_key_may_come_in_parts():
+def test_parse_keys_keeps_incomplete_sequence():
     assert parse_keys("a\x1b") == (["a"], "\x1b")
     assert parse_keys("\x1b[") == ([], "\x1b[")
     assert parse_keys("\x1b[1;5") == ([], "\x1b[1;5")
     assert parse_keys("\x1b[A") == (["up"], "")
 
 
-def test_escape_takes_no_later_key_with_it(monkeypatch):
+def test_escape_does_not_swallow_next_key(monkeypatch):
     now = 100.0
     monkeypatch.setattr("pufferlib.render.screen.time.monotonic", lambda: now)
     keyboard, terminal = pty.openpty()

@@ -9,7 +9,7 @@ def screen(text: str) -> np.ndarray:
     return np.frombuffer(text.encode(), np.uint8).reshape(1, -1)
 
 
-def test_every_printable_character_looks_different() -> None:
+def test_printable_characters_look_different() -> None:
     text = "".join(map(chr, range(32, 127)))
     picture = draw_terminal(screen(text), np.full((1, len(text)), 15))
     assert picture.shape == (20, len(text) * 12, 3)
@@ -19,7 +19,7 @@ def test_every_printable_character_looks_different() -> None:
     assert not cells[0].any(), "a space is black"
 
 
-def test_colors_are_those_of_a_terminal() -> None:
+def test_colors_match_terminal_palette() -> None:
     picture = draw_terminal(screen("####"), np.array([[0, 1, 2, 12]]))
     grey, red, green, blue = (picture[:, 12 * column : 12 * column + 12].reshape(-1, 3).max(0) for column in range(4))
     assert grey[0] == grey[1] == grey[2] > 100
@@ -28,7 +28,7 @@ def test_colors_are_those_of_a_terminal() -> None:
     assert blue[2] > 1.5 * max(blue[:2])
 
 
-def test_reverse_and_the_cursor_light_what_is_dark() -> None:
+def test_reverse_video_and_cursor_are_drawn() -> None:
     plain, reverse = draw_terminal(screen("aa"), np.array([[7, 7 + 16]])).reshape(20, 2, 12, 3).swapaxes(0, 1)
     assert ((plain > 0) != (reverse > 0)).all()
     blank, underlined = draw_terminal(screen("  "), np.zeros((1, 2), int), (0, 1)).reshape(20, 2, 12, 3).swapaxes(0, 1)
@@ -37,14 +37,14 @@ def test_reverse_and_the_cursor_light_what_is_dark() -> None:
     assert not underlined[:10].any()
 
 
-def test_lines_are_broken_between_items() -> None:
+def test_wrapped_breaks_between_items() -> None:
     lines = ["left: move left   right: move right   q: quit", "one   two"]
     assert wrapped(lines, 33) == ["left: move left", "right: move right   q: quit", "one   two"]
     assert wrapped(["a very long item that fits nowhere"], 10) == ["a very", "long item", "that fits", "nowhere"]
     assert max(map(len, wrapped(["averylongitemthatfitsnowhere"], 10))) <= 10
 
 
-def test_text_stands_below_a_picture_that_is_wide_enough() -> None:
+def test_with_lines_puts_text_below_picture() -> None:
     picture = np.full((50, 100, 3), 77, np.uint8)
     shown = with_lines(picture, ["state", "keys   more keys"])
     assert shown.shape[1] == 500

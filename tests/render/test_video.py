@@ -30,7 +30,7 @@ def decode(path: Path) -> tuple[list[np.ndarray], object]:
 
 
 @pytest.mark.parametrize(("height", "width"), [(330, 576), (333, 217), (210, 160), (11, 11)])
-def test_frames_come_back_with_even_sides(tmp_path: Path, height: int, width: int) -> None:
+def test_frames_are_encoded_with_even_size(tmp_path: Path, height: int, width: int) -> None:
     path = tmp_path / "a.mp4"
     with VideoWriter(path, fps=15) as writer:
         for frame in frames(12, height, width):
@@ -49,7 +49,7 @@ def test_frames_come_back_with_even_sides(tmp_path: Path, height: int, width: in
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_index_comes_first(tmp_path: Path) -> None:
+def test_index_is_at_start_of_file(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     with VideoWriter(path) as writer:
         for frame in frames(3, 320, 320):
@@ -58,7 +58,7 @@ def test_the_index_comes_first(tmp_path: Path) -> None:
     assert data.index(b"moov") < data.index(b"mdat")
 
 
-def test_the_length_is_bounded(tmp_path: Path) -> None:
+def test_max_seconds_limits_video(tmp_path: Path) -> None:
     with VideoWriter(tmp_path / "a.mp4", fps=10, max_seconds=0.5) as writer:
         for frame in frames(20, 320, 320):
             writer.write(frame)
@@ -67,7 +67,7 @@ def test_the_length_is_bounded(tmp_path: Path) -> None:
     assert len(decode(tmp_path / "a.mp4")[0]) == 5
 
 
-def test_no_frames_leave_no_file(tmp_path: Path) -> None:
+def test_video_without_frames_leaves_no_file(tmp_path: Path) -> None:
     writer = VideoWriter(tmp_path / "a.mp4")
     writer.close()
     writer.close()
@@ -83,12 +83,12 @@ def test_no_frames_leave_no_file(tmp_path: Path) -> None:
         None,
     ],
 )
-def test_a_frame_that_is_no_image_is_refused(tmp_path: Path, frame: np.ndarray) -> None:
+def test_invalid_frame_raises(tmp_path: Path, frame: np.ndarray) -> None:
     with VideoWriter(tmp_path / "a.mp4") as writer, pytest.raises(APIUsageError, match=r"uint8 \(height, width, 3\)"):
         writer.write(frame)
 
 
-def test_misuse_is_named(tmp_path: Path) -> None:
+def test_invalid_use_raises(tmp_path: Path) -> None:
     with pytest.raises(APIUsageError, match="fps must be at least 1, got 0"):
         VideoWriter(tmp_path / "a.mp4", fps=0)
     writer = VideoWriter(tmp_path / "a.mp4")
@@ -100,6 +100,6 @@ def test_misuse_is_named(tmp_path: Path) -> None:
         writer.write(np.zeros((320, 320, 3), np.uint8))
 
 
-def test_a_missing_folder_is_an_os_error_at_once(tmp_path: Path) -> None:
+def test_missing_folder_raises_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         VideoWriter(tmp_path / "absent" / "a.mp4")

@@ -59,7 +59,7 @@ def display(monkeypatch):
 
 
 @every_env
-def test_human_shows_the_game_after_every_reset_and_step(name, display, clock):
+def test_human_mode_shows_every_reset_and_step(name, display, clock):
     env, twin = (ocean.OceanEnv(name, num_envs=2, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
     assert display.windows == [], "it opens with the first picture"
     env.action_space.seed(0)
@@ -81,7 +81,7 @@ def test_human_shows_the_game_after_every_reset_and_step(name, display, clock):
 
 
 @in_python
-def test_human_shows_environments_in_python_and_closing_the_window_ends_the_program(name, display, clock):
+def test_human_mode_of_python_env_exits_on_close(name, display, clock):
     env, twin = (pufferlib.make(name, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
     actions = {1: 0, 2: 0} if name == "pymultiagent" else np.array([0, 0])
     env.reset()
@@ -107,7 +107,7 @@ def test_human_shows_environments_in_python_and_closing_the_window_ends_the_prog
 
 
 @pytest.mark.usefixtures("clock")
-def test_the_window_shows_the_game_that_was_asked_for_last(display):
+def test_window_shows_last_requested_env(display):
     env = ocean.Squared(num_envs=3, seed=1, render_mode="human")
     env.reset()
     env.render(2)
@@ -126,7 +126,7 @@ def test_the_window_shows_the_game_that_was_asked_for_last(display):
 
 
 @pytest.mark.usefixtures("clock")
-def test_closing_the_window_ends_the_program_politely(display):
+def test_closed_window_raises_system_exit_0(display):
     env = ocean.Squared(render_mode="human")
     env.reset()
     env.step([0])
@@ -142,7 +142,7 @@ def test_closing_the_window_ends_the_program_politely(display):
 
 
 @pytest.mark.usefixtures("clock")
-def test_windows_are_apart(display):
+def test_windows_are_independent(display):
     first, second = (ocean.Squared(render_mode="human") for _ in range(2))
     first.reset()
     second.reset()
@@ -154,7 +154,7 @@ def test_windows_are_apart(display):
     second.close()
 
 
-def test_keys_are_known_by_their_names(display):
+def test_window_reports_key_names(display):
     window = Window("keys")
     window.show(np.zeros((10, 10, 3), np.uint8))
     for kind, keys in (("KEYDOWN", "K_LEFT K_SPACE K_RETURN K_a K_1 K_BACKSPACE"), ("KEYUP", "K_LEFT K_a")):
@@ -170,7 +170,7 @@ def test_keys_are_known_by_their_names(display):
     window.close()
 
 
-def test_lines_of_text_stand_below_the_picture(display):
+def test_text_is_shown_below_picture(display):
     window = Window("lines")
     window.show(np.full((100, 100, 3), 50, np.uint8), ["a first line", "and a second"])
     shown = display.shown
@@ -179,7 +179,7 @@ def test_lines_of_text_stand_below_the_picture(display):
     window.close()
 
 
-def test_a_window_that_was_resized_or_uncovered_is_drawn_again(display):
+def test_resized_or_exposed_window_is_redrawn(display):
     window = Window("resized")
     window.show(np.full((100, 100, 3), 50, np.uint8))
     display.windows[0].size = (300, 200)
@@ -193,7 +193,7 @@ def test_a_window_that_was_resized_or_uncovered_is_drawn_again(display):
     window.close()
 
 
-def test_without_a_display_it_says_what_to_do(monkeypatch):
+def test_missing_display_raises(monkeypatch):
     pytest.importorskip("pygame", reason="the render extra is not installed")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
@@ -203,7 +203,7 @@ def test_without_a_display_it_says_what_to_do(monkeypatch):
     env.close()
 
 
-def test_a_display_that_does_not_answer_is_told(monkeypatch):
+def test_unknown_video_driver_raises(monkeypatch):
     pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "qqq")
     pygame.display.quit()
@@ -211,7 +211,7 @@ def test_a_display_that_does_not_answer_is_told(monkeypatch):
         Window("none").show(np.zeros((10, 10, 3), np.uint8))
 
 
-def test_a_display_that_is_not_there_is_told():
+def test_unreachable_display_raises():
     """SDL would draw into the void instead."""
     pytest.importorskip("pygame", reason="the render extra is not installed")
     code = (
@@ -227,7 +227,7 @@ def test_a_display_that_is_not_there_is_told():
 
 
 @pytest.mark.parametrize(("display", "driver"), [("", "dummy"), (":0", None)])
-def test_films_are_drawn_without_looking_for_a_display_that_is_not_there(monkeypatch, display, driver):
+def test_drawn_unseen_selects_dummy_driver_without_display(monkeypatch, display, driver):
     for name in ("WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DISPLAY", display)
@@ -236,7 +236,7 @@ def test_films_are_drawn_without_looking_for_a_display_that_is_not_there(monkeyp
     assert "SDL_VIDEODRIVER" not in os.environ
 
 
-def test_without_pygame_it_names_the_command():
+def test_missing_pygame_names_install_command():
     code = (
         "import sys; sys.modules['pygame'] = None\n"
         "from pufferlib import ocean\n"
@@ -248,7 +248,7 @@ def test_without_pygame_it_names_the_command():
     assert f"windows need pygame; {way_to_install('render')}, or use render_mode='ansi'" in done.stdout
 
 
-def test_nothing_but_a_window_loads_pygame():
+def test_only_windows_import_pygame():
     code = (
         "import sys; from pufferlib import ocean\n"
         "env = ocean.Squared(render_mode='human', pixels=(8, 8)); ansi = ocean.Squared(render_mode='ansi')\n"
@@ -257,7 +257,7 @@ def test_nothing_but_a_window_loads_pygame():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_pygame_is_named_only_where_it_is_missing(monkeypatch):
+def test_needed_for_windows_names_pygame_only_if_missing(monkeypatch):
     pytest.importorskip("pygame", reason="pygame is not installed")
     assert needed_for_windows() == "DISPLAY or WAYLAND_DISPLAY is set"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("how", "error"), [("raises", "ValueError: the rotor broke"), ("dies", "signal SIGKILL")])
-def test_a_recorded_failure_is_replayed_to_the_same_end(folder, how, error):
+def test_recorded_failure_is_replayed(folder, how, error):
     with pytest.raises(WorkerError) as raised:
         run(fragile(how=how), [[0] * 10, LATE], record=folder / "all", **WORKERS)
     (path,) = raised.value.bundles
@@ -93,7 +93,7 @@ def play_late(creator, **options):
 
 @pytest.mark.parametrize("options", [{"num_workers": 1}, {"num_workers": 2}, {"num_workers": 2, "batch_size": 1}])
 @pytest.mark.parametrize("how", ["raises", "dies"])
-def test_failure_that_was_not_recorded_is_replayed_to_the_same_end(how, options, folder):
+def test_unrecorded_failure_is_replayed(how, options, folder):
     with pytest.raises(WorkerError) as raised:
         play_late(fragile(how=how), **options)
     bundle = next(each for each in map(Bundle.load, raised.value.bundles) if each.index == 1)
@@ -115,7 +115,7 @@ def play_after(change):
     [lambda vecenv: vecenv.set_attr("steps", 3), lambda vecenv: vecenv.reset(env_ids=[0]), None],
     ids=["attribute", "partial reset", "limit"],
 )
-def test_actions_after_a_change_that_no_bundle_has_are_incomplete(change, folder, monkeypatch):
+def test_bundle_is_incomplete_after_unrecorded_change(change, folder, monkeypatch):
     if change is None:
         monkeypatch.setattr("pufferlib.vector.action_log.LIMIT_BYTES", 10)
     with pytest.raises(WorkerError) as raised:
@@ -124,7 +124,7 @@ def test_actions_after_a_change_that_no_bundle_has_are_incomplete(change, folder
     assert (bundle.index, bundle.is_complete, bundle.actions.tolist()) == (1, False, [[1]])
 
 
-def test_bundle_finds_the_modules_of_its_recording(folder, tmp_path, monkeypatch):
+def test_bundle_finds_modules_of_recording(folder, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "envs_of_mine.py").write_text(
         "from tests.envs import ScriptedPufferEnv\nclass Mine(ScriptedPufferEnv): pass\n"
@@ -140,7 +140,7 @@ def test_bundle_finds_the_modules_of_its_recording(folder, tmp_path, monkeypatch
     assert "envs_of_mine.Mine" in done.stdout, done.stderr
 
 
-def test_a_failure_after_a_reset_without_seeds_leaves_the_last_actions(folder):
+def test_failure_after_unseeded_reset_keeps_last_actions(folder):
     def run_again(creator, actions, **options):
         with pufferlib.vector.make(creator, num_envs=2, seed=7, **options) as vecenv:
             vecenv.reset()
@@ -164,7 +164,7 @@ def test_a_failure_after_a_reset_without_seeds_leaves_the_last_actions(folder):
 
 
 @pytest.mark.parametrize("phase", ["build", "reset"])
-def test_a_failure_before_the_first_step_is_replayed_without_a_recording(folder, phase):
+def test_failure_before_first_step_is_replayed(folder, phase):
     creator = functools.partial(ScriptedPufferEnv, **{f"on_{phase}": fail})
     with pytest.raises(WorkerError) as raised:
         run(creator, [[0], [0]], **WORKERS)
@@ -177,7 +177,7 @@ def fail():
     raise RuntimeError("no fuel")
 
 
-def test_an_environment_that_is_not_restarted_again_leaves_a_bundle(folder):
+def test_env_that_exhausts_restarts_leaves_bundle(folder):
     creator = functools.partial(ScriptedPufferEnv, on_step=fail)
     with pytest.raises(WorkerError, match="failed 3 times") as raised:
         run(creator, [[0] * 9, [0] * 9], backend="Serial", on_crash="restart")
@@ -186,7 +186,7 @@ def test_an_environment_that_is_not_restarted_again_leaves_a_bundle(folder):
 
 
 @pytest.mark.parametrize("options", [WORKERS, {"backend": "Serial"}], ids=["workers", "serial"])
-def test_every_environment_leaves_its_episodes(tmp_path, options):
+def test_record_saves_episodes_of_every_env(tmp_path, options):
     run(fragile(steps=None), ACTIONS, record=tmp_path, **options)
     bundles = [Bundle.load(tmp_path / f"env{index}-seed{env_seed(7, index)}.npz") for index in range(2)]
     for bundle, actions in zip(bundles, ACTIONS, strict=True):
@@ -199,7 +199,7 @@ def test_every_environment_leaves_its_episodes(tmp_path, options):
     assert other.text.endswith("recorded: other observations or rewards")
 
 
-def test_a_failure_in_this_process_leaves_the_steps_of_the_others_too(tmp_path):
+def test_failure_in_serial_saves_bundles_of_all_envs(tmp_path):
     with pytest.raises(ValueError, match="the rotor broke"):
         run(fragile(), [[0, 0, 0], [0, 0, 1]], record=tmp_path, backend="Serial")
     whole, failed = (Bundle.load(tmp_path / f"env{index}-seed{env_seed(7, index)}.npz") for index in range(2))
@@ -209,7 +209,7 @@ def test_a_failure_in_this_process_leaves_the_steps_of_the_others_too(tmp_path):
     assert replay(failed).is_same
 
 
-def test_resets_batches_and_new_seeds_are_kept_apart(tmp_path):
+def test_new_seed_starts_new_bundle(tmp_path):
     creator = functools.partial(pufferlib.env_creator("squared"), num_envs=2)
     with pufferlib.vector.make(creator, num_envs=4, batch_size=2, seed=3, backend="Serial", record=tmp_path) as vecenv:
         vecenv.action_space.seed(0)
@@ -230,7 +230,7 @@ def test_resets_batches_and_new_seeds_are_kept_apart(tmp_path):
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_a_native_environment_is_recorded_whole(tmp_path):
+def test_native_env_is_recorded_as_one_bundle(tmp_path):
     with pufferlib.vector.make(pufferlib.env_creator("squared"), env_kwargs={"num_envs": 8}, record=tmp_path) as env:
         env.reset()
         for step in range(50):
@@ -243,7 +243,7 @@ def test_a_native_environment_is_recorded_whole(tmp_path):
     assert replay(bundle).is_same
 
 
-def test_a_recording_is_taken_for_the_vector_environment(tmp_path):
+def test_recording_is_accepted_as_vector_env(tmp_path):
     with pufferlib.vector.make(fragile(), num_envs=2, backend="Serial", record=tmp_path) as vecenv:
         assert isinstance(vecenv, pufferlib.vector.VectorEnv)
         envs = pufferlib.vector.to_gymnasium(vecenv)
@@ -258,7 +258,7 @@ def test_a_recording_is_taken_for_the_vector_environment(tmp_path):
         assert (len(bundle.actions), bundle.is_complete) == (1, is_complete)
 
 
-def test_a_call_that_is_refused_is_not_recorded(tmp_path):
+def test_invalid_actions_are_not_recorded(tmp_path):
     with pufferlib.vector.make(fragile(), backend="Serial", record=tmp_path) as vecenv:
         vecenv.reset()
         with pytest.raises(APIUsageError, match="must be in the action space"):
@@ -268,7 +268,7 @@ def test_a_call_that_is_refused_is_not_recorded(tmp_path):
         assert vecenv.num_envs == 1  # all else is the vector environment's
 
 
-def test_a_creator_that_cannot_be_pickled_must_be_given(tmp_path):
+def test_replay_needs_creator_that_cannot_be_pickled(tmp_path):
     lock = threading.Lock()
 
     def locked(buf=None):
@@ -284,7 +284,7 @@ def test_a_creator_that_cannot_be_pickled_must_be_given(tmp_path):
     assert replay(bundle, ScriptedPufferEnv).is_same
 
 
-def test_a_file_that_is_no_bundle_is_refused(tmp_path):
+def test_load_of_other_file_raises(tmp_path):
     path = tmp_path / "other.npz"
     for content in (b"PK\x03\x04 not a zip", b"text", b""):
         path.write_bytes(content)
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path):
             Bundle.load(path)
 
 
-def test_no_more_than_a_hundred_bundles_of_failures_are_kept(folder, monkeypatch):
+def test_at_most_100_failure_bundles_are_kept(folder, monkeypatch):
     kept = folder / "failures"
     kept.mkdir()
     for index in range(120):
@@ -304,7 +304,7 @@ def test_no_more_than_a_hundred_bundles_of_failures_are_kept(folder, monkeypatch
     assert raised.value.bundles[0].exists()
 
 
-def test_a_disk_that_refuses_hides_no_error(folder, monkeypatch):
+def test_unwritable_disk_does_not_hide_error(folder, monkeypatch):
     (folder / "failures").touch()  # no folder
     with pytest.raises(WorkerError, match="no fuel") as raised:
         run(functools.partial(ScriptedPufferEnv, on_reset=fail), [[0], [0]], **WORKERS)

@@ -10,7 +10,7 @@ from tests.threads import one_thread  # noqa: F401
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to be in."""
+    """Return the current folder, which is empty."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

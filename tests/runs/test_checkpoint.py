@@ -25,7 +25,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_checkpoint_is_what_was_saved(tmp_path):
+def test_saved_checkpoint_is_read_back(tmp_path):
     path = save(tmp_path / "checkpoints", 7, score=1.5)
     assert path == tmp_path / "checkpoints" / "000007"
     assert checkpoint.read_about(path) == About("x", 7, 64, 1.5, number=1)
@@ -37,7 +37,7 @@ def test_a_checkpoint_is_what_was_saved(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.nightly)])
-def test_a_kill_at_any_moment_leaves_the_latest_whole_and_no_litter(tmp_path, kills):
+def test_kill_during_save_keeps_latest_checkpoint(tmp_path, kills):
     rng, done = random.Random(1), 2
     save(tmp_path, 1)
     start = time.monotonic()
@@ -64,7 +64,7 @@ def test_a_kill_at_any_moment_leaves_the_latest_whole_and_no_litter(tmp_path, ki
     assert names(tmp_path) == [f"{done:06}", f"{done + 1:06}"]
 
 
-def test_the_latest_and_the_best_are_kept(tmp_path):
+def test_rotate_keeps_latest_and_best(tmp_path):
     for updates, score in ((100, 1.0), (200, 5.0), (300, None), (400, 5.0), (500, 2.0), (600, 3.0)):
         save(tmp_path, updates, score)
         checkpoint.rotate(tmp_path, keep=2)
@@ -75,7 +75,7 @@ def test_the_latest_and_the_best_are_kept(tmp_path):
     assert len(names(tmp_path)) == 3
 
 
-def test_a_run_that_went_back_goes_on_from_what_was_saved_last(tmp_path):
+def test_latest_is_most_recently_saved(tmp_path):
     for updates in (100, 200, 100):
         path = save(tmp_path, updates)
     assert path == checkpoint.latest(tmp_path) == tmp_path / "000100-2"
@@ -83,7 +83,7 @@ def test_a_run_that_went_back_goes_on_from_what_was_saved_last(tmp_path):
     assert names(tmp_path) == ["000100-2", "000200"]
 
 
-def test_damaged_and_foreign_ones_are_named_and_left_alone(tmp_path):
+def test_damaged_and_foreign_checkpoints_are_skipped_with_warning(tmp_path):
     (tmp_path / "000300").mkdir(parents=True)
     save_file({"w": torch.zeros(1)}, tmp_path / "000300" / "policy.safetensors")
     whole, cut = save(tmp_path, 100), save(tmp_path, 200)
@@ -99,7 +99,7 @@ def test_damaged_and_foreign_ones_are_named_and_left_alone(tmp_path):
     assert names(tmp_path) == ["000200", "000300", "000300-2"]
 
 
-def test_a_failed_save_keeps_what_was_there(tmp_path, monkeypatch):
+def test_failed_save_keeps_previous_checkpoint(tmp_path, monkeypatch):
     save(tmp_path, 1)
 
     def full_disk(_descriptor):
@@ -121,27 +121,27 @@ def test_a_failed_save_keeps_what_was_there(tmp_path, monkeypatch):
         ({"optimizer": None}, r"must have 'optimizer' \(Mapping\), got NoneType"),
     ],
 )
-def test_a_state_that_lacks_something_is_refused(tmp_path, change, message):
+def test_invalid_state_raises(tmp_path, change, message):
     path = save(tmp_path)
     checkpoint.tensor_file.write_tree(path / "state.safetensors", {**STATE, **change}, {})
     with pytest.raises(APIUsageError, match=message):
         checkpoint.read_state(path)
 
 
-def test_a_policy_alone_is_no_run(tmp_path):
+def test_read_state_of_policy_file_raises(tmp_path):
     with pytest.raises(
         APIUsageError, match="is a policy file, which can be played and evaluated; to resume a run, give"
     ):
         checkpoint.read_state(save(tmp_path) / "policy.safetensors")
 
 
-def test_files_of_torch_are_refused_with_a_sentence(tmp_path):
+def test_torch_file_raises(tmp_path):
     torch.save({}, tmp_path / "checkpoint.pt")
     with pytest.raises(APIUsageError, match=r"checkpoint\.pt: is a file of torch\.save, which may contain code"):
         checkpoint.read_about(tmp_path / "checkpoint.pt")
 
 
-def test_weights_of_another_network_are_refused(target_env):
+def test_weights_of_other_network_raise(target_env):
     small, large = Default(target_env(), hidden_size=8), Default(target_env(), hidden_size=16)
     with pytest.raises(
         APIUsageError,
@@ -150,7 +150,7 @@ def test_weights_of_another_network_are_refused(target_env):
         checkpoint.load_weights(large, small.state_dict(), "x", "pong")
 
 
-def test_weights_that_are_no_numbers_are_refused(target_env):
+def test_nan_weights_raise(target_env):
     policy = Default(target_env(), hidden_size=8)
     weights = policy.state_dict()
     next(iter(weights.values()))[0] = torch.nan
@@ -164,7 +164,7 @@ def test_buffers_may_be_infinite(target_env):
     checkpoint.load_weights(policy, policy.state_dict(), "x")
 
 
-def test_an_optimizer_goes_on_with_weights_that_are_not_row_major(tmp_path):
+def test_optimizer_of_channels_last_weights_is_resumed(tmp_path):
     """A fused step takes weights and moments as they lie in memory."""
 
     def learner():
@@ -190,14 +190,14 @@ def test_an_optimizer_goes_on_with_weights_that_are_not_row_major(tmp_path):
     assert torch.equal(whole.weight, resumed.weight)
 
 
-def test_the_state_of_another_optimizer_is_refused():
+def test_state_of_other_optimizer_raises():
     parameters = [torch.nn.Parameter(torch.zeros(2)) for _ in range(2)]
     state = torch.optim.Adam(parameters).state_dict()
     with pytest.raises(APIUsageError, match=r"^x: the state does not fit this optimizer: "):
         checkpoint.load_optimizer(torch.optim.Adam(parameters[:1]), state, "x")
 
 
-def test_moments_of_another_shape_are_refused():
+def test_moments_of_other_shape_raise():
     weight = torch.nn.Parameter(torch.zeros(4, 4))
     weight.grad = torch.ones(4, 4)
     optimizer = torch.optim.Adam([weight], fused=True)

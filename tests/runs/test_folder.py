@@ -9,7 +9,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.runs.folder import Run, find_run, new_run
 
 
-def test_two_runs_in_one_second_get_a_folder_each(tmp_path: Path) -> None:
+def test_runs_of_same_second_get_distinct_folders(tmp_path: Path) -> None:
     folders = []
     for _ in range(3):
         with new_run(tmp_path / "runs", "atari/pong") as run:
@@ -18,7 +18,7 @@ def test_two_runs_in_one_second_get_a_folder_each(tmp_path: Path) -> None:
     assert all(folder.name.endswith("-atari-pong") for folder in folders)
 
 
-def test_an_environment_finds_its_own_latest_run(tmp_path: Path) -> None:
+def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:
     for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
         checkpoints = tmp_path / "runs" / name / "checkpoints"
         (checkpoints / "000001").mkdir(parents=True)
@@ -27,7 +27,7 @@ def test_an_environment_finds_its_own_latest_run(tmp_path: Path) -> None:
     assert find_run("here", "pong", tmp_path / "runs").folder.name == "20260101-000001-pong"
 
 
-def test_a_checkpoint_that_was_gone_on_with_is_the_run_that_came_of_it(tmp_path: Path) -> None:
+def test_find_run_of_resumed_checkpoint_returns_its_run(tmp_path: Path) -> None:
     alone = tmp_path / "000007"
     later = alone / "checkpoints" / "000009"
     later.mkdir(parents=True)
@@ -38,7 +38,7 @@ def test_a_checkpoint_that_was_gone_on_with_is_the_run_that_came_of_it(tmp_path:
     assert find_run("here", str(alone / "policy.safetensors"), tmp_path).chosen == alone
 
 
-def test_the_folder_of_a_runs_checkpoints_means_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_run_accepts_checkpoints_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run" / "checkpoints" / "000001").mkdir(parents=True)
     (tmp_path / "run" / "checkpoints" / "000001" / "policy.safetensors").touch()
     assert find_run("here", str(tmp_path / "run" / "checkpoints"), tmp_path) == Run(tmp_path / "run")

@@ -51,7 +51,7 @@ def titles(found: list[RunSummary]) -> list[str]:
     return [run.title.removeprefix("20260101-00000") for run in found]
 
 
-def test_runs_are_read_from_their_folders(kept: Path) -> None:
+def test_list_runs_reads_run_folders(kept: Path) -> None:
     found = list_runs(kept)
     assert titles(found) == ["5-pong", "4-squared/seed-7", "3-squared-fast", "2-squared", "1-squared"]
     pong, stopped, fast, second, _ = found
@@ -67,7 +67,7 @@ def test_runs_are_read_from_their_folders(kept: Path) -> None:
     assert list_runs(kept / "absent") == []
 
 
-def test_a_folder_that_is_damaged_is_listed_all_the_same(kept: Path) -> None:
+def test_damaged_run_is_listed(kept: Path) -> None:
     (kept / "20260101-000001-squared" / "config.toml").write_text("[[")
     (kept / "20260101-000002-squared" / "summary.json").write_text("{")
     (kept / "20260101-000002-squared" / "metrics.jsonl").unlink()
@@ -76,7 +76,7 @@ def test_a_folder_that_is_damaged_is_listed_all_the_same(kept: Path) -> None:
     assert math.isnan(second.score)
 
 
-def test_only_what_differs_within_an_environment_is_told(kept: Path) -> None:
+def test_differing_settings_compares_runs_of_same_env(kept: Path) -> None:
     found = list_runs(kept)
     assert {"train.seed", "train.learning_rate"} == {*differing_settings(found)}
     assert differing_settings(found[-2:]) == ["train.seed"]
@@ -94,11 +94,11 @@ def test_only_what_differs_within_an_environment_is_told(kept: Path) -> None:
         ("puffer_pong", ["5-pong"]),
     ],
 )
-def test_runs_are_named_by_folder_pattern_name_and_environment(target: str, found: list[str], kept: Path) -> None:
+def test_select_accepts_folder_pattern_name_and_env(target: str, found: list[str], kept: Path) -> None:
     assert titles(select([target, target])) == found
 
 
-def test_what_names_no_run_is_told(kept: Path) -> None:
+def test_select_of_unknown_run_raises(kept: Path) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is not a run, .*; did you mean 'squared'"):
         select(["squard"])
     (kept / "empty").mkdir()
@@ -106,7 +106,7 @@ def test_what_names_no_run_is_told(kept: Path) -> None:
         select(["runs/empty"])
 
 
-def test_seeds_become_one_line_and_settings_tell_lines_apart(kept: Path) -> None:
+def test_group_runs_groups_seeds_by_settings(kept: Path) -> None:
     lines = group_runs(select(["squared"]))
     assert {label: titles(members) for label, members in lines.items()} == {
         "learning_rate 0.004": ["1-squared", "2-squared", "4-squared/seed-7"],
@@ -117,7 +117,7 @@ def test_seeds_become_one_line_and_settings_tell_lines_apart(kept: Path) -> None
     assert list(group_runs(select(["pong"]))) == ["20260101-000005-pong"]
 
 
-def test_a_seed_of_two_groups_counts_once(kept: Path) -> None:
+def test_group_runs_counts_each_seed_once(kept: Path) -> None:
     make_run(kept / "20260101-000006-squared/seed-7", score=1.0, train__seed=7, train__device="cpu")
     make_run(kept / "20260101-000006-squared/seed-8", score=1.0, train__seed=8)
     make_run(kept / "20260101-000007-squared/seed-8", score=1.0, steps=2, train__seed=8)
@@ -127,9 +127,7 @@ def test_a_seed_of_two_groups_counts_once(kept: Path) -> None:
     assert len(group_runs(select(["*-00000[4678]-squared*"]), "train.learning_rate")["learning_rate 0.004"]) == 3
 
 
-def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plot_has_panel_per_env_and_band_over_seeds(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = pytest.importorskip("matplotlib.figure", reason="needs the extra 'train'")
     drawn: list[Any] = []
     save = figures.Figure.savefig
@@ -169,7 +167,7 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
         ("time", 9e4, 3600, "time of training (hours)"),
     ],
 )
-def test_axes_have_the_units_that_fit(x: curves.XAxis, longest: float, unit: float, label: str) -> None:
+def test_axis_unit_follows_longest_run(x: curves.XAxis, longest: float, unit: float, label: str) -> None:
     assert curves.unit_of(x, longest) == (unit, label)
 
 
@@ -182,12 +180,12 @@ def test_axes_have_the_units_that_fit(x: curves.XAxis, longest: float, unit: flo
         ({"by": "gama"}, "unknown setting 'gama'; did you mean 'train.gamma'"),
     ],
 )
-def test_a_picture_that_cannot_be_is_refused(options: dict[str, Any], message: str, kept: Path) -> None:
+def test_invalid_plot_raises(options: dict[str, Any], message: str, kept: Path) -> None:
     with pytest.raises(pufferlib.APIUsageError, match=message):
         plot(["squared"], **options)
 
 
-def test_the_list_shows_what_differs(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_verb_shows_differing_settings(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "squared", "--sort", "score"]) == 0
     heads, *rows, end = capsys.readouterr().out.splitlines()
     assert heads.split() == ["run", "environment", "tags", "state", "score", "steps", "time", "seed", "learning_rate"]
@@ -204,7 +202,7 @@ def test_the_list_shows_what_differs(kept: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "there is no run of snake in runs; train one: puffer train snake\n"
 
 
-def test_the_picture_is_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_verb_prints_lines_and_file(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra 'train'")
     assert main(["plot", "squared", "--out", "all.png"]) == 0
     assert capsys.readouterr().out == (
@@ -217,7 +215,7 @@ def test_the_picture_is_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.all
-def test_five_hundred_runs_are_listed_at_once(here: Path) -> None:
+def test_listing_500_runs_is_fast(here: Path) -> None:
     make_run(here / "runs/20260101-000000-squared", score=1.0)
     source = here / "runs/20260101-000000-squared"
     for i in range(1, 500):
@@ -231,7 +229,7 @@ def test_five_hundred_runs_are_listed_at_once(here: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["losses/entropy", "entropy"])
-def test_any_metric_is_plotted_and_listed(
+def test_metric_flag_selects_any_metric(
     metric: str, kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []

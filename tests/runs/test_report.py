@@ -28,7 +28,7 @@ def picture(path: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 500])
 @pytest.mark.parametrize("random_score", [1.5, NAN])
-def test_the_curve_is_a_picture(tmp_path: Path, count: int, random_score: float) -> None:
+def test_learning_curve_is_drawn(tmp_path: Path, count: int, random_score: float) -> None:
     path = tmp_path / "curve.png"
     plot_learning_curve(path, rows(count), "breakout, seed 42: score 99.8", random_score)
     pixels = picture(path)
@@ -39,7 +39,7 @@ def test_the_curve_is_a_picture(tmp_path: Path, count: int, random_score: float)
     assert has_baseline == math.isfinite(random_score)
 
 
-def test_the_curve_says_which_score_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_curve_labels_its_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = pytest.importorskip("matplotlib.figure", reason="needs the extra 'train'")
     drawn = []
     monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *args, **kwargs: drawn.append(figure))
@@ -51,33 +51,33 @@ def test_the_curve_says_which_score_it_shows(tmp_path: Path, monkeypatch: pytest
     ]  # fmt: skip
 
 
-def test_rows_without_a_score_are_left_out(tmp_path: Path) -> None:
+def test_rows_without_score_are_skipped(tmp_path: Path) -> None:
     some = [{"agent_steps": 1.0, "uptime_s": 1.0}, *rows(5), {"agent_steps": 9e9, "environment/score": NAN}]
     plot_learning_curve(tmp_path / "a.png", some, "a")
     plot_learning_curve(tmp_path / "b.png", rows(5), "a")
     assert (picture(tmp_path / "a.png") == picture(tmp_path / "b.png")).all()
 
 
-def test_a_single_score_is_seen(tmp_path: Path) -> None:
+def test_single_score_is_visible(tmp_path: Path) -> None:
     plot_learning_curve(tmp_path / "curve.png", rows(1), "a")
     pixels = picture(tmp_path / "curve.png")[..., :3] * 255
     right = pixels[:, pixels.shape[1] // 2 :]  # the legend is on the left
     assert (right.round() == list(bytes.fromhex(CURVE[1:]))).all(-1).any()
 
 
-def test_the_last_score_is_where_the_curve_ends() -> None:
+def test_last_score_is_last_finite_score() -> None:
     assert last_score([{"agent_steps": 1.0}]) is None
     assert last_score([*rows(5), {"agent_steps": 9e9, SCORE: NAN}]) == 80
 
 
-def test_smoothing_keeps_a_constant_and_the_ends() -> None:
+def test_smooth_keeps_constants_and_lines() -> None:
     assert np.allclose(smooth(np.full(300, 7.0)), 7)
     line = np.arange(300.0)
     assert np.allclose(smooth(line)[20:-20], line[20:-20])
     assert smooth(np.array([3.0])).tolist() == [3.0]
 
 
-def test_metrics_come_back(tmp_path: Path) -> None:
+def test_read_metrics_skips_incomplete_line(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"agent_steps": 1, "losses/value": null}\n{"agent_steps": 2}\n{"agent_st')
     first, second = read_metrics(path)
@@ -86,7 +86,7 @@ def test_metrics_come_back(tmp_path: Path) -> None:
     assert second == {"agent_steps": 2}
 
 
-def test_what_was_trained_again_after_a_crash_counts_once(tmp_path: Path) -> None:
+def test_read_metrics_drops_rows_repeated_after_crash(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     steps = [10, 20, 30, 40, 30, 40, 50]  # the checkpoint was at 20; the run died after 40
     path.write_text("".join(json.dumps({"agent_steps": step, "uptime_s": i}) + "\n" for i, step in enumerate(steps)))
@@ -103,7 +103,7 @@ def test_what_was_trained_again_after_a_crash_counts_once(tmp_path: Path) -> Non
         ('{"é": 1}\n', "expected lines of JSON in UTF-8"),
     ],
 )
-def test_metrics_that_are_none(tmp_path: Path, text: str | None, message: str) -> None:
+def test_invalid_metrics_file_raises(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "metrics.jsonl"
     if text is not None:
         path.write_text(text, "latin-1")
@@ -111,13 +111,13 @@ def test_metrics_that_are_none(tmp_path: Path, text: str | None, message: str) -
         read_metrics(path)
 
 
-def test_a_summary_is_json_with_nulls_for_what_is_no_number(tmp_path: Path) -> None:
+def test_summary_writes_nan_as_null(tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
     write_summary(path, {"env_name": "breakout", "score": 3.5, "random_score": NAN, "episodes": 32})
     assert json.loads(path.read_text()) == {"env_name": "breakout", "score": 3.5, "random_score": None, "episodes": 32}
 
 
-def test_curve_of_self_play_is_the_elo_rating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_curve_of_self_play_shows_elo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"agent_steps": i, "uptime_s": i, "environment/score": 0.0, "selfplay/elo": 1000 + i} for i in range(3)]
     drawn: list[list[float]] = []
     monkeypatch.setattr(report, "smooth", lambda values: drawn.append(values.tolist()) or values)

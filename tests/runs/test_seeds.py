@@ -26,17 +26,17 @@ QUICK: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "seeds"), [("3", (42, 43, 44)), (2, (42, 43)), ("1,2,7", (1, 2, 7)), ("7,", (7,)), (" 1, 2", (1, 2))]
 )
-def test_seeds_are_a_number_or_a_list(text: str | int, seeds: tuple[int, ...]) -> None:
+def test_parse_seeds_accepts_number_or_list(text: str | int, seeds: tuple[int, ...]) -> None:
     assert parse_seeds(text, 42) == seeds
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1,1", "1,x", ",", "1,-2"])
-def test_seeds_that_are_none(text: str) -> None:
+def test_parse_seeds_of_invalid_text_raises(text: str) -> None:
     with pytest.raises(UsageError, match=r"a number of seeds, such as 5, or different seeds .*, such as 1,2,3; got '"):
         parse_seeds(text, 42)
 
 
-def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_are_trained_in_one_folder_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def all_but_the_second(run: Run) -> AbstractContextManager[Run]:
         if run.folder.name == "seed-43":
             raise KeyboardInterrupt
@@ -68,13 +68,13 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
         report_group(done.group)
 
 
-def test_a_group_of_which_nothing_came_is_gone(tmp_path: Path) -> None:
+def test_failed_group_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(pufferlib.APIUsageError, match="size must be an int"):
         pufferlib.train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_list_of_seeds_is_told(tmp_path: Path) -> None:
+def test_damaged_seeds_file_raises(tmp_path: Path) -> None:
     (tmp_path / "seeds.json").write_text("nonsense")
     with pytest.raises(
         APIUsageError, match=r"seeds.json: expected a list of seeds, such as \[42, 43\], got 'nonsense'"
@@ -82,7 +82,7 @@ def test_a_damaged_list_of_seeds_is_told(tmp_path: Path) -> None:
         find_group(tmp_path)
 
 
-def test_a_band_covers_the_curves_that_come_so_far() -> None:
+def test_band_covers_curves_of_different_lengths() -> None:
     from numpy import array, isfinite, isnan
 
     band = band_of([Curve(array([0.0, 10.0]), array([s, s])) for s in (1.0, 2.0, 3.0)] + [Curve(array([]), array([]))])
@@ -96,7 +96,7 @@ def test_a_band_covers_the_curves_that_come_so_far() -> None:
     assert isnan(longer.low[-1]), "one curve has no interval"
 
 
-def test_a_name_means_its_latest_run(tmp_path: Path) -> None:
+def test_name_selects_latest_run(tmp_path: Path) -> None:
     first = train("squared", QUICK, runs=tmp_path, name="wide net", tags=["a"])
     assert first.run.folder.name.endswith("-squared-wide-net")
     assert first.config.track.tags == ("a",)
@@ -106,7 +106,7 @@ def test_a_name_means_its_latest_run(tmp_path: Path) -> None:
     assert load_config("squared", QUICK).track.name == ""
 
 
-def test_a_run_tells_its_state(tmp_path: Path) -> None:
+def test_status_of_returns_state_of_run(tmp_path: Path) -> None:
     run = Run.at(tmp_path)
     with in_training(run):
         assert status_of(run).state == "running"

@@ -18,15 +18,15 @@ from pufferlib.runs.statistics import bootstrap_interval, estimate_iqm, iqm
         ([[0, 10, 2, 8], [4, 6, 100, -100]], 5),  # of all tasks together: 2, 4, 6, 8 are left
     ],
 )
-def test_the_interquartile_mean_leaves_out_what_fits_into_a_quarter(scores: list[float], mean: float) -> None:
+def test_iqm_by_hand(scores: list[float], mean: float) -> None:
     assert iqm(scores) == mean
 
 
-def test_the_interquartile_mean_of_rows() -> None:
+def test_iqm_of_rows() -> None:
     assert iqm([[9, 1, 2, 4], [1, 1, 1, 9]], axis=1).tolist() == [3, 1]
 
 
-def test_the_interval_is_that_of_all_resamples() -> None:
+def test_interval_matches_exact_bootstrap() -> None:
     """Three runs have 27 resamples, and many draws come to the percentiles of these."""
     runs = [1.0, 2.0, 6.0]
     exact = np.quantile([np.mean(drawn) for drawn in itertools.product(runs, repeat=3)] * 1000, [0.025, 0.975])
@@ -35,12 +35,12 @@ def test_the_interval_is_that_of_all_resamples() -> None:
     assert estimate.value == 3
 
 
-def test_runs_are_drawn_within_their_task() -> None:
+def test_bootstrap_is_stratified_by_task() -> None:
     """Without strata a resample could have more runs of one task, and the mean would vary."""
     low, high = bootstrap_interval([[0.0, 0.0], [10.0, 10.0]], lambda drawn: drawn.mean(1), resamples=500)
     assert (low, high) == (5, 5)
 
 
-def test_one_run_has_no_spread() -> None:
+def test_single_run_has_no_spread() -> None:
     estimate = estimate_iqm([3.0])
     assert (estimate.value, estimate.low, estimate.high) == (3, 3, 3)

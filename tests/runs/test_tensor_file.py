@@ -16,7 +16,7 @@ from pufferlib.runs.tensor_file import read_metadata, read_tensors, read_tree, w
 ROWS = torch.arange(6.0).view(2, 3)
 
 
-def test_trees_come_back_as_they_were(tmp_path: Path) -> None:
+def test_tree_is_read_back(tmp_path: Path) -> None:
     tree = {
         "state": {0: {"step": torch.tensor(3.0), "shared": ROWS, "view": ROWS.t()}},
         "groups": [{"lr": 1e-3, "betas": [0.9, 0.99], "fused": True, "weight": None}],
@@ -34,7 +34,7 @@ def test_trees_come_back_as_they_were(tmp_path: Path) -> None:
     back["empty"].add_(1), back["state"][0]["shared"].add_(1)  # memory of their own
 
 
-def test_anybody_can_read_the_tensors(tmp_path: Path) -> None:
+def test_safetensors_library_reads_file(tmp_path: Path) -> None:
     picture = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
     write_tensors(tmp_path / "weights", {"tied": ROWS, "encoder.weight": ROWS, "conv": picture}, {})
     read = load_file(tmp_path / "weights")
@@ -51,13 +51,13 @@ def test_equal_tensors_make_equal_files(tmp_path: Path) -> None:
     assert torch.equal(load_file(tmp_path / "one")["x"], ROWS)
 
 
-def test_tensors_come_to_the_device_that_is_asked_for(tmp_path: Path) -> None:
+def test_tensors_are_read_to_requested_device(tmp_path: Path) -> None:
     write_tensors(tmp_path / "weights", {"x": ROWS}, {})
     assert read_tensors(tmp_path / "weights", "meta")["x"].device.type == "meta"
 
 
 @pytest.mark.parametrize("at", [-1, -24, "tensors"], ids=["last", "first", "metadata"])
-def test_a_byte_that_was_lost_is_found(tmp_path: Path, at: int | str) -> None:
+def test_changed_byte_is_detected(tmp_path: Path, at: int | str) -> None:
     path = tmp_path / "tree"
     write_tree(path, {"x": ROWS, "y": 12345}, {})
     data = bytearray(path.read_bytes())
@@ -102,7 +102,7 @@ def _torn(path: Path) -> None:
         (lambda path: save_file({"x": ROWS}, path), "was written by another program"),
     ],
 )
-def test_what_is_no_such_file_is_named_and_nothing_executed(
+def test_other_file_raises_without_executing_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: object, message: str
 ) -> None:
     assert callable(write)

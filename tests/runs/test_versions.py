@@ -10,7 +10,7 @@ import pufferlib
 from pufferlib.runs.versions import versions_of, warn_of_differences
 
 
-def test_all_that_an_agent_depends_on_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_versions_of_records_all_dependencies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "abc\n"))
     monkeypatch.setattr(pufferlib, "__file__", str(tmp_path / "pufferlib" / "__init__.py"))
     common = {"Python", "pufferlib", "torch", "numpy", "gymnasium"}
@@ -25,7 +25,7 @@ def test_all_that_an_agent_depends_on_is_recorded(monkeypatch: pytest.MonkeyPatc
     assert "+" not in versions_of("breakout")["torch"]
 
 
-def test_nothing_is_said_where_all_is_the_same() -> None:
+def test_equal_versions_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_differences("x", {"torch": "2", "gone": "1"}, {"torch": "2", "new": "1"})
@@ -44,7 +44,7 @@ def test_nothing_is_said_where_all_is_the_same() -> None:
         ),
     ],
 )
-def test_one_warning_names_those_that_differ(here: dict[str, str], sentence: str) -> None:
+def test_differing_versions_warn_once(here: dict[str, str], sentence: str) -> None:
     with pytest.warns(UserWarning, match=sentence) as warned:
         warn_of_differences("x", {"torch": "2", "C code": "a"}, here)
     assert len(warned) == 1

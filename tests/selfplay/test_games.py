@@ -45,7 +45,7 @@ def games(names):
 
 
 @pytest.mark.parametrize(("name", "env"), [*games(OCEAN), *games(BINDINGS)])
-def test_it_is_trained_against_a_pool_and_its_agents_meet(tmp_path, name, env):
+def test_two_sided_game_is_trained_with_pool_and_matched(tmp_path, name, env):
     config = settings_of(name, env)
     config.save(tmp_path / "config.toml")
     trainer = Trainer(config, tmp_path)
@@ -61,7 +61,7 @@ def test_it_is_trained_against_a_pool_and_its_agents_meet(tmp_path, name, env):
     np.testing.assert_array_equal(table.wins, turned.wins[::-1, ::-1])
 
 
-def test_the_keywords_with_which_both_sides_are_agents_are_known():
+def test_both_sides_returns_keywords():
     assert registry.both_sides("connect4") == {"players": 2}
     assert registry.both_sides("moba") == {"script_opponents": False}
     assert registry.both_sides("openspiel/chess") == {"players": "self"}

@@ -18,7 +18,7 @@ def league(runs, tmp_path):
     return made
 
 
-def test_agents_and_games_count_once(league, runs, tmp_path):
+def test_agents_and_games_are_added_once(league, runs, tmp_path):
     shutil.copytree(runs / "old", tmp_path / "copy")
     assert league.add([tmp_path / "copy", "random"]) == ([], ["old", "random"])
     assert league.play(games=20) == 60
@@ -31,7 +31,7 @@ def test_agents_and_games_count_once(league, runs, tmp_path):
     assert table.games.tolist() == [40, 40, 40]
 
 
-def test_another_agent_of_a_name_is_told_apart(league, runs, tmp_path):
+def test_agents_of_same_name_get_distinct_names(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "old")
     other = tmp_path / "old"
     (checkpoint,) = (other / "checkpoints").iterdir()
@@ -49,7 +49,7 @@ def trained_anew(run):
     write_tensors(file, weights, read_metadata(file))
 
 
-def test_weights_that_are_gone_or_others_are_named(league, runs, tmp_path):
+def test_missing_or_changed_weights_raise(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "mine")
     trained_anew(tmp_path / "mine")
     league.add([tmp_path / "mine"])
@@ -61,7 +61,7 @@ def test_weights_that_are_gone_or_others_are_named(league, runs, tmp_path):
         league.play()
 
 
-def test_a_league_has_one_game(league, runs, tmp_path):
+def test_league_rejects_other_game_settings(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "shallow")
     trained_anew(tmp_path / "shallow")
     config = tmp_path / "shallow" / "config.toml"
@@ -70,7 +70,7 @@ def test_a_league_has_one_game(league, runs, tmp_path):
         league.add([tmp_path / "shallow"])
 
 
-def test_what_is_no_league_is_left_as_it_is(tmp_path):
+def test_other_file_raises_and_is_unchanged(tmp_path):
     file = tmp_path / "notes.db"
     file.write_text("not a table, but a text that is long enough to be read as the head of one" * 20)
     with pytest.raises(APIUsageError, match="a league must be an SQLite file"):
@@ -83,7 +83,7 @@ def test_what_is_no_league_is_left_as_it_is(tmp_path):
 
 
 @pytest.mark.all
-def test_two_processes_play_the_same_league(league, runs):
+def test_two_processes_share_league(league, runs):
     script = "import sys; from pufferlib.selfplay import League; print(League(sys.argv[1]).play(games=60))"
     command = [sys.executable, "-c", script, str(league.path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -11,7 +11,7 @@ from pufferlib.selfplay.entrants import enter, game_of
 from pufferlib.selfplay.games import Arena
 
 
-def test_a_match_is_decided_by_its_seed_whatever_the_order_of_the_agents(runs):
+def test_match_depends_on_seed_and_not_on_order(runs):
     agents = [runs / "old", runs / "new", "random"]
     table = pufferlib.selfplay.match(agents, games=10, seed=3)
     turned = pufferlib.selfplay.match(agents[::-1], games=10, seed=3)
@@ -23,7 +23,7 @@ def test_a_match_is_decided_by_its_seed_whatever_the_order_of_the_agents(runs):
     assert len(set(others)) > 1
 
 
-def test_who_has_learned_wins_and_is_rated_higher(runs):
+def test_trained_agent_wins_and_is_rated_higher(runs):
     table = pufferlib.selfplay.match([runs / "old", runs / "new"], games=40)
     assert table.games.tolist() == [40, 40]
     assert table.wins[1, 0] > 25
@@ -35,7 +35,7 @@ def test_who_has_learned_wins_and_is_rated_higher(runs):
     assert f"{table.wins[1, 0]}-{table.draws[0, 1]}-{table.wins[0, 1]}" in lines[1]
 
 
-def test_each_agent_has_either_side_in_turns(runs):
+def test_agents_alternate_sides(runs):
     """In connect4 who begins is seen: two agents that always take the leftmost column differ by it alone."""
     old, new = enter("test", [str(runs / "old"), str(runs / "new")])
     arena = Arena("test", game_of("test", [old, new]), greedy=True)
@@ -50,12 +50,12 @@ def test_each_agent_has_either_side_in_turns(runs):
     assert scores[0] == 1 - scores[1]
 
 
-def test_the_opponent_of_the_environment_wins_against_random_play(runs):
+def test_scripted_opponent_beats_random_play(runs):
     table = pufferlib.selfplay.match(["random", "scripted", runs / "old"], games=6)
     assert table.wins[1].tolist() == [6, 0, 6]
 
 
-def test_the_first_game_is_filmed(runs, tmp_path):
+def test_first_game_is_recorded(runs, tmp_path):
     pufferlib.selfplay.match([runs / "new", "random"], games=2, video=tmp_path / "game.mp4")
     assert (tmp_path / "game.mp4").stat().st_size > 1000
 
@@ -69,7 +69,7 @@ def test_the_first_game_is_filmed(runs, tmp_path):
         (["old"], "at least two agents and one game must be given, got 1 and 100"),
     ],
 )
-def test_other_games_and_the_same_agent_twice_are_refused(runs, tmp_path, agents, said):
+def test_invalid_entrants_raise(runs, tmp_path, agents, said):
     for name in ("old", "copy", "shallow", "squared"):
         shutil.copytree(runs / ("old" if name != "shallow" else "new"), tmp_path / name)
     change(tmp_path / "shallow", "players = 2", "players = 2\ndepth = 2")
@@ -87,7 +87,7 @@ def change(run, before, after):
     (run / "config.toml").write_text(text.replace(before, after))
 
 
-def test_an_agent_that_is_not_there_is_refused(tmp_path):
+def test_missing_agent_raises(tmp_path):
     with pytest.raises(UsageError, match="'nobody' is not a run, a checkpoint or an environment"):
         pufferlib.selfplay.match(["nobody", "random"], runs=tmp_path)
     with pytest.raises(APIUsageError, match="at least one entrant must be a trained agent"):

@@ -14,7 +14,7 @@ def difference(wins, losses):
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(75, 25), (50, 50), (100, 0), (1, 3)])
-def test_ratings_of_two_players_are_those_of_the_formula(wins, losses):
+def test_ratings_of_two_players_match_formula(wins, losses):
     ratings, widths = fit_ratings(np.array([[0.0, wins], [losses, 0.0]]))
     assert ratings[0] - ratings[1] == pytest.approx(difference(wins, losses))
     assert ratings.mean() == pytest.approx(1000)
@@ -24,7 +24,7 @@ def test_ratings_of_two_players_are_those_of_the_formula(wins, losses):
     np.testing.assert_allclose(widths, 1.96 * error / 2)
 
 
-def test_ratings_that_made_the_results_are_found_and_lie_in_their_intervals():
+def test_ratings_are_recovered_within_intervals():
     rng, truth = np.random.default_rng(0), np.array([1300.0, 1100.0, 1000.0, 600.0])
     inside = []
     for _ in range(100):
@@ -38,13 +38,13 @@ def test_ratings_that_made_the_results_are_found_and_lie_in_their_intervals():
     assert 0.9 < np.mean(inside) < 0.99
 
 
-def test_players_who_never_met_are_rated_by_whom_both_met():
+def test_players_are_rated_through_common_opponents():
     scores = np.array([[0, 30, 0], [10, 0, 30], [0, 10, 0.0]])
     ratings, _ = fit_ratings(scores)
     assert ratings[0] - ratings[2] == pytest.approx(2 * difference(30, 10))
 
 
-def test_without_games_all_are_alike():
+def test_ratings_without_games_are_equal():
     ratings, widths = fit_ratings(np.zeros((3, 3)))
     assert ratings.tolist() == [1000] * 3
     assert widths.tolist() == [0] * 3

@@ -11,7 +11,7 @@ from tests.tiny_runs import TINY, only_run
 SELF_PLAY = ["--env.players=2", "--selfplay.opponents=2", "--selfplay.snapshot-interval=2", "--env.depth=0"]
 
 
-def test_a_match_is_played_filmed_and_shown(runs, tmp_path, capsys):
+def test_match_verb_prints_table_and_writes_video(runs, tmp_path, capsys):
     command = ["match", str(runs / "old"), str(runs / "new"), "random", "--games", "4", "--seed", "3"]
     assert main([*command, "--video", str(tmp_path / "game.mp4")]) == 0
     output = capsys.readouterr().out
@@ -23,7 +23,7 @@ def test_a_match_is_played_filmed_and_shown(runs, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == [heading, *rows]
 
 
-def test_a_league_is_added_to_played_and_shown(runs, tmp_path, monkeypatch, capsys):
+def test_league_verb_adds_plays_and_prints_table(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["league", "add", "four", str(runs / "old"), str(runs / "new")]) == 0
     assert main(["league", "add", "four", "random", str(runs / "old")]) == 0
@@ -51,14 +51,14 @@ def test_a_league_is_added_to_played_and_shown(runs, tmp_path, monkeypatch, caps
         (["league", "play", "four", "--games", "0"], "--games must be at least 1, got 0"),
     ],
 )
-def test_slips_are_answered_with_a_sentence(tmp_path, monkeypatch, capsys, arguments, said):
+def test_invalid_arguments_exit_with_error(tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_of_self_play_is_judged_by_the_environments_opponent_and_resumed(tmp_path, monkeypatch, capsys):
+def test_self_play_run_is_evaluated_against_script_and_resumed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train", "connect4", *TINY, *SELF_PLAY]) == 0
     run: Path = only_run(tmp_path)

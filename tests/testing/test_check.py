@@ -37,7 +37,7 @@ class Good(pufferlib.PufferEnv):
         self.closed = True
 
 
-def test_a_good_environment_passes():
+def test_valid_env_passes():
     check_env(Good, continuing=True)
     env = Good()
     check_env(env, continuing=True)
@@ -191,14 +191,14 @@ class WrongSpace(Good):
         (WrongSpace, r"single_action_space must be Discrete, MultiDiscrete or Box, got None"),
     ],
 )
-def test_a_broken_environment_is_found_out(broken, message):
+def test_broken_env_raises(broken, message):
     with pytest.raises(ContractError, match=message) as error:
         check_env(broken)
     assert isinstance(error.value, AssertionError)
     assert isinstance(error.value, pufferlib.PufferError)
 
 
-def test_emulated_infos():
+def test_emulated_info_that_is_not_dict_raises():
     class Lists(gymnasium.Env):
         observation_space, action_space = Box(0, 1), Discrete(2)
 
@@ -261,7 +261,7 @@ class HasItsOwn(Modes):
         super().__init__(buf)
 
 
-def test_every_mode_that_an_environment_knows_is_played():
+def test_all_autoreset_modes_are_checked():
     check_env(Modes)
 
 
@@ -274,7 +274,7 @@ def test_every_mode_that_an_environment_knows_is_played():
         (HasItsOwn, "autoreset must be 'next_step' when passed to the environment, got 'same_step'"),
     ],
 )
-def test_a_mode_that_is_not_kept_is_told(kind, message):
+def test_broken_autoreset_mode_raises(kind, message):
     with pytest.raises(ContractError, match=message):
         check_env(kind)
 
@@ -289,7 +289,7 @@ class TakesAnything(Modes):
         return super().reset(**anything)
 
 
-def test_a_reset_that_takes_any_keyword_takes_a_seed():
+def test_reset_with_kwargs_accepts_seed():
     check_env(TakesAnything)
 
 
@@ -301,12 +301,12 @@ def test_a_reset_that_takes_any_keyword_takes_a_seed():
         (TakesNoSeed, {}, ContractError, r"reset must accept a seed; define reset\(self, seed=None\)"),
     ],
 )
-def test_what_cannot_be_checked_is_told(env, options, error, message):
+def test_invalid_arguments_raise(env, options, error, message):
     with pytest.raises(error, match=message):
         check_env(env, **options)
 
 
-def test_the_docs_have_every_line_of_the_contract():
+def test_docs_list_every_line_of_contract():
     page = (Path(__file__).parents[2] / "docs/contract.md").read_text()
     lines = [f"{number}. **{name}**: {text}" for number, (name, text) in enumerate(CONTRACT.items(), 1)]
     assert re.findall(r"^\d+\. .*", page, re.MULTILINE) == lines

@@ -162,13 +162,13 @@ class Prisoners(ParallelEnv):
     ],
     ids=["GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"],
 )
-def test_a_gymnasium_environment_passes(creator):
+def test_gymnasium_env_passes(creator):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator), steps=100)
 
 
-def test_a_continuing_task_passes_if_it_is_declared():
+def test_continuing_env_passes_if_declared():
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=Continuing), steps=100, continuing=True)
 
 
-def test_a_pettingzoo_environment_passes():
+def test_pettingzoo_env_passes():
     check_env(functools.partial(PettingZooPufferEnv, env_creator=Prisoners), steps=100)

@@ -226,7 +226,7 @@ class StaysOpen(Walk):
         (StaysOpen, "leaks", "close must release everything, got 1 more open files with each environment; in close"),
     ],
 )
-def test_a_gymnasium_environment_with_one_defect(kind, line, message):
+def test_defect_of_gymnasium_env_is_found(kind, line, message):
     assert_found(partial(GymnasiumPufferEnv, env_creator=kind), line, message)
     for file in StaysOpen.kept:
         file.close()
@@ -321,7 +321,7 @@ class InfosAreStrings(Batch):
         return *super().step(actions)[:4], ["an info"]
 
 
-def test_a_batch_without_a_defect_passes():
+def test_batch_without_defect_passes():
     check_env(Batch)
 
 
@@ -348,7 +348,7 @@ def test_a_batch_without_a_defect_passes():
         (InfosAreStrings, "infos", r"infos must be a list of dicts, got \['an info'\]; return \[\]"),
     ],
 )
-def test_a_batch_with_one_defect(kind, line, message):
+def test_defect_of_batch_is_found(kind, line, message):
     assert_found(kind, line, message)
 
 
@@ -372,13 +372,13 @@ class Agents(ParallelEnv):
         return dict.fromkeys(self.agents, 0), dict.fromkeys(self.agents, 0.0), over, over, {"a": {}, "b": None}
 
 
-def test_an_info_of_an_agent_that_is_no_dict():
+def test_agent_info_that_is_not_dict_is_found():
     assert_found(
         partial(PettingZooPufferEnv, env_creator=Agents), "infos", "info of each agent must be a dict, got None"
     )
 
 
-def test_examine_goes_on_after_a_broken_line():
+def test_examine_continues_after_broken_line():
     class Several(FillsTwoOfThree):
         def step(self, actions):
             print("stepping")
@@ -391,14 +391,14 @@ def test_examine_goes_on_after_a_broken_line():
     assert found["batch"].state == found["leaks"].state == "kept"
 
 
-def test_one_defect_is_not_found_again_by_what_compares_plays():
+def test_examine_reports_seed_defect_once():
     creator = partial(GymnasiumPufferEnv, env_creator=GlobalGenerator)
     found = {result.line: result.state for result in examine(creator, steps=20)}
     assert [line for line, state in found.items() if state == "broken"] == ["seed"]
     assert found["copies"] == found["batch"] == "unknown"
 
 
-def test_examine_stops_where_nothing_can_be_played():
+def test_examine_stops_if_env_cannot_be_played():
     class NoRewards(Batch):
         def __init__(self, buf=None):
             super().__init__(buf=buf)

@@ -6,7 +6,7 @@ import threading
 from pufferlib.testing.leaks import open_handles
 
 
-def test_threads_that_end_while_they_are_counted_are_no_error():
+def test_open_handles_tolerates_ending_threads():
     stop = threading.Event()
 
     def come_and_go():
@@ -23,7 +23,7 @@ def test_threads_that_end_while_they_are_counted_are_no_error():
         thread.join()
 
 
-def test_processes_of_any_thread_are_counted():
+def test_open_handles_counts_processes_of_all_threads():
     before = open_handles()["processes"]
     counted = []
 

@@ -6,7 +6,7 @@ import torch
 from pufferlib.training.advantage import fit_reward_scale, generalized_advantage, vtrace
 
 
-def test_by_hand():
+def test_generalized_advantage_by_hand():
     # delta_2 = 3 + 0.5 * 8 - 6 = 1           A_2 = 1
     # delta_1 = 2 + 0.5 * 6 - 4 = 1           A_1 = 1 + 0.5 * 0.5 * 1 = 1.25
     # delta_0 = 1 + 0.5 * 4 - 2 = 1           A_0 = 1 + 0.25 * 1.25 = 1.3125
@@ -20,7 +20,7 @@ def test_by_hand():
     assert advantages.squeeze(1).tolist() == [1.3125, 1.25, 1.0]
 
 
-def test_nothing_flows_back_over_an_episode_end():
+def test_advantage_stops_at_episode_end():
     # the end after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5; step 2 as before
     advantages = generalized_advantage(
         rewards=torch.tensor([[1.0], [2.0], [3.0]]),
@@ -33,7 +33,7 @@ def test_nothing_flows_back_over_an_episode_end():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_the_sum_it_abbreviates(seed):
+def test_generalized_advantage_matches_sum_of_deltas(seed):
     generator = torch.Generator().manual_seed(seed)
     horizon, agents, gamma, lam = 9, 4, 0.9, 0.8
     rewards, values = (
@@ -52,7 +52,7 @@ def test_agrees_with_the_sum_it_abbreviates(seed):
             assert result[t, agent].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_inputs_are_left_alone():
+def test_inputs_are_not_modified():
     rewards, values = torch.ones(2, 1), torch.ones(3, 1)
     generalized_advantage(rewards, values, torch.zeros(2, 1, dtype=torch.bool), 0.9, 0.9)
     assert rewards.eq(1).all()
@@ -73,7 +73,7 @@ def segments():
 
 
 @pytest.mark.parametrize(("rho_clip", "c_clip"), [(1.0, 1.0), (0.7, 1.3), (math.inf, 0.5), (0.0, 1.0), (1.0, 0.0)])
-def test_vtrace_is_equation_1_with_lambda(segments, rho_clip, c_clip):
+def test_vtrace_matches_equation_1_with_lambda(segments, rho_clip, c_clip):
     ratios = torch.rand(9, 4, generator=torch.Generator().manual_seed(6)) * 2
     advantages, returns = vtrace(**segments, ratios=ratios, rho_clip=rho_clip, c_clip=c_clip)
     rewards, values, ends, gamma, lam = segments.values()
@@ -101,7 +101,7 @@ def test_vtrace_is_equation_1_with_lambda(segments, rho_clip, c_clip):
             assert advantages[t, agent].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_vtrace_of_the_policy_that_acted_is_the_generalised_advantage(segments):
+def test_on_policy_vtrace_equals_generalized_advantage(segments):
     fresh = vtrace(**segments)
     assert torch.equal(fresh.advantages, generalized_advantage(**segments))
     assert torch.equal(fresh.returns, fresh.advantages + segments["values"][:-1])
@@ -111,7 +111,7 @@ def test_vtrace_of_the_policy_that_acted_is_the_generalised_advantage(segments):
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (64, 8), (33, 67), (9,)])
-def test_the_loop_in_c_gives_the_bytes_of_the_one_in_torch(shape):
+def test_c_loop_matches_torch_bytes(shape):
     rewards, values = torch.randn(shape), torch.randn(shape[0] + 1, *shape[1:])
     ends = torch.rand(shape) < 0.1
     continues = (~ends).float().mul_(0.99)
@@ -122,7 +122,7 @@ def test_the_loop_in_c_gives_the_bytes_of_the_one_in_torch(shape):
     assert torch.equal(generalized_advantage(rewards, values, ends, 0.99, 0.95), expected)
 
 
-def test_tensors_that_lie_otherwise_give_the_same(segments):
+def test_other_strides_and_dtypes_give_same_result(segments):
     expected = generalized_advantage(**segments)
     across = {name: x.t().contiguous().t() if isinstance(x, torch.Tensor) else x for name, x in segments.items()}
     assert torch.allclose(generalized_advantage(**across), expected, atol=1e-6)
@@ -133,7 +133,7 @@ def test_tensors_that_lie_otherwise_give_the_same(segments):
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])
-def test_returns_that_deviate_by_more_than_two_are_brought_to_one(factor, expected):
+def test_fit_reward_scale_normalizes_large_returns(factor, expected):
     # Returns of 1 + 0.5 * 2 = 2 and 2, and of 0 and 0, whose mean is 1 and whose deviation is 1; the last is absent.
     rewards = factor * torch.tensor([[1.0, 0.0, 9.0], [2.0, 0.0, 9.0]])
     masks = torch.tensor([[True, True, False]] * 2)

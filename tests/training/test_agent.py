@@ -53,7 +53,7 @@ def nested(buf=None, seed=0):
     return GymnasiumPufferEnv(Nested(), buf=buf, seed=seed)
 
 
-def test_a_run_is_loaded_by_its_folder_and_acts_in_the_environment_itself(tmp_path):
+def test_load_returns_agent_that_acts_in_env(tmp_path):
     settings = {"train.total_timesteps": 1024, "eval.episodes": 1, "train.device": "cpu", "vec.num_envs": 2}
     done = pufferlib.train("CartPole-v1", settings, runs=tmp_path)
     agent = pufferlib.load(done.run.folder)
@@ -71,7 +71,7 @@ def test_a_run_is_loaded_by_its_folder_and_acts_in_the_environment_itself(tmp_pa
         pufferlib.load("CartPoel", runs=tmp_path)
 
 
-def test_one_observation_gets_the_action_that_it_gets_among_many():
+def test_single_observation_gets_same_action_as_in_batch():
     agent = make_agent(cartpole)
     observations = np.random.uniform(-1, 1, (5, 4)).astype(np.float32)
     actions = agent(observations)
@@ -81,14 +81,14 @@ def test_one_observation_gets_the_action_that_it_gets_among_many():
     assert agent(observations.tolist()) == actions.tolist()
 
 
-def test_samples_follow_from_the_seed():
+def test_sampled_actions_depend_on_seed():
     observations = np.zeros((64, 4), np.float32)
     first, again = (make_agent(cartpole, greedy=False)(observations) for _ in range(2))
     assert first.tolist() == again.tolist()
     assert 0 < first.sum() < 64
 
 
-def test_observations_and_actions_of_several_parts_stay_as_the_environment_has_them():
+def test_agent_accepts_nested_observations_and_returns_nested_actions():
     agent, env = make_agent(nested), Nested()
     observation, _ = env.reset(seed=0)
     for _ in range(5):
@@ -99,7 +99,7 @@ def test_observations_and_actions_of_several_parts_stay_as_the_environment_has_t
         agent({"near": observation["near"]})
 
 
-def test_a_whole_vector_environment_is_acted_in():
+def test_agent_acts_in_vector_env():
     agent = make_agent(nested)
     with vector.make(nested, num_envs=3, backend="Serial") as vecenv:
         observations, _ = vecenv.reset(seed=0)
@@ -108,7 +108,7 @@ def test_a_whole_vector_environment_is_acted_in():
 
 
 @pytest.mark.parametrize("memory", ["LSTM", "MinGRU"])
-def test_a_memory_is_of_each_agent_until_it_is_reset(memory):
+def test_memory_is_kept_per_agent_until_reset(memory):
     agent = make_agent(cartpole, memory=memory)
     observations = np.random.normal(0, 5, (4, 64, 4)).astype(np.float32)
     together = [agent(step).tolist() for step in observations]
@@ -130,7 +130,7 @@ def test_a_memory_is_of_each_agent_until_it_is_reset(memory):
     assert fresh[32:] != together[3][32:]
 
 
-def test_threads_share_an_agent(monkeypatch):
+def test_agent_is_thread_safe(monkeypatch):
     agent = make_agent(cartpole)
     batches = [np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32) for rows in (64, 65, 66, 67)]
     expected = [agent(batch) for batch in batches]
@@ -152,12 +152,12 @@ def test_threads_share_an_agent(monkeypatch):
 
 
 @pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_an_agent_that_is_pickled_or_copied_says_how_processes_get_one(duplicate):
+def test_copy_or_pickle_of_agent_raises(duplicate):
     with pytest.raises(TypeError, match=r"load it in each process: pufferlib.load\(run\)"):
         duplicate(make_agent(cartpole))
 
 
-def test_an_observation_of_another_shape_is_refused():
+def test_observation_of_wrong_shape_raises():
     with pytest.raises(
         APIUsageError, match=r"must be of shape \(4,\), or of shape \(n, 4\) for n agents, got shape \(3,\)"
     ):
@@ -190,12 +190,12 @@ BYTES = Box(0, 255, (4,), np.uint8)
         (Box(-1, 1, (2,)), np.array([0.0, np.nan]), "must be numbers, got NaN"),
     ],
 )
-def test_observations_outside_the_space_are_refused(space, observation, match):
+def test_observation_outside_space_raises(space, observation, match):
     with pytest.raises(APIUsageError, match=match):
         boxes(space)(observation)
 
 
-def test_values_that_the_dtype_of_the_space_holds_are_accepted_in_any_dtype():
+def test_observation_of_other_dtype_is_converted():
     agent = boxes(BYTES)
     expected = agent(np.array([0, 3, 9, 255], np.uint8))
     for dtype in (np.float32, np.float64, np.int64):
@@ -203,7 +203,7 @@ def test_values_that_the_dtype_of_the_space_holds_are_accepted_in_any_dtype():
     boxes(Box(-1, 1, (2,)))(np.array([-1.5, 1.0]))
 
 
-def test_real_numbers_far_outside_the_space_are_warned_of_once():
+def test_float_observation_far_outside_space_warns_once():
     agent = boxes(Box(0, 1, (2,), np.float32))
     with pytest.warns(UserWarning, match=r"within the space, 0.0 to 1.0, got 3.0 to 255.0; .*without scaling"):
         agent(np.array([3.0, 255.0]))
@@ -236,7 +236,7 @@ class Far(gymnasium.Env):
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_loaded_agent_normalizes_float64_observations_as_in_training(tmp_path, nested):
+def test_loaded_agent_normalizes_float64_observations_as_in_training(tmp_path, nested):
     settings = {
         "train.total_timesteps": 2048,
         "train.device": "cpu",

@@ -52,7 +52,7 @@ def make_trainer(target_env, tmp_path):
     return make
 
 
-def test_they_are_told_of_all_that_happens_in_its_order(make_trainer):
+def test_callbacks_run_in_event_order(make_trainer):
     diary = Diary()
     trainer = make_trainer(diary)
     trainer.train()
@@ -64,7 +64,7 @@ def test_they_are_told_of_all_that_happens_in_its_order(make_trainer):
     ]
 
 
-def test_a_loop_of_ones_own_tells_them_too(make_trainer):
+def test_callbacks_run_in_own_training_loop(make_trainer):
     diary = Diary()
     trainer = make_trainer(diary)
     trainer.step()
@@ -72,7 +72,7 @@ def test_a_loop_of_ones_own_tells_them_too(make_trainer):
     assert diary.notes == [("start", 0), ("rollout", 0), ("update", 1), ("end", 1)]
 
 
-def test_a_function_stops_a_training_with_its_reason_and_a_checkpoint(make_trainer):
+def test_function_callback_stops_training_with_reason_and_checkpoint(make_trainer):
     def enough(trainer, metrics):
         if metrics["update"] == 2:
             trainer.stop("two are enough")
@@ -84,7 +84,7 @@ def test_a_function_stops_a_training_with_its_reason_and_a_checkpoint(make_train
     assert trainer.checkpoint_path.name == "000002"
 
 
-def test_figures_that_they_add_reach_the_loggers_and_those_after_them(make_trainer):
+def test_added_metrics_reach_loggers_and_later_callbacks(make_trainer):
     class Keep(list):
         def log(self, metrics):
             self.append(metrics["mine"])
@@ -102,7 +102,7 @@ def test_figures_that_they_add_reach_the_loggers_and_those_after_them(make_train
     assert kept == [10, 20, 30, 40]
 
 
-def test_a_checkpoint_may_be_asked_for_at_any_time(make_trainer):
+def test_request_checkpoint_saves_after_update(make_trainer):
     def ask(trainer, metrics):
         if trainer.updates == 2:
             trainer.request_checkpoint()
@@ -114,7 +114,7 @@ def test_a_checkpoint_may_be_asked_for_at_any_time(make_trainer):
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("hook", ["on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end"])
-def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_trainer, hook, kind):
+def test_failing_callback_is_named_and_training_saves_checkpoint(make_trainer, hook, kind):
     def fail(self, trainer, *_):
         raise kind("mine")
 
@@ -131,7 +131,7 @@ def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_tr
     assert diary.notes[-2:] == [("checkpoint", updates), ("end", updates)]
 
 
-def test_what_they_keep_is_in_each_checkpoint(make_trainer):
+def test_callback_state_is_saved_in_checkpoint(make_trainer):
     class Count(Callback):
         seen = 0
 
@@ -153,7 +153,7 @@ def test_what_they_keep_is_in_each_checkpoint(make_trainer):
     assert [each.seen for each in counts] == [40, 40, 0]
 
 
-def test_one_that_fails_at_the_start_leaves_nothing(make_trainer, tmp_path):
+def test_callback_failing_at_start_leaves_no_files(make_trainer, tmp_path):
     class Failing(Callback):
         def on_training_start(self, trainer):
             raise ZeroDivisionError
@@ -165,7 +165,7 @@ def test_one_that_fails_at_the_start_leaves_nothing(make_trainer, tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
-def test_one_that_fails_in_a_loop_of_ones_own_is_told_after_the_update(make_trainer):
+def test_callback_error_in_own_loop_is_raised_after_update(make_trainer):
     trainer = make_trainer(lambda trainer, metrics: metrics["nothing"])
     with pytest.raises(KeyError) as caught:
         trainer.step()
@@ -178,6 +178,6 @@ def test_one_that_fails_in_a_loop_of_ones_own_is_told_after_the_update(make_trai
     ("callback", "sentence"),
     [(Diary, "must be an object, got the class Diary; call it first"), (3, "a function of trainer and metrics, or")],
 )
-def test_what_is_none_is_refused(make_trainer, callback, sentence):
+def test_invalid_callback_raises(make_trainer, callback, sentence):
     with pytest.raises(APIUsageError, match=sentence):
         make_trainer(callback)

@@ -91,7 +91,7 @@ def collected(vecenv, horizon=3, rollouts=1, recurrent=False, make=make_collecto
     return rollout, collector
 
 
-def test_a_step_holds_what_was_seen_done_and_earned():
+def test_rollout_step_has_observation_action_and_reward():
     vecenv = Scripted(2)
     rollout, _ = collected(vecenv)
     assert vecenv.seed == 7
@@ -103,20 +103,20 @@ def test_a_step_holds_what_was_seen_done_and_earned():
     assert torch.allclose(rollout.log_probs, torch.tensor(0.5).log())
 
 
-def test_the_next_rollout_begins_where_the_last_one_stopped():
+def test_next_rollout_continues_from_last_step():
     rollout, _ = collected(Scripted(2), rollouts=2)
     assert rollout.observations[..., 1].tolist() == [[3, 3], [4, 4], [5, 5]]
     assert rollout.rewards[:, 0].tolist() == [4, 5, 6]
 
 
-def test_ends_and_starts_lie_on_both_sides_of_the_same_gap():
+def test_episode_start_follows_episode_end():
     rollout, collector = collected(Scripted(2, terminal={(1, 2)}))
     assert rollout.episode_ends.tolist() == [[False, False], [False, True], [False, False]]
     assert rollout.episode_starts.tolist() == [[False, False], [False, False], [False, True]]
     assert collector.episodes.pop() == {"environment/score": 1.0}
 
 
-def test_a_cut_off_episode_is_worth_what_would_have_followed():
+def test_truncated_episode_is_bootstrapped():
     # agent 0 is cut off at observation 2, where final_observations says [1000, 1002]
     rollout, _ = collected(Scripted(2, truncated={(0, 2)}))
     assert rollout.rewards[:, 0].tolist() == [1, 2 + 0.5 * 2002, 3]
@@ -126,7 +126,7 @@ def test_a_cut_off_episode_is_worth_what_would_have_followed():
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
 
 
-def test_an_end_that_is_also_a_cut_leaves_structured_observations_as_they_are():
+def test_terminated_and_truncated_episode_keeps_nested_observations():
     space = Dict(position=Box(-1, 1, (2,), np.float32), kind=Discrete(4))
     creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(EndsBothWays, space))
     with vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step") as vecenv:
@@ -156,7 +156,7 @@ class EndsBothWays(gymnasium.Env):
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
+def test_truncated_episode_is_bootstrapped_from_final_observation(backend):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=counting_env, env_kwargs={"truncates": True})
     with vector.make(creator, backend=backend, num_envs=2, autoreset="same_step") as vecenv:
         rollout, _ = collected(vecenv, horizon=4)
@@ -170,7 +170,7 @@ def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
-def test_a_step_that_only_resets_is_masked(backend):
+def test_reset_step_is_masked(backend):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=counting_env, env_kwargs={"truncates": True})
     with vector.make(creator, backend=backend, num_envs=2, autoreset="next_step") as vecenv:
         rollout, _ = collected(vecenv, horizon=6)
@@ -185,7 +185,7 @@ def test_a_step_that_only_resets_is_masked(backend):
     assert advantages[4:, 0].tolist() == [1 + 0.5 * 1 - 0 + 0.5 * 1.0, 1 + 0.5 * 2 - 1]
 
 
-def test_a_lost_episode_is_worth_nothing_after_its_end_whatever_the_step_that_resets_sees():
+def test_terminated_episode_ignores_value_of_reset_step():
     rollout, _ = collected(Scripted(1, terminal={(0, 2)}, autoreset="next_step"), horizon=4)
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3, 4]
     assert rollout.masks[:, 0].tolist() == [True, True, False, True]
@@ -193,7 +193,7 @@ def test_a_lost_episode_is_worth_nothing_after_its_end_whatever_the_step_that_re
     assert advantages[:2, 0].tolist() == [1 + 0.5 * 1 - 0 + 0.5 * (2 - 1), 2 - 1]
 
 
-def test_memory_outlives_the_end_by_the_step_that_resets():
+def test_memory_is_reset_after_reset_step():
     vecenv = Scripted(1, truncated={(0, 2)}, autoreset="next_step")
     rollout, _ = collected(vecenv, horizon=4, recurrent=True)
     assert rollout.values[:, 0].tolist() == [0, 1, 1 + 2, 3, 3 + 4]
@@ -203,7 +203,7 @@ def test_memory_outlives_the_end_by_the_step_that_resets():
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3])
-def test_a_step_that_resets_may_be_in_the_next_rollout(horizon):
+def test_reset_step_may_be_in_next_rollout(horizon):
     vecenv = Scripted(1, terminal={(0, 2)}, autoreset="next_step")
     masks, starts = [], []
     for rollouts in range(1, 7 // horizon + 1):
@@ -220,7 +220,7 @@ def test_a_step_that_resets_may_be_in_the_next_rollout(horizon):
         assert not rollout.episode_starts.any()
 
 
-def test_rewards_are_scaled_then_clipped_and_by_default_neither():
+def test_rewards_are_scaled_then_clipped():
     rollout, _ = collected(Scripted(2), reward_scale=0.5, reward_clip=1.2)
     assert rollout.rewards[:, 0].tolist() == pytest.approx([0.5, 1.0, 1.2])
 
@@ -230,7 +230,7 @@ def test_absent_agents_are_masked():
     assert rollout.masks.tolist() == [[True, False], [True, False], [True, True]]
 
 
-def test_memory_restarts_with_the_episode_and_passes_to_the_next_rollout():
+def test_memory_resets_with_episode_and_is_kept_between_rollouts():
     vecenv = Scripted(1, terminal={(0, 2)}, truncated={(0, 4)})
     rollout, _ = collected(vecenv, recurrent=True)
     assert rollout.initial_state["sum"].tolist() == [0]
@@ -241,7 +241,7 @@ def test_memory_restarts_with_the_episode_and_passes_to_the_next_rollout():
     assert rollout.rewards[0, 0] == 4 + 0.5 * (2 + 3 + 1000 + 1004)  # with the memory of the episode cut off
 
 
-def test_memory_restarts_when_an_absent_agent_comes_back():
+def test_memory_resets_when_absent_agent_returns():
     vecenv = Scripted(1, absent={(0, 1)})
     rollout, _ = collected(vecenv, recurrent=True)
     assert rollout.episode_starts[:, 0].tolist() == [False, False, True]
@@ -251,12 +251,12 @@ def test_memory_restarts_when_an_absent_agent_comes_back():
 POOL = [[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [2, 3], [0, 1]]
 
 
-def test_batches_of_all_agents_have_a_loop_of_their_own():
+def test_make_collector_chooses_class_by_batch_size():
     assert type(collected(Scripted(4))[1]) is Collector
     assert type(collected(Scripted(4, POOL))[1]) is PartialCollector
 
 
-def test_the_policy_acts_on_the_observations_in_the_rollout():
+def test_policy_acts_on_observations_in_rollout_memory():
     class Looking(Sum):
         def forward_eval(self, observations, state=None):
             seen.append(observations.data_ptr())
@@ -274,7 +274,7 @@ def test_the_policy_acts_on_the_observations_in_the_rollout():
 @pytest.mark.parametrize("batches", [POOL, [[0, 1], [2, 3]], [[3, 1, 0, 2]]], ids=["uneven", "turns", "shuffled"])
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
-def test_partial_batches_give_what_whole_ones_give(batches, recurrent, autoreset):
+def test_partial_batches_match_whole_batches(batches, recurrent, autoreset):
     events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2)}, "absent": {(1, 1)}, "autoreset": autoreset}
     whole, _ = collected(Scripted(4, **events), recurrent=recurrent)
     parts, _ = collected(Scripted(4, batches, **events), recurrent=recurrent, make=PartialCollector)
@@ -286,7 +286,7 @@ def test_partial_batches_give_what_whole_ones_give(batches, recurrent, autoreset
 @pytest.mark.parametrize("rollouts", [1, 2])
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
-def test_halves_in_turns_give_what_partial_batches_give(rollouts, recurrent, autoreset):
+def test_halves_match_partial_batches(rollouts, recurrent, autoreset):
     events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2), (1, 6)}, "absent": {(1, 1)}, "autoreset": autoreset}
     turns = [[0, 1], [2, 3]]
     each = {"rollouts": rollouts, "recurrent": recurrent}
@@ -298,7 +298,7 @@ def test_halves_in_turns_give_what_partial_batches_give(rollouts, recurrent, aut
     assert all(torch.equal(halves.initial_state[name], parts.initial_state[name]) for name in parts.initial_state)
 
 
-def test_each_action_of_a_half_answers_to_what_it_saw():
+def test_halves_store_actions_with_their_observations():
     vecenv = Scripted(4, [[0, 1], [2, 3]])
     rollout, _ = collected(vecenv, horizon=3, overlap="envs")
     sent = [vecenv.sent[turn : turn + 2] for turn in (0, 2, 4)]
@@ -306,26 +306,26 @@ def test_each_action_of_a_half_answers_to_what_it_saw():
     assert len(vecenv.sent) == 7  # the first half goes on, unrecorded, until the second is there
 
 
-def test_halves_must_take_turns():
+def test_batches_that_are_not_alternating_halves_raise():
     with pytest.raises(APIUsageError, match=r"alternate between the two halves of the agents.*zero_copy=True"):
         collected(Scripted(4, [[0, 1], [2, 3], [2, 3], [0, 1]]), overlap="envs")
     with pytest.raises(APIUsageError, match=r"batches of half of the agents, got 4 of 4; pass batch_size"):
         collected(Scripted(4), overlap="envs")
 
 
-def test_another_autoreset_is_refused():
+def test_disabled_autoreset_raises():
     with pytest.raises(APIUsageError, match="autoreset must be 'same_step' or 'next_step', got 'disabled'"):
         collected(Scripted(2, autoreset="disabled"))
 
 
-def test_next_step_is_refused_where_agents_end_one_by_one():
+def test_next_step_autoreset_raises_if_agents_end_separately():
     vecenv = Scripted(2, autoreset="next_step")
     vecenv.agents_end = True
     with pytest.raises(APIUsageError, match="whose agents end one by one"):
         collected(vecenv)
 
 
-def test_outputs_that_are_not_finite_are_an_error():
+def test_nan_outputs_raise():
     class Broken(Sum):
         def forward_eval(self, observations, state=None):
             return torch.full((len(observations), 2), float("nan")), observations.sum(-1)

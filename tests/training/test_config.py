@@ -10,7 +10,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.training.config import Config, load_config
 
 
-def test_default_toml_agrees_with_the_dataclasses():
+def test_default_toml_matches_dataclasses():
     text = (resources.files("pufferlib.training") / "default.toml").read_text()
     defaults = dataclasses.asdict(Config("x"))
     for section, values in tomllib.loads(text).items():
@@ -75,7 +75,7 @@ def test_load_of_invalid_file_raises(tmp_path, text, message):
         Config.load(tmp_path / "config.toml")
 
 
-def test_load_of_renamed_setting_names_the_new_one(tmp_path):
+def test_load_of_renamed_setting_names_new_one(tmp_path):
     (tmp_path / "config.toml").write_text('env_name = "breakout"\n[train]\nanneal_lr = true\n')
     expected = 'config.toml, [train]: anneal_lr has become lr_schedule; write lr_schedule = "linear" in place of'
     with pytest.raises(UnknownNameError, match=re.escape(expected)):

@@ -35,7 +35,7 @@ def test_recorded_work_is_replayed_from_the_third_call():
     assert (len(calls), recorder.replays) == (3, 4)
 
 
-def test_work_that_waits_for_a_result_cannot_be_recorded():
+def test_synchronizing_work_cannot_be_recorded():
     recorded = Recorded(lambda: torch.ones(1).item(), TapeRecorder())
     recorded()
     recorded()
@@ -58,7 +58,7 @@ def batch_of(policy, rows, **more):
 @pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, memory, parts):
+def test_graphed_steps_match_plain_steps(target_env, by_torch, optimizer, memory, parts):
     """Learning rates, coefficients and minibatches change from step to step, as do their shapes."""
     weights = []
     for is_graphed in (False, True):
@@ -94,7 +94,7 @@ def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, 
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, optimizer):
+def test_nan_loss_leaves_weights_unchanged(target_env, by_torch, optimizer):
     policy = make_policy(target_env(4), hidden_size=8)
     config = TrainConfig(optimizer=optimizer)
     graphed = GraphedStep(policy, build_optimizer(config, policy), ppo.ppo_loss, TapeRecorder(), CPU)
@@ -114,7 +114,7 @@ def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, o
     assert not torch.equal(before[0], next(policy.parameters()))
 
 
-def test_a_loaded_checkpoint_is_recorded_again(target_env, by_torch):
+def test_graph_is_recorded_again_after_loading_checkpoint(target_env, by_torch):
     policy = make_policy(target_env(4), hidden_size=8)
     optimizer, recorder = build_optimizer(TrainConfig(), policy), TapeRecorder()
     graphed = GraphedStep(policy, optimizer, ppo.ppo_loss, recorder, CPU)
@@ -138,7 +138,7 @@ def test_a_loaded_checkpoint_is_recorded_again(target_env, by_torch):
         ({"cuda_graphs": True, "ent_schedule": "linear"}, "cuda", True),
     ],
 )
-def test_graphs_are_on_by_default_on_a_gpu(settings, device, expected):
+def test_graphs_are_on_by_default_on_gpu(settings, device, expected):
     assert uses_cuda_graphs(TrainConfig(**settings), torch.device(device)) is expected
 
 
@@ -149,6 +149,6 @@ def test_graphs_are_on_by_default_on_a_gpu(settings, device, expected):
         ({"overlap": "learning"}, "cuda", "train.overlap 'learning' and train.cuda_graphs exclude each other"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused(settings, device, message):
+def test_cuda_graphs_with_incompatible_settings_raise(settings, device, message):
     with pytest.raises(APIUsageError, match=message):
         uses_cuda_graphs(TrainConfig(cuda_graphs=True, **settings), torch.device(device))

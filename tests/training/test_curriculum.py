@@ -53,7 +53,7 @@ def roll_out(envs, games, horizon):
         envs.transform_actions(None)
 
 
-def test_the_states_with_the_largest_advantages_are_kept():
+def test_states_with_largest_advantages_are_kept():
     games = CountedGames(4)
     envs = restarted(games, dataclasses.replace(CONFIG, restart_states=2))
     advantages = torch.arange(16.0).neg()[:, None].expand(16, 8)  # two agents of each game
@@ -69,7 +69,7 @@ def test_the_states_with_the_largest_advantages_are_kept():
     assert late > 11  # of 16, where chance would have 7.5
 
 
-def test_a_game_in_c_goes_on_in_the_middle_and_no_report_counts_it():
+def test_restarted_c_game_is_not_counted_in_reports():
     env = ocean.Cartpole(num_envs=3, log_interval=1)
     env.reset(seed=1)
     for _ in range(5):
@@ -90,7 +90,7 @@ def test_a_game_in_c_goes_on_in_the_middle_and_no_report_counts_it():
     assert sum(report["n"] for report in reports) == ends.sum() - 1
 
 
-def test_a_reset_makes_a_whole_episode_of_one_that_began_in_the_middle():
+def test_episode_after_reset_is_counted():
     env = ocean.Cartpole(num_envs=1, log_interval=1)
     for reset in (lambda: env.reset(seed=2), lambda: env.reset(seed=[2], env_ids=[0])):
         env.reset(seed=1)
@@ -103,14 +103,14 @@ def test_a_reset_makes_a_whole_episode_of_one_that_began_in_the_middle():
         assert reports[0]["n"] == 1
 
 
-def test_chance_is_not_that_of_the_state():
+def test_restart_does_not_copy_random_state():
     env = ocean.Squared(num_envs=2)
     env.reset(seed=1)
     env.restart_from(env.save_state(0))
     assert env.save_state(0) != env.save_state(1)
 
 
-def test_infos_of_episodes_that_began_in_the_middle_are_left_out():
+def test_infos_of_restarted_episodes_are_dropped():
     creator = functools.partial(
         GymnasiumPufferEnv,
         env_creator=lambda: pufferlib.EpisodeStats(FunctionEnv(length=4)),
@@ -142,12 +142,12 @@ def test_infos_of_episodes_that_began_in_the_middle_are_left_out():
         ),
     ],
 )
-def test_batches_whose_games_cannot_be_restarted_are_refused(make, message):
+def test_envs_that_cannot_be_restarted_raise(make, message):
     with pytest.raises(pufferlib.APIUsageError, match=rf"train\.restart_share.*{message}"):
         StateCurriculum(CONFIG).wrap_envs(make(), None)
 
 
-def test_an_environment_that_is_no_plain_data_says_what_to_define():
+def test_env_without_plain_state_names_save_state():
     class Iterating(FunctionEnv):
         def reset(self, **others):
             self.iterator = iter([1])
@@ -165,7 +165,7 @@ def test_an_environment_that_is_no_plain_data_says_what_to_define():
             envs.step([0, 0])
 
 
-def test_gymnasium_is_restarted_in_its_own_state():
+def test_gymnasium_env_is_restarted_from_saved_state():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
     vecenv = vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step")
     with curriculum_of(vecenv, restart_states=1) as envs:

@@ -70,30 +70,30 @@ def shown(console: Console) -> str:
         (NAN, "–"), (INF, "–"), (-1500, "-1.50k"),
     ],
 )  # fmt: skip
-def test_short_numbers(value: float, expected: str) -> None:
+def test_short_formats_numbers(value: float, expected: str) -> None:
     assert text.short(value) == expected
 
 
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0, "0:00"), (5.4, "0:05"), (125, "2:05"), (3725, "1:02:05"), (NAN, "–"), (-3, "0:00")]
 )
-def test_durations(seconds: float, expected: str) -> None:
+def test_duration_formats_seconds(seconds: float, expected: str) -> None:
     assert text.duration(seconds) == expected
 
 
 @pytest.mark.parametrize(("size", "expected"), [(512 * 2**20, "512 MiB"), (1.5 * 2**30, "1.5 GiB")])
-def test_memory(size: float, expected: str) -> None:
+def test_memory_formats_bytes(size: float, expected: str) -> None:
     assert text.memory(size) == expected
 
 
-def test_sparklines() -> None:
+def test_sparkline_scales_and_resamples() -> None:
     assert text.sparkline([0.0, 1.0], 10) == "▁█"
     assert text.sparkline([float(i) for i in range(800)], 8) == "▁▂▃▄▅▆▇█"
     assert text.sparkline([3.0, 3.0, NAN], 8) == "▁▁"
     assert text.sparkline([], 8) == text.sparkline([1.0], 0) == ""
 
 
-def test_time_left_counts_only_the_steps_of_this_session() -> None:
+def test_time_left_uses_speed_of_this_session() -> None:
     progress = Progress()
     assert math.isnan(progress.left_s)
     progress.update(metrics(0.8, uptime_s=100.0))  # resumed here
@@ -103,7 +103,7 @@ def test_time_left_counts_only_the_steps_of_this_session() -> None:
     assert progress.fraction == pytest.approx(0.9)
 
 
-def test_progress_keeps_the_last_score_that_was_one() -> None:
+def test_progress_keeps_last_finite_score() -> None:
     progress = Progress()
     progress.update(metrics(0.1))
     progress.update(metrics(0.2, **{"environment/score": NAN}))
@@ -112,7 +112,7 @@ def test_progress_keeps_the_last_score_that_was_one() -> None:
     assert progress.fraction == 1.0
 
 
-def test_plain_lines_come_now_and_then_and_once_at_the_end() -> None:
+def test_plain_lines_are_printed_at_intervals_and_on_close() -> None:
     console, clock = Console(file=io.StringIO(), width=40), Clock()
     lines = ProgressLines(console, interval_s=5, clock=clock)
     for i in range(1, 11):
@@ -125,7 +125,7 @@ def test_plain_lines_come_now_and_then_and_once_at_the_end() -> None:
     assert printed[1] == " 40%  400k of 1.00M steps, 0:06 left, 100k steps/s, score 40.5"
 
 
-def test_plain_lines_do_not_repeat_the_last() -> None:
+def test_plain_lines_do_not_repeat_last_line() -> None:
     console = Console(file=io.StringIO())
     lines = ProgressLines(console, clock=Clock())
     lines.log(metrics(1.0))
@@ -134,7 +134,7 @@ def test_plain_lines_do_not_repeat_the_last() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(100, 30), (60, 20), (30, 8)])
-def test_the_panel_shows_everything_that_fits(width: int, height: int) -> None:
+def test_panel_shows_everything_that_fits(width: int, height: int) -> None:
     console = terminal(width, height)
     dashboard = Dashboard(console, "breakout, seed 42", clock=Clock())
     dashboard.log(metrics(0.4))
@@ -149,7 +149,7 @@ def test_the_panel_shows_everything_that_fits(width: int, height: int) -> None:
         assert re.search(r"episode length +812", output)
 
 
-def test_a_long_name_is_shortened_where_the_figures_would_not_stand_beside_it() -> None:
+def test_long_metric_names_are_truncated() -> None:
     console = terminal(40)
     dashboard = Dashboard(console, "breakout")
     dashboard.log(metrics(0.5, **{"environment/perf": 0.25, "environment/the_name_of_a_figure_of_some_user": 3.0}))
@@ -159,7 +159,7 @@ def test_a_long_name_is_shortened_where_the_figures_would_not_stand_beside_it() 
     assert re.search(r"the name of a [a-z ]+… +3\b", last)
 
 
-def test_the_panel_is_redrawn_twice_a_second_at_most_and_at_the_end() -> None:
+def test_panel_is_redrawn_at_most_twice_a_second_and_on_close() -> None:
     console, clock = terminal(), Clock()
     dashboard = Dashboard(console, "breakout", clock=clock)
     for i in range(100):
@@ -171,7 +171,7 @@ def test_the_panel_is_redrawn_twice_a_second_at_most_and_at_the_end() -> None:
     assert "99%" in shown(console)
 
 
-def test_a_slow_terminal_is_redrawn_less_often() -> None:
+def test_slow_terminal_is_redrawn_less_often() -> None:
     clock = Clock()
 
     class Slow(io.StringIO):
@@ -191,7 +191,7 @@ def test_a_slow_terminal_is_redrawn_less_often() -> None:
     dashboard.close()
 
 
-def test_a_dashboard_without_metrics_closes_cleanly() -> None:
+def test_dashboard_closes_without_metrics() -> None:
     console = terminal()
     dashboard = Dashboard(console, "breakout", clock=Clock())
     dashboard.close()
@@ -199,7 +199,7 @@ def test_a_dashboard_without_metrics_closes_cleanly() -> None:
     assert "starting" in shown(console)
 
 
-def test_the_display_follows_the_terminal() -> None:
+def test_progress_logger_depends_on_terminal() -> None:
     trainer: Any = SimpleNamespace(config=load_config("breakout"), device=torch.device("cpu"), ranks=ALONE)
     dashboard = progress_logger(trainer, terminal())
     dashboard.close()
@@ -207,7 +207,7 @@ def test_the_display_follows_the_terminal() -> None:
     assert isinstance(progress_logger(trainer, Console(file=io.StringIO())), ProgressLines)
 
 
-def test_usage_sees_this_process() -> None:
+def test_usage_measures_this_process() -> None:
     usage = Usage()
     sum(range(10**6))
     cpu, resident_bytes = usage.sample()

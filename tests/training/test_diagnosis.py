@@ -79,7 +79,7 @@ def message_of(trainer: Trainer) -> str:
         ({"wrong": "velocity", "value": 1e30}, "the value loss, with rewards of up to 0 in size, values of 1."),
     ],
 )
-def test_what_comes_from_the_environment_is_named(make: Any, wrong: dict[str, Any], cause: str) -> None:
+def test_nan_of_env_is_named(make: Any, wrong: dict[str, Any], cause: str) -> None:
     trainer = make(**wrong)
     message = message_of(trainer)
     assert f". In update 2 the first was {cause}" in message
@@ -94,7 +94,7 @@ def test_what_comes_from_the_environment_is_named(make: Any, wrong: dict[str, An
         ("rewards", "the reward nan of agent 1, in step 3; or the last observation of its episode, which ended there"),
     ],
 )
-def test_nothing_checks_environments_in_c_before(buffer: str, cause: str, target_env: Any, tmp_path: Path) -> None:
+def test_nan_of_native_env_is_named(buffer: str, cause: str, target_env: Any, tmp_path: Path) -> None:
     class Wrong(target_env):  # type: ignore[misc]
         steps = 0
 
@@ -109,7 +109,7 @@ def test_nothing_checks_environments_in_c_before(buffer: str, cause: str, target
     assert f". In update 2 the first was {cause}; its tensors" in message_of(trainer)
 
 
-def test_the_tensors_are_kept_and_so_is_the_checkpoint(make: Any) -> None:
+def test_tensors_and_checkpoint_are_kept(make: Any) -> None:
     trainer = make(wrong="velocity")
     trainer.step()
     trainer.save()
@@ -123,7 +123,7 @@ def test_the_tensors_are_kept_and_so_is_the_checkpoint(make: Any) -> None:
     assert trainer.checkpoint_path.name == "000001"
 
 
-def test_a_parameter_is_named_with_its_gradient(make: Any) -> None:
+def test_nan_parameter_is_named(make: Any) -> None:
     trainer = make()
     trainer.step()
     with torch.no_grad():
@@ -144,14 +144,14 @@ class Root(nn.Module):
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_a_layer_is_named(make: Any, memory: str) -> None:
+def test_layer_with_nan_output_is_named(make: Any, memory: str) -> None:
     trainer = make(memory)
     encoder = (trainer.policy if memory == "none" else trainer.policy.policy).encoder
     encoder[1] = Root()
     assert "encoder.1 (Root); its tensors" in message_of(trainer)
 
 
-def test_the_memory_is_named(make: Any) -> None:
+def test_nan_memory_is_named(make: Any) -> None:
     trainer = make("LSTM")
     trainer.step()
     state = trainer.collector.state_dict()
@@ -162,7 +162,7 @@ def test_the_memory_is_named(make: Any) -> None:
     assert f"the first was in memory {name!r} of the policy" in message_of(trainer)
 
 
-def test_a_full_disk_leaves_the_sentence(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_error_message(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_the_sentence(make: Any, monkeypatch: pytest.MonkeyPa
     assert message.endswith(f"could not be saved in {trainer.run_dir}/nan.safetensors (No space left on device)")
 
 
-def test_the_folder_of_a_run_that_fails_so_at_once_stays(tmp_path: Path) -> None:
+def test_run_folder_is_kept_if_first_update_fails(tmp_path: Path) -> None:
     Cart.made = 0
     pufferlib.register("carts/wrong", lambda: Cart("velocity"))
     few = {**SMALL, "train.horizon": 32, "vec.backend": "Serial", "vec.num_envs": 2}

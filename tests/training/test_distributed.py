@@ -36,7 +36,7 @@ def weights(trainer):
     ],
     ids=["adam", "muon", "memory"],
 )
-def test_two_ranks_learn_as_one_with_twice_the_environments(settings, tmp_path):
+def test_two_ranks_match_one_process_with_twice_the_envs(settings, tmp_path):
     (first, of_first), (second, of_second) = train_in_threads(tmp_path, settings)
     whole, of_whole = train_as_one(tmp_path, settings)
     assert torch.equal(weights(first), weights(second))
@@ -51,7 +51,7 @@ def test_two_ranks_learn_as_one_with_twice_the_environments(settings, tmp_path):
     assert first.collector.reward_scale == pytest.approx(whole.collector.reward_scale, rel=1e-5) != 1.0
 
 
-def test_the_ranks_share_the_moments_of_all_that_they_have_seen(tmp_path):
+def test_ranks_share_moments_of_all_observations(tmp_path):
     settings = {"train.normalize_observations": True, "train.normalize_rewards": True}
     (first, _), (second, _) = train_in_threads(tmp_path, settings)
     seen = first.policy.state_dict()["observation_moments.mean"], first.policy.state_dict()["observation_moments.var"]
@@ -66,13 +66,13 @@ def test_the_ranks_share_the_moments_of_all_that_they_have_seen(tmp_path):
             assert np.allclose(first.policy.state_dict()[name], value, rtol=1e-9), name
 
 
-def test_ranks_have_environments_and_actions_of_their_own(tmp_path):
+def test_ranks_have_different_observations_and_random_numbers(tmp_path):
     (first, _), (second, _) = train_in_threads(tmp_path, {})
     assert not torch.equal(first.rollout.observations, second.rollout.observations)
     assert not torch.equal(first.state.generator.get_state(), second.state.generator.get_state())
 
 
-def test_a_resumed_training_of_two_ranks_goes_on_to_the_byte(tmp_path):
+def test_resumed_ranks_match_uninterrupted_ranks(tmp_path):
     settings = {"vec.backend": "native", "env.num_envs": 4, "train.normalize_observations": True}
 
     def train(ranks, count, checkpoint=None):
@@ -99,7 +99,7 @@ def test_a_resumed_training_of_two_ranks_goes_on_to_the_byte(tmp_path):
     assert torch.equal(weights(three[0][0]), weights(three[2][0]))
 
 
-def test_a_checkpoint_that_cannot_be_written_is_due_for_all_ranks(tmp_path, monkeypatch):
+def test_failed_checkpoint_is_due_in_all_ranks(tmp_path, monkeypatch):
     def fail(*args):
         raise OSError(28, "No space left on device")
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_cannot_be_written_is_due_for_all_ranks(tmp_path, monk
         assert in_threads(train) == [(False, True)] * 2
 
 
-def test_what_rank_0_stops_ends_in_all_ranks(tmp_path):
+def test_stop_of_rank_0_stops_all_ranks(tmp_path):
     def train(ranks):
         stops = [lambda trainer, metrics: trainer.stop("enough")] if ranks.is_first else []
         trainer = make_trainer(make_config({}, AGENTS), tmp_path, ranks, Patchy(), callbacks=stops)
@@ -124,7 +124,7 @@ def test_what_rank_0_stops_ends_in_all_ranks(tmp_path):
     assert in_threads(train) == [1, 1]
 
 
-def test_a_rank_without_any_agent_learns_from_the_others(tmp_path):
+def test_rank_without_present_agents_learns_from_others(tmp_path):
     class Empty(Patchy):
         def draw(self):
             super().draw()
@@ -143,7 +143,7 @@ def test_a_rank_without_any_agent_learns_from_the_others(tmp_path):
 GIVEN = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 
 
-def test_the_place_is_what_torchrun_says():
+def test_place_is_read_from_torchrun_variables():
     local = {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
     place = place_of_this_process({**GIVEN, **local})
     assert place == Place(1, 4, 1, 2, "10.0.0.1", 29500)
@@ -164,12 +164,12 @@ def test_the_place_is_what_torchrun_says():
         ({**GIVEN, "WORLD_SIZE": "two"}, "the variable WORLD_SIZE must be a number from 1, got 'two'"),
     ],
 )
-def test_stale_variables_are_named(variables, message):
+def test_incomplete_or_invalid_variables_raise(variables, message):
     with pytest.raises(APIUsageError, match=message):
         place_of_this_process(variables)
 
 
-def test_the_number_of_processes_must_be_the_one_asked_for():
+def test_number_of_processes_must_match_setting():
     config = load_config("squared", {"train.processes": 3})
     with pytest.raises(APIUsageError, match="asks for 3 processes, and there is 1; puffer train"):
         config_of_all(config, ALONE)
@@ -180,7 +180,7 @@ def test_the_number_of_processes_must_be_the_one_asked_for():
     assert config_of_all(load_config("squared"), two).train.processes == 2
 
 
-def test_ranks_must_have_as_many_agents():
+def test_different_numbers_of_agents_raise():
     def check(ranks):
         with pytest.raises(APIUsageError, match="got 1 agent in rank 0, 6 agents in rank 1; give "):
             check_agents(ranks, Patchy() if ranks.rank else Solo())

@@ -5,7 +5,7 @@ from pufferlib.training.config import TrainConfig
 from pufferlib.training.rollout import by_priority, in_order, shuffled
 
 
-def test_shuffled_and_in_order_have_every_part_once():
+def test_shuffled_and_in_order_draw_every_part_once():
     draws = list(shuffled(10, 4, torch.Generator().manual_seed(0)))
     assert [len(draw.parts) for draw in draws] == [4, 4, 2]
     assert sorted(torch.cat([draw.parts for draw in draws]).tolist()) == list(range(10))
@@ -23,7 +23,7 @@ def many(advantages, masks=None, **settings):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
-def test_chances_and_weights_by_hand(alpha):
+def test_by_priority_chances_and_weights_by_hand(alpha):
     # two segments of two steps: mean sizes 1 and 3, and one of 4
     advantages = torch.tensor([[2.0, -1.0, 4.0], [0.0, 5.0, -4.0]])
     powers = torch.tensor([1.0, 3.0, 4.0]) ** alpha
@@ -34,7 +34,7 @@ def test_chances_and_weights_by_hand(alpha):
     assert [weights[part] for part in range(3)] == pytest.approx(expected.tolist(), rel=1e-4)
 
 
-def test_steps_that_do_not_count_are_left_out():
+def test_by_priority_ignores_masked_steps():
     advantages = torch.tensor([[1.0, 1.0, 9.0], [9.0, 3.0, 9.0]])
     masks = torch.tensor([[True, True, False], [False, True, False]])
     chances, weights, _ = many(advantages, masks, priority_alpha=1.0, priority_beta=1.0)
@@ -43,7 +43,7 @@ def test_steps_that_do_not_count_are_left_out():
     assert weights == pytest.approx({0: 1.5, 1: 0.75}, rel=1e-4)
 
 
-def test_without_a_difference_all_are_drawn_alike():
+def test_by_priority_draws_uniformly_for_equal_advantages():
     chances, weights, _ = many(torch.zeros(1, 4), priority_alpha=1.0, priority_beta=1.0)
     assert chances.tolist() == pytest.approx([0.25] * 4, abs=0.03)
     assert set(weights.values()) == {1.0}

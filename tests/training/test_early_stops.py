@@ -27,7 +27,7 @@ class Trainer:
         return self.stop_reason
 
 
-def test_the_latest_episodes_count_each_once():
+def test_stop_at_score_averages_latest_episodes():
     trainer, stop = Trainer(), StopAtScore(score=2.0, episodes=3)
     assert trainer.update(stop, [9, 9]) is None, "two are too few"
     assert trainer.update(stop, []) is None
@@ -36,14 +36,14 @@ def test_the_latest_episodes_count_each_once():
     assert trainer.update(stop, [6, 0]) == "the score of 3 episodes reached 3.67, stop.score is 2"
 
 
-def test_the_score_of_an_evaluation_counts_where_there_are_some():
+def test_stop_at_score_prefers_evaluation_score():
     trainer, stop = Trainer(), StopAtScore(score=2.0)
     assert trainer.update(stop, [9] * 1000) is None
     assert trainer.update(stop, [9] * 1000, **{"evaluation/score": 1.9}) is None
     assert trainer.update(stop, **{"evaluation/score": 2.0}).startswith("the evaluation score reached 2, stop")
 
 
-def test_a_run_that_no_longer_rises_is_given_up():
+def test_stop_at_score_stops_after_patience():
     trainer, stop = Trainer(), StopAtScore(patience=200)
     scores = [1.0, 2.0, 2.0, 2.1, 2.0, 2.1]
     reasons = [trainer.update(stop, **{"evaluation/score": score}) for score in scores]
@@ -51,7 +51,7 @@ def test_a_run_that_no_longer_rises_is_given_up():
     assert reasons[-1] == "the evaluation score did not exceed 2.10 for 200 steps (stop.patience)"
 
 
-def test_a_resumed_run_goes_on_counting():
+def test_stop_at_score_restores_its_state():
     trainer, first = Trainer(), StopAtScore(score=9.0, patience=200, episodes=2)
     first.on_training_start(trainer)
     assert trainer.update(first, [3, 4]) is None
@@ -62,7 +62,7 @@ def test_a_resumed_run_goes_on_counting():
     assert trainer.update(second, [2]).startswith("the score of 2 episodes did not exceed 3.50 for 200")
 
 
-def test_time_is_over():
+def test_stop_after_seconds():
     trainer, stop = Trainer(), StopAfterSeconds(60)
     trainer.uptime_s = 59.9
     assert trainer.update(stop) is None
@@ -70,6 +70,6 @@ def test_time_is_over():
     assert trainer.update(stop) == "60.5 s have passed, stop.seconds is 60"
 
 
-def test_figures_out_of_range_are_refused():
+def test_stop_setting_out_of_range_raises():
     with pytest.raises(APIUsageError, match=r"stop\.seconds must be at least 0, got -1"):
         load_config("squared", {"stop.seconds": -1})

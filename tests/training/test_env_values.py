@@ -50,7 +50,7 @@ class Frame:
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_keyword_comes_back_from_a_file(value, tmp_path):
+def test_env_keyword_is_read_back_from_file(value, tmp_path):
     config = load_config("squared", {"env.value": value})
     config.save(tmp_path / "config.toml")
     found = Config.load(tmp_path / "config.toml").env["value"]
@@ -61,7 +61,7 @@ def test_keyword_comes_back_from_a_file(value, tmp_path):
         assert found == value
 
 
-def test_object_is_found_by_the_process_that_has_it(tmp_path):
+def test_object_is_found_in_same_process(tmp_path):
     frame = Frame()
     done = pufferlib.train(Keyword, {**QUICK, "env.value": frame}, runs=tmp_path)
     assert done.run.settings().env["value"] is frame
@@ -69,7 +69,7 @@ def test_object_is_found_by_the_process_that_has_it(tmp_path):
     assert longer.run.about().agent_steps == 2048
 
 
-def test_object_of_another_process_is_to_be_passed_again(tmp_path):
+def test_object_of_other_process_must_be_passed_again(tmp_path):
     code = (
         "from pathlib import Path; from pufferlib.training.config import load_config\n"
         f"load_config('squared', {{'env.value': object()}}).save(Path({str(tmp_path / 'config.toml')!r}))"

@@ -30,7 +30,7 @@ def policy(config):
     env.close()
 
 
-def test_same_seed_same_scores(config, policy):
+def test_same_seed_gives_same_scores(config, policy):
     for player in (None, policy):
         first, again = (evaluate(config, player, 5, seed=3) for _ in range(2))
         assert first == again
@@ -41,11 +41,11 @@ def test_same_seed_same_scores(config, policy):
         assert first.score_std == pytest.approx(np.std(first.scores, ddof=1))
 
 
-def test_the_first_episodes_do_not_depend_on_how_many_follow(config):
+def test_first_episodes_do_not_depend_on_number_of_episodes(config):
     assert evaluate(config, None, 40, seed=3).scores[:5] == evaluate(config, None, 5, seed=3).scores
 
 
-def test_pictures_of_the_first_episode_only(config):
+def test_record_gets_frames_of_first_episode(config):
     pictures = []
     result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: pictures.append(picture))
     assert len(pictures) == result.episode_length
@@ -55,7 +55,7 @@ def test_pictures_of_the_first_episode_only(config):
     assert len(many) == len(pictures)
 
 
-def test_a_film_has_the_frames_between_the_steps_of_the_same_episode():
+def test_record_gets_frames_between_steps():
     config = load_config("pong", {"env.frameskip": 8, "env.max_score": 1})
     shown = []
     result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: shown.append((picture, fps)))
@@ -81,7 +81,7 @@ class FirstSeen(torch.nn.Module):
         return 100 * state["seen"], torch.zeros(len(observations))
 
 
-def test_memory_belongs_to_its_game(target_env, config):
+def test_memory_is_kept_per_episode(target_env, config):
     lengths = iter([4, 1, 3, 2])
 
     def creator(buf=None, seed=0, **_):
@@ -92,7 +92,7 @@ def test_memory_belongs_to_its_game(target_env, config):
     assert result.episode_length == 2.5
 
 
-def test_memory_ends_with_a_life(target_env, config):
+def test_memory_resets_at_terminal_of_agent(target_env, config):
     class Lives(target_env):
         """Five lives, each with a number of its own; the score is known after the last."""
 
@@ -110,7 +110,7 @@ def test_memory_ends_with_a_life(target_env, config):
     assert evaluate(config, FirstSeen(target_env(1)), 1, seed=0, env_creator=creator).scores == (15.0,)
 
 
-def test_endless_episodes_are_abandoned(target_env):
+def test_episodes_longer_than_max_steps_are_unfinished(target_env):
     config = load_config("squared", {"eval.max_steps": 5})
     config = dataclasses.replace(config, env={})
     lengths = iter([5, 6])
@@ -152,7 +152,7 @@ class Crowd(PufferEnv):
 
 
 @pytest.mark.parametrize("per_agent", [False, True])
-def test_an_episode_of_many_agents_lasts_until_the_last_one_ends(config, per_agent):
+def test_multi_agent_episode_lasts_until_last_agent_ends(config, per_agent):
     config = dataclasses.replace(config, env={})
     result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Crowd(per_agent, buf))
     assert result.scores == (111 / 3,)
@@ -182,7 +182,7 @@ class Batch(PufferEnv):
         pass
 
 
-def test_each_episode_has_a_game_of_its_own_whatever_the_batch_of_training(config):
+def test_each_episode_has_its_own_env(config):
     assert config.env["num_envs"] > 1
     result = evaluate(config, None, 2, env_creator=Batch)
     assert result.scores == (1.0, 1.0)
@@ -201,7 +201,7 @@ class Respawning(Batch):
         return *rows, [{"score": sum(scores) / len(scores), "n": len(scores)}]
 
 
-def test_of_agents_that_begin_anew_the_first_life_counts(config):
+def test_only_first_life_of_respawning_agents_counts(config):
     """All lives that end within the three steps would be 1, 1, 2, 1 and 3, of which most are short."""
     config = dataclasses.replace(config, env={})
     result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Respawning(buf))
@@ -218,18 +218,18 @@ class ReportsGames(Batch):
         return *rows, [{"score": 7.0}] if self.age == 3 else []
 
 
-def test_a_game_whose_lives_end_is_reported_at_its_end(config):
+def test_score_reported_after_several_lives_counts(config):
     config = dataclasses.replace(config, env={})
     result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: ReportsGames(1, buf))
     assert (result.scores, result.episode_length) == ((7.0,), 3)
 
 
-def test_at_least_one_episode(config):
+def test_zero_episodes_raise(config):
     with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
         evaluate(config, None, 0)
 
 
-def test_a_policy_that_says_nan_has_no_score(config, policy):
+def test_policy_with_nan_outputs_raises(config, policy):
     next(policy.parameters()).data.fill_(torch.nan)
     with pytest.raises(PufferError, match="the policy's outputs must be numbers, got NaN"):
         evaluate(config, policy, 1)
@@ -247,7 +247,7 @@ def countdown_of_two(length):
 @pytest.mark.parametrize(
     ("emulation", "game"), [(GymnasiumPufferEnv, countdown), (PettingZooPufferEnv, countdown_of_two)]
 )
-def test_an_environment_whose_episode_is_over_stands_still(config, emulation, game):
+def test_finished_env_is_not_stepped(config, emulation, game):
     config, lengths = dataclasses.replace(config, env={}), iter([2, 7, 1])
     result = evaluate(
         config, None, 3, env_creator=lambda buf=None, seed=0: emulation(game(next(lengths)), buf=buf, seed=seed)
@@ -256,7 +256,7 @@ def test_an_environment_whose_episode_is_over_stands_still(config, emulation, ga
     assert result.episode_length == (2 + 7 + 1) / 3
 
 
-def test_everything_that_the_environment_reports_of_an_episode_is_kept(config, policy):
+def test_result_keeps_all_reports(config, policy):
     result = evaluate(config, policy, episodes=3)
     assert [report["score"] for report in result.reports] == list(result.scores)
     assert result.metrics()["score"] == pytest.approx(result.score_mean)

@@ -40,7 +40,7 @@ def train(name, folder, **settings):
 @pytest.mark.parametrize(
     ("name", "settings"), [("squared", {"env.size": 3}), ("spaces", {}), ("memory", {"eval.greedy": True})]
 )
-def test_environments_that_stay_open_play_the_episodes_of_an_evaluation(name, settings, tmp_path):
+def test_evaluator_repeats_result_of_evaluate(name, settings, tmp_path):
     config = load_config(name, settings)
     trainer = Trainer(config, tmp_path)
     evaluator = Evaluator(config, episodes=40)
@@ -53,7 +53,7 @@ def test_environments_that_stay_open_play_the_episodes_of_an_evaluation(name, se
 @pytest.mark.parametrize(
     "settings", [{}, {"train.overlap": "learning"}, {"train.exact_resume": True}], ids=["plain", "overlap", "exact"]
 )
-def test_training_is_the_same_to_the_byte_with_evaluations_and_without(settings, tmp_path):
+def test_evaluations_do_not_change_training(settings, tmp_path):
     (tmp_path / "with").mkdir()
     (tmp_path / "without").mkdir()
     evaluated, metrics = train("squared", tmp_path / "with", **settings, **{"eval.interval": 1000})
@@ -62,7 +62,7 @@ def test_training_is_the_same_to_the_byte_with_evaluations_and_without(settings,
     assert [row["losses/value"] for row in metrics] == [row["losses/value"] for row in others]
 
 
-def test_the_figures_come_with_the_update_that_passes_an_interval_and_with_the_last(tmp_path):
+def test_evaluation_metrics_come_at_intervals_and_at_the_end(tmp_path):
     trainer, metrics = train("squared", tmp_path, **{"eval.interval": 1500})
     rows = [row for row in metrics if "evaluation/score" in row]
     assert [row["agent_steps"] for row in rows] == [1536, 3072, 4096]
@@ -93,7 +93,7 @@ class Scripted:
     def close(self): ...
 
 
-def test_the_checkpoint_of_the_best_evaluation_is_kept_also_in_a_run_that_goes_on(tmp_path, monkeypatch):
+def test_best_evaluation_checkpoint_is_kept_after_resume(tmp_path, monkeypatch):
     settings = {"eval.interval": 512, "train.keep_checkpoints": 1, "train.total_timesteps": 8 * 512}
     monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", Scripted([1, 5, 4, 5, 3, 2, 1, 0, 4, 6, 5, 1]))
     train("squared", tmp_path, **settings)
@@ -109,7 +109,7 @@ def test_the_checkpoint_of_the_best_evaluation_is_kept_also_in_a_run_that_goes_o
     assert {path.name for path in folder.iterdir()} == {"000010", "000012"}
 
 
-def test_training_goes_on_where_no_episode_ends_in_time(tmp_path, monkeypatch):
+def test_training_continues_if_evaluation_has_no_episode(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", Scripted([None, 3]))
     with pytest.warns(UserWarning, match="update 4 has no evaluation, training continues: evaluate: none of 2 epi"):
         trainer, metrics = train("breakout", tmp_path, **{"eval.interval": 2048})

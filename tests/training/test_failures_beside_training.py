@@ -125,7 +125,7 @@ def train(env, folder, **settings):
     return pufferlib.train(env, settings, runs=folder)
 
 
-def test_environment_that_cannot_be_closed_costs_a_warning(tmp_path):
+def test_error_in_close_of_env_warns(tmp_path):
     with pytest.warns(UserWarning, match="the environments raised in close: OSError: the simulator is gone"):
         done = train(BreaksWhileClosing, tmp_path)
     assert done.run.summary.exists()
@@ -133,7 +133,7 @@ def test_environment_that_cannot_be_closed_costs_a_warning(tmp_path):
         pufferlib.load(done.run.folder)
 
 
-def test_run_stays_in_its_folder_if_the_environment_changes_the_working_directory(tmp_path, monkeypatch):
+def test_run_keeps_its_folder_if_env_changes_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = train(ChangesFolder, "runs")
     files = {"config.toml", "metrics.jsonl", "checkpoints", "learning_curve.png", "evaluation.mp4", "summary.json"}
@@ -170,7 +170,7 @@ def test_metric_of_any_number_type_is_logged(value, written, make_trainer, tmp_p
 
 
 @pytest.mark.parametrize("value", [None, "phase 2", [1, 2], np.arange(3), {"a": 1}, 1j, object()])
-def test_metric_that_is_no_number_is_left_out_with_one_warning(value, make_trainer, tmp_path):
+def test_metric_that_is_not_number_is_dropped_with_one_warning(value, make_trainer, tmp_path):
     path = tmp_path / "metrics.jsonl"
 
     def add(trainer, metrics):
@@ -201,7 +201,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("kind", [ConnectionError, SystemExit])
-def test_loggers_that_fail_leave_the_others_and_the_training(kind, make_trainer, tmp_path):
+def test_failing_logger_does_not_stop_training(kind, make_trainer, tmp_path):
     path = tmp_path / "metrics.jsonl"
     trainer = make_trainer(loggers=[Broken(kind), JsonlLogger(path)])
     with pytest.warns(UserWarning, match="the logger Broken failed in") as caught:
@@ -222,14 +222,14 @@ class Refusing(Callback):
 
 
 @pytest.mark.parametrize("callback", [Forgetful, Refusing])
-def test_callback_whose_state_cannot_be_saved_leaves_the_checkpoint_whole(callback, make_trainer, tmp_path):
+def test_checkpoint_is_saved_without_failing_callback_state(callback, make_trainer, tmp_path):
     trainer = make_trainer(callback())
     with pytest.warns(UserWarning, match=f"the checkpoint has no state of the callback {callback.__name__}"):
         trainer.train()
     assert checkpoint.read_state(checkpoint.latest(Run.at(tmp_path).checkpoints), "cpu")["updates"] == 2
 
 
-def test_evaluation_that_fails_in_training_leaves_the_training(make_trainer, target_env):
+def test_failing_evaluation_does_not_stop_training(make_trainer, target_env):
     class Fails(target_env):
         def step(self, actions):
             raise ConnectionError("the simulator is gone")
@@ -250,18 +250,18 @@ def test_evaluation_that_fails_in_training_leaves_the_training(make_trainer, tar
         (BreaksWhileRendering, "recording stopped: ValueError: the window is gone"),
     ],
 )
-def test_environment_that_cannot_be_filmed_is_evaluated(env, words, tmp_path):
+def test_env_that_fails_to_render_is_evaluated(env, words, tmp_path):
     with pytest.warns(UserWarning, match=words):
         done = train(env, tmp_path)
     assert json.loads(done.run.summary.read_text())["score"] == 8
 
 
 @pytest.mark.parametrize("env", [ChangesSize, OddRate, SlowRate])
-def test_pictures_of_changing_sizes_and_odd_rates_are_filmed(env, tmp_path):
+def test_video_accepts_changing_sizes_and_odd_rates(env, tmp_path):
     assert train(env, tmp_path).run.video.exists()
 
 
-def test_video_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+def test_unwritable_video_warns(tmp_path, monkeypatch):
     def fails(self):
         close(self)
         raise OSError("no room")
@@ -275,7 +275,7 @@ def test_video_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
         film(PICTURE, 30)
 
 
-def test_random_play_that_fails_leaves_the_score(tmp_path, monkeypatch):
+def test_failing_random_play_keeps_score(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise ConnectionError("the simulator is gone")
 
@@ -287,14 +287,14 @@ def test_random_play_that_fails_leaves_the_score(tmp_path, monkeypatch):
     assert "random play: no score" in str(done.comparison)
 
 
-def test_picture_of_the_curve_that_fails_leaves_the_summary(tmp_path, monkeypatch):
+def test_failing_learning_curve_keeps_summary(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.warns(UserWarning, match="the learning curve is not drawn: BindingMissing"):
         done = train(Short, tmp_path)
     assert done.run.summary.exists()
 
 
-def test_random_play_obeys_masks_in_a_run(tmp_path):
+def test_random_play_obeys_action_masks(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         done = train(Strict, tmp_path)
@@ -302,7 +302,7 @@ def test_random_play_obeys_masks_in_a_run(tmp_path):
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])
-def test_evaluation_opens_no_more_environments_than_training(num_envs, tmp_path):
+def test_evaluation_opens_at_most_as_many_envs_as_training(num_envs, tmp_path):
     open_now, most = [0], [0]
 
     class Simulator(Short):
@@ -322,7 +322,7 @@ def test_evaluation_opens_no_more_environments_than_training(num_envs, tmp_path)
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 @pytest.mark.parametrize("edited", [None, "int broken = ;"], ids=["removed", "broken"])
-def test_c_file_that_is_removed_or_broken_during_training_leaves_the_checkpoint(edited, tmp_path, monkeypatch):
+def test_checkpoint_is_saved_if_c_file_is_removed_or_broken(edited, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source, _ = write_template("corridor", tmp_path)
     code = versions_of(str(source))[CODE]
@@ -338,7 +338,7 @@ def test_c_file_that_is_removed_or_broken_during_training_leaves_the_checkpoint(
     assert trainer.versions[CODE] == code
 
 
-def test_module_in_an_archive_is_trained_in(tmp_path, monkeypatch):
+def test_env_in_zip_archive_is_trained(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
         archive.writestr("zipped_env.py", "from tests.training.test_failures_beside_training import Short as Zipped")
     monkeypatch.syspath_prepend(tmp_path / "archive.zip")
@@ -348,7 +348,7 @@ def test_module_in_an_archive_is_trained_in(tmp_path, monkeypatch):
     assert trainer.checkpoint_path.is_dir()
 
 
-def test_environment_that_is_edited_during_training_is_warned_of(tmp_path):
+def test_edit_of_env_file_during_training_warns(tmp_path):
     source = tmp_path / "edited_env.py"
     source.write_text("from tests.training.test_failures_beside_training import Short as Edited\n")
     settings = {**SMALL, "vec.num_envs": 8, "vec.backend": "Serial"}

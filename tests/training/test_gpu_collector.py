@@ -19,7 +19,7 @@ def scripted(autoreset="same_step"):
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("is_recorded", [False, True])
-def test_a_rollout_for_a_gpu_is_that_for_a_cpu(monkeypatch, is_recorded, recurrent, autoreset):
+def test_gpu_collector_matches_cpu_collector(monkeypatch, is_recorded, recurrent, autoreset):
     """Three rollouts, with episodes that end, are cut off, and agents that are absent."""
     monkeypatch.setattr(distributions, "is_plain", lambda params: False)  # a tape does not see the kernels in C
     recorder = TapeRecorder()
@@ -37,7 +37,7 @@ def test_a_rollout_for_a_gpu_is_that_for_a_cpu(monkeypatch, is_recorded, recurre
     assert len(recorder.tapes) == is_recorded
 
 
-def test_nan_is_found_in_the_step_that_has_it(monkeypatch):
+def test_nan_raises_in_its_step(monkeypatch):
     class Breaks(Sum):
         def forward_eval(self, observations, state=None):
             params, values = super().forward_eval(observations, state)
@@ -50,7 +50,7 @@ def test_nan_is_found_in_the_step_that_has_it(monkeypatch):
     assert rollout.observations[:, 0, 1].tolist() == [0, 1, 2]
 
 
-def test_nothing_in_a_step_waits_for_the_gpu(monkeypatch):
+def test_step_does_not_synchronize_with_gpu(monkeypatch):
     """A tape, like the recording of a graph, refuses what waits."""
     monkeypatch.setattr(distributions, "is_plain", lambda params: False)
     recorder = TapeRecorder()

@@ -4,7 +4,7 @@ from pufferlib.training.distributed.place import place_of_this_process
 from pufferlib.training.distributed.ranks import on_cpu
 
 
-def test_what_ranks_send_each_other_lies_on_the_cpu():
+def test_on_cpu_copies_nested_tensors_to_cpu():
 
     class OfGpu(torch.Tensor):
         def cpu(self):
@@ -17,7 +17,7 @@ def test_what_ranks_send_each_other_lies_on_the_cpu():
     assert (sent["others"][1][0], sent["count"]) == ("words", 3)
 
 
-def test_places_on_a_node_are_those_of_slurm_too():
+def test_local_rank_is_read_from_slurm_variables():
     meeting = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "here", "MASTER_PORT": "1234"}
     place = place_of_this_process({**meeting, "SLURM_LOCALID": "1", "SLURM_NTASKS_PER_NODE": "4"})
     assert (place.local_rank, place.local_size) == (1, 4)

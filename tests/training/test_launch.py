@@ -33,7 +33,7 @@ def pole(max_episode_steps: int = 20) -> gymnasium.Env:
     return gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps)
 
 
-def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_accepts_function_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = Metrics()
     done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])
     assert done.config.env_name == f"{__name__}:pole"
@@ -51,7 +51,7 @@ def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.Captur
     assert re.search(r"100%  3.07k of 3.07k steps, 0:00 left, .*, score \d+", capsys.readouterr().out)
 
 
-def test_settings_come_from_a_file_and_then_from_the_call(tmp_path: Path) -> None:
+def test_settings_of_call_override_config_file(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(f"[train]\ngamma = 0.5\nseed = 3\n[vec]\nrecord = '{tmp_path}/bundles'\n")
     done = train("CartPole-v1", {**QUICK, "train.seed": 4, "env.max_episode_steps": 9}, config=file, runs=tmp_path)
@@ -62,14 +62,14 @@ def test_settings_come_from_a_file_and_then_from_the_call(tmp_path: Path) -> Non
     assert all(replay(bundle).is_same for bundle in bundles)
 
 
-def test_what_no_module_has_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lambda_env_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside, "REGISTERED", {})
     done = train(lambda: pole(5), QUICK, runs=tmp_path)
     assert done.config.env_name == "lambda"
     assert list(outside.REGISTERED) == ["lambda"]
 
 
-def test_registered_settings_are_those_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registered_settings_are_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside, "REGISTERED", {})
     file = tmp_path / "train.toml"
     file.write_text("[train]\ngamma = 0.25\n")
@@ -98,13 +98,13 @@ def test_registered_settings_are_those_of_the_run(tmp_path: Path, monkeypatch: p
         (lambda: train(3), "env must be a name, a class or a function, got 3"),  # type: ignore[arg-type]
     ],
 )
-def test_a_call_that_cannot_be_is_refused(call: object, message: str, tmp_path: Path) -> None:
+def test_invalid_call_raises(call: object, message: str, tmp_path: Path) -> None:
     assert callable(call)
     with pytest.raises(pufferlib.APIUsageError, match=message):
         call()
 
 
-def test_the_function_is_not_hidden_by_its_package() -> None:
+def test_train_function_and_training_package_coexist() -> None:
     code = (
         "import sys, pufferlib, pufferlib.training; assert 'torch' not in sys.modules\n"
         "import pufferlib.training.config as c; assert pufferlib.training.config is c and callable(pufferlib.train)"
@@ -113,7 +113,7 @@ def test_the_function_is_not_hidden_by_its_package() -> None:
 
 
 @pytest.mark.parametrize("package", ["torch", "safetensors"])
-def test_a_package_that_is_missing_is_told_before_training(package: str) -> None:
+def test_missing_package_raises_before_training(package: str) -> None:
     code = f"import sys; sys.modules['{package}'] = None; import pufferlib; pufferlib.train('squared')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
     message = f"BindingMissing: pufferlib.train: the package {package} is not installed; "

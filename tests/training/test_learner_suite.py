@@ -38,13 +38,13 @@ def check(train=None, only=None, **others):
         *(pytest.param(seed, None, marks=pytest.mark.nightly) for seed in (1, 3, 4, 5)),
     ],
 )
-def test_our_own_learner_passes(seed, only):
+def test_pufferlib_trainer_passes(seed, only):
     results = check(None, only, seed=seed)
     assert [result.env_name for result in results] == (only or [task.env_name for task in TASKS])
     assert all(result.passed and result.finding is None and result.error is None for result in results), results
 
 
-def test_actions_that_there_are_not_are_named():
+def test_invalid_actions_are_reported():
     (result,) = check(lambda vecenv, seed, steps: lambda observations: np.full(len(observations), 999), ["bandit"])
     assert result.finding is None
     assert "999" in str(result.error)
@@ -52,7 +52,7 @@ def test_actions_that_there_are_not_are_named():
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
-def test_a_loop_in_the_shape_of_cleanrl_passes():
+def test_cleanrl_style_loop_passes():
     train = runpy.run_path(str(EXAMPLE))["train"]
     results = check(train)
     assert all(result.passed for result in results), results
@@ -60,14 +60,14 @@ def test_a_loop_in_the_shape_of_cleanrl_passes():
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("learner", "env_name", "bug"), once(BROKEN, BROKEN[:2]))
-def test_a_bug_is_named(learner, env_name, bug):
+def test_bug_is_named(learner, env_name, bug):
     (result,) = check(getattr(broken_learners, learner), [env_name])
     assert not result.passed
     assert result.error is None
     assert bug in result.finding.bug
 
 
-def test_learners_that_fail_do_not_end_the_suite():
+def test_failing_learner_does_not_end_suite():
     def train(vecenv, seed, total_timesteps):
         raise ZeroDivisionError("mine")
 
@@ -78,7 +78,7 @@ def test_learners_that_fail_do_not_end_the_suite():
     assert math.isnan(results[0].score)
 
 
-def test_what_a_learner_gets_and_what_it_is_told():
+def test_learner_gets_arguments_and_episode_starts():
     seen = {}
 
     class Act:
@@ -115,12 +115,12 @@ def test_what_a_learner_gets_and_what_it_is_told():
         ((None, None, 1, 0.0), APIUsageError, r"scale must be above 0, got 0\.0"),
     ],
 )
-def test_a_call_that_cannot_be_is_refused_before_any_training(arguments, kind, sentence):
+def test_invalid_call_raises_before_training(arguments, kind, sentence):
     with pytest.raises(kind, match=sentence):
         check_learner(*arguments)
 
 
-def test_a_learner_that_returns_nothing_is_told():
+def test_learner_without_result_is_reported():
     (result,) = check(lambda vecenv, seed, total_timesteps: None, ["bandit"])
     assert "must return a policy of pufferlib.models, or a function act(observations) -> actions, got None" in str(
         result.error

@@ -16,12 +16,12 @@ from pufferlib.training.rollout import Minibatch
 CPU = torch.device("cpu")
 
 
-def test_the_shipped_loss_has_a_kernel_on_a_cpu():
+def test_shipped_loss_uses_kernel_on_cpu():
     assert build_loss(ppo.ppo_loss, TrainConfig(), CPU) is fused_ppo_loss
     assert build_loss(ppo.ppo_loss, TrainConfig(), torch.device("cuda")) is ppo.ppo_loss
 
 
-def test_an_own_loss_is_computed_as_it_stands():
+def test_custom_loss_is_called():
     def loss(policy, batch, config):
         raise NotImplementedError
 
@@ -29,7 +29,7 @@ def test_an_own_loss_is_computed_as_it_stands():
         build_loss(loss, TrainConfig(), CPU)(None, None, TrainConfig())
 
 
-def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
+def test_edited_loss_term_has_effect(monkeypatch, target_env):
     """An edit of any function that the loss calls, with other code, turns the kernel off."""
 
     def value_loss(values, old_values, returns, clip_coef):
@@ -47,12 +47,12 @@ def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
     assert not torch.allclose(before.total, after.total)
 
 
-def test_the_kernel_computes_what_the_code_says():
+def test_kernel_fingerprint_matches_code():
     """If this fails, ``ppo.py`` has changed: change ``puffer_objective.h`` alike, then record the new fingerprint."""
     assert fused_loss.fingerprint() == fused_loss.KERNEL_FINGERPRINT
 
 
-def test_the_kernel_is_used_where_docstrings_are_left_out():
+def test_kernel_is_used_without_docstrings():
     code = "from pufferlib.training.fused_loss import kernel_matches_loss as c; import sys; sys.exit(not c())"
     assert subprocess.run([sys.executable, "-OO", "-c", code], check=False).returncode == 0
 
@@ -65,7 +65,7 @@ def test_the_kernel_is_used_where_docstrings_are_left_out():
         ("cuda", {"CXX": "sh"}, r"a C compiler, found none \(cc, gcc, clang\); install gcc, set CC"),
     ],
 )
-def test_a_missing_compiler_is_told_before_training(monkeypatch, tmp_path, device, named, missing):
+def test_missing_compiler_raises_before_training(monkeypatch, tmp_path, device, named, missing):
     (tmp_path / "sh").symlink_to("/bin/sh")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("CC", "CXX"):
@@ -88,7 +88,7 @@ def batch_for(policy, memory="none"):
 
 
 @pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
-def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch):
+def test_schedules_do_not_recompile_loss(target_env, monkeypatch):
     graphs = []
 
     def backend(graph, inputs):
@@ -109,7 +109,7 @@ def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkeypatch, memory):
+def test_compiled_loss_matches_plain_gradients(target_env, monkeypatch, memory):
     """By torch's own interpreter of what it captured: the compilers behind it take a minute."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)

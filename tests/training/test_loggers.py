@@ -3,7 +3,7 @@ import json
 from pufferlib.training.loggers import JsonlLogger
 
 
-def test_one_line_per_update_readable_at_once(tmp_path):
+def test_jsonl_logger_writes_one_line_per_update(tmp_path):
     logger = JsonlLogger(tmp_path / "metrics.jsonl")
     logger.log({"update": 1, "losses/policy": 0.5})
     assert json.loads((tmp_path / "metrics.jsonl").read_text()) == {"update": 1, "losses/policy": 0.5}
@@ -14,7 +14,7 @@ def test_one_line_per_update_readable_at_once(tmp_path):
     assert json.loads(lines[1]) == {"update": 2, "losses/explained_variance": None, "x": None}
 
 
-def test_a_resumed_run_continues_the_file(tmp_path):
+def test_jsonl_logger_appends_to_existing_file(tmp_path):
     for update in (1, 2):
         logger = JsonlLogger(tmp_path / "metrics.jsonl")
         logger.log({"update": update})
@@ -22,7 +22,7 @@ def test_a_resumed_run_continues_the_file(tmp_path):
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_line_that_a_full_disk_cut_short_is_taken_away(tmp_path):
+def test_jsonl_logger_removes_incomplete_line(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"update": 1}\n{"upda')
     logger = JsonlLogger(path)

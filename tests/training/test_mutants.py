@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_of_the_trainer_fails_a_test(name):
+def test_mutant_fails_a_test(name):
     tests = FOLDER / MUTANTS[name][-1]
     options = "-x", "-q", "-p", "tests.training.mutants", "-p", "no:cacheprovider"
     done = subprocess.run(

@@ -43,7 +43,7 @@ def run(tmp_path):
     return Run.at(tmp_path)
 
 
-def test_what_is_learned_from_has_the_scale_of_the_moments_that_the_policy_keeps(tmp_path):
+def test_rollout_is_normalized_with_moments_of_policy(tmp_path):
     trainer = make(tmp_path)
     for _ in range(8):
         trainer.step()
@@ -84,7 +84,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES.values(), ids=CASES)
-def test_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
+def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     whole = make(tmp_path / "whole", name, **settings)
     whole.train()
     half = make(tmp_path / "half", name, **settings)
@@ -99,7 +99,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
     assert all(torch.equal(value, whole.policy.state_dict()[key]) for key, value in resumed.policy.state_dict().items())
 
 
-def test_the_moments_are_in_the_file_of_the_policy_and_stay_in_evaluations(run):
+def test_moments_are_saved_with_policy_and_fixed_in_evaluation(run):
     config = run.settings()
     policy = load_policy(config, run)
     kept = load_file(run.checkpoint / "policy.safetensors")
@@ -109,7 +109,7 @@ def test_the_moments_are_in_the_file_of_the_policy_and_stay_in_evaluations(run):
     assert evaluate(config, policy, episodes=4) == first
 
 
-def test_whoever_plays_a_policy_shows_it_normalized_observations(run, monkeypatch):
+def test_evaluation_and_session_normalize_observations(run, monkeypatch):
     seen = []
 
     def act(self, observations, rows=slice(None)):
@@ -131,7 +131,7 @@ def test_whoever_plays_a_policy_shows_it_normalized_observations(run, monkeypatc
     assert np.allclose(seen[-1], expected, atol=1e-5)
 
 
-def test_environments_of_ones_own_are_normalized_too(tmp_path):
+def test_passed_vecenv_is_normalized(tmp_path):
     trainer = Trainer(load_config("target", SMALL), tmp_path, vecenv=TargetEnv(8))
     trainer.step()
     assert trainer.rollout.observations.abs().max() > 1  # of numbers that are 0 and 1

@@ -63,7 +63,7 @@ CELLS = {
 
 @pytest.mark.parametrize("begins", [False, True])
 @pytest.mark.parametrize("name", CELLS)
-def test_cells_have_the_outputs_and_gradients_of_torch(name, begins):
+def test_cells_match_outputs_and_gradients_of_torch(name, begins):
     torch.manual_seed(0)
     make, ours, theirs, count = CELLS[name]
     cell, results = make().cuda(), []
@@ -92,14 +92,14 @@ def test_cells_have_the_outputs_and_gradients_of_torch(name, begins):
     ],
     ids=str,
 )
-def test_graphs_change_no_result(train, settings):
+def test_graphs_do_not_change_results(train, settings):
     with_graphs, without = (weights_of(train(3, train__cuda_graphs=graphs, **settings)) for graphs in (True, False))
     for name, weights in without.items():
         torch.testing.assert_close(with_graphs[name], weights, rtol=1e-2, atol=1e-3, msg=name)
 
 
 @pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda")])
-def test_a_run_is_resumed_on_another_device(train, devices):
+def test_run_is_resumed_on_other_device(train, devices):
     first = train(3, train__device=devices[0], policy__memory="MinGRU")
     first.save()
     weights = weights_of(first)
@@ -109,7 +109,7 @@ def test_a_run_is_resumed_on_another_device(train, devices):
     assert [other.step()["update"] for _ in range(3)] == [4, 5, 6]
 
 
-def test_nan_is_an_error_and_the_weights_stay(train):
+def test_nan_raises_and_keeps_weights(train):
     trainer = train(3)
     take = trainer.source.take
 
@@ -124,7 +124,7 @@ def test_nan_is_an_error_and_the_weights_stay(train):
     assert all(bool(torch.isfinite(weights).all()) for weights in weights_of(trainer).values())
 
 
-def test_a_network_that_waits_for_the_gpu_trains_without_graphs(tmp_path):
+def test_synchronizing_network_trains_without_graphs(tmp_path):
     class Waits(Default):
         def encode_observations(self, observations):
             assert float(observations.float().mean()) < 1e9
@@ -139,7 +139,7 @@ def test_a_network_that_waits_for_the_gpu_trains_without_graphs(tmp_path):
     trainer.close()
 
 
-def test_the_cpu_waits_once_a_step_and_a_few_times_an_update(train):
+def test_update_synchronizes_once_per_step(train):
     trainer = train(4)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -150,7 +150,7 @@ def test_the_cpu_waits_once_a_step_and_a_few_times_an_update(train):
     assert len(waits) <= trainer.rollout.horizon + 20
 
 
-def test_a_copy_on_the_cpu_acts_as_the_gpu_does(train):
+def test_cpu_copy_of_policy_matches_gpu(train):
     trainer = train(3, policy__memory="LSTM")
     observations = trainer.rollout.observations[0]
     twin = copy.deepcopy(trainer.policy).cpu()

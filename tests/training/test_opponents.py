@@ -109,7 +109,7 @@ def numbers_game(pool, games, **options):
 # ---- Ratings ------------------------------------------------------------------------------------------------
 
 
-def test_ratings_move_as_the_formula_says():
+def test_ratings_follow_elo_formula():
     assert expected_score(1000, 1000) == 0.5
     assert expected_score(1400, 1000) == pytest.approx(10 / 11)
     pool = OpponentPool(SelfplayConfig(opponents=1, elo_k=32), seed=0)
@@ -124,7 +124,7 @@ def test_ratings_move_as_the_formula_says():
     assert pool.rating == pytest.approx(before - 32 / (1 + 10 ** ((1477 - before) / 400)))
 
 
-def test_ranks_count_the_games_of_all_of_them():
+def test_ranks_share_games_and_ratings():
     policy = load_policy()
 
     def rate(ranks):
@@ -148,7 +148,7 @@ def test_ranks_count_the_games_of_all_of_them():
     assert metrics["selfplay/win_rate"] == pytest.approx(2 / 3)
 
 
-def test_ranks_that_go_on_from_one_process_do_not_count_its_games_again():
+def test_ranks_resumed_from_one_process_count_its_games_once():
     policy = load_policy()
     pool = OpponentPool(SelfplayConfig(opponents=1, elo_k=32), seed=0)
     pool.join(Opponent(0, 0, FIRST_RATING, policy))
@@ -168,7 +168,7 @@ def load_policy():
     return make_policy(ocean.Connect4(players=2), "Default", 8, 1, "none")
 
 
-def test_the_greater_reward_at_the_end_wins_and_what_was_cut_off_is_a_draw():
+def test_first_side_scores_compare_final_rewards():
     rewards = np.array([[1, -1], [-1, 1], [0, 0], [1, -1], [-0.1, 0]], np.float32)
     cut_off = np.array([False, False, False, True, False])
     assert first_side_scores(rewards, cut_off).tolist() == [1, 0, 0.5, 0.5, 0]
@@ -177,7 +177,7 @@ def test_the_greater_reward_at_the_end_wins_and_what_was_cut_off_is_a_draw():
 
 
 @pytest.mark.parametrize(("draw", "expected"), [("newest", {5}), ("uniform", {0, 1, 2, 3, 4, 5}), ("elo", {3, 4})])
-def test_opponents_are_drawn_as_the_settings_say(draw, expected):
+def test_draw_setting_selects_opponents(draw, expected):
     pool = OpponentPool(SelfplayConfig(opponents=1, share=1.0, draw=draw), seed=0)
     policy = load_policy()
     for number, rating in enumerate((-2000, -2000, -2000, 1000, 1000, -2000)):
@@ -189,7 +189,7 @@ def test_opponents_are_drawn_as_the_settings_say(draw, expected):
     assert seen == expected
 
 
-def test_a_share_of_the_games_has_an_opponent_of_the_pool_which_forgets_the_oldest():
+def test_pool_assigns_share_of_games_and_drops_oldest():
     pool = OpponentPool(SelfplayConfig(opponents=3, share=0.25, pool_size=4), seed=0)
     assert pool.assign(5).tolist() == [-1] * 5
     policy = load_policy()
@@ -221,7 +221,7 @@ def play(vecenv, steps, action):
 
 
 @pytest.mark.parametrize(("named", "score"), [(0, 1.0), (1, 0.5), (2, 0.0)])
-def test_an_opponent_acts_for_its_side_and_the_score_is_the_policys(named, score):
+def test_opponent_acts_for_its_side(named, score):
     with numbers_game(names(named), 40) as vecenv:
         masks = [before for before, *_ in play(vecenv, 8, 1)]
         assert all(before.all() for before in masks[:4])  # the first games are without
@@ -231,7 +231,7 @@ def test_an_opponent_acts_for_its_side_and_the_score_is_the_policys(named, score
         assert [kept for _, kept in vecenv.pool.scores] == [score] * 40
 
 
-def test_opponents_change_only_as_games_end(trainer):
+def test_opponents_change_only_between_games(trainer):
     for _ in range(4):
         trainer.step()
     games, changes = trainer.vecenv, 0
@@ -247,14 +247,14 @@ def test_opponents_change_only_as_games_end(trainer):
     assert changes > 10
 
 
-def test_a_game_whose_agents_leave_one_by_one_is_over_with_the_last():
+def test_game_ends_with_last_agent():
     with numbers_game(names(0), 10, leaves=True) as vecenv:
         ends = [ends.reshape(10, 2) for *_, ends in play(vecenv, 12, 1)]
         assert [each.sum() for each in ends[4:8]] == [0, 10, 0, 10]
         assert len(vecenv.pool.scores) == 20  # each of the two games after the first
 
 
-def test_nothing_is_learned_from_the_rows_of_opponents(tmp_path, monkeypatch):
+def test_rows_of_opponents_are_not_learned_from(tmp_path, monkeypatch):
     weights, update = [], ppo.update
     for garbage in (0, 7):
         trainer = trainer_of(tmp_path / str(garbage), **{"selfplay.share": 1.0})
@@ -280,7 +280,7 @@ def test_nothing_is_learned_from_the_rows_of_opponents(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("overlap", ["none", "learning"])
-def test_a_resumed_run_goes_on_with_its_pool_to_the_byte(tmp_path, memory, overlap):
+def test_resumed_run_restores_pool_exactly(tmp_path, memory, overlap):
     settings = {"policy.memory": memory, "train.overlap": overlap, "train.minibatch_size": 256}
     first = trainer_of(tmp_path / "first", **settings)
     for _ in range(5):
@@ -299,7 +299,7 @@ def test_a_resumed_run_goes_on_with_its_pool_to_the_byte(tmp_path, memory, overl
     second.close()
 
 
-def test_the_rating_rises_as_the_policy_learns(tmp_path):
+def test_rating_rises_during_training(tmp_path):
     settings = {"env.num_envs": 128, "selfplay.snapshot_interval": 5, "policy.hidden_size": 64, "train.horizon": 32}
     trainer = trainer_of(tmp_path, **settings, **{"train.minibatch_size": 2048, "selfplay.elo_k": 8})
     metrics = [trainer.step() for _ in range(30)]
@@ -321,12 +321,12 @@ def test_the_rating_rises_as_the_policy_learns(tmp_path):
         ({"train.restart_share": 0.5}, "selfplay.opponents and train.restart_share exclude each other"),
     ],
 )
-def test_games_that_do_not_suit_are_refused(tmp_path, settings, said):
+def test_incompatible_settings_raise(tmp_path, settings, said):
     with pytest.raises(APIUsageError, match=said):
         trainer_of(tmp_path, **settings)
 
 
-def test_without_opponents_nothing_is_wrapped(tmp_path):
+def test_vecenv_is_not_wrapped_without_opponents(tmp_path):
     trainer = trainer_of(tmp_path, **{"selfplay.opponents": 0})
     assert not isinstance(trainer.vecenv, VectorWrapper)
     assert games_of(trainer.vecenv) == 16

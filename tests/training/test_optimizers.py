@@ -29,7 +29,7 @@ def learn(policy, optimizer, seed):
     optimizer.step()
 
 
-def test_heads_vectors_and_embeddings_are_not_hidden_matrices(policy, target_env):
+def test_hidden_matrices_excludes_heads_vectors_and_embeddings(policy, target_env):
     assert [weights.shape for weights in hidden_matrices(policy)] == [(8, 3), (8, 8)]
     names = {
         name for name, weights in policy.named_parameters() if any(weights is each for each in hidden_matrices(policy))
@@ -42,7 +42,7 @@ def test_heads_vectors_and_embeddings_are_not_hidden_matrices(policy, target_env
     assert len(hidden_matrices(policy)) == 2
 
 
-def test_each_parameter_takes_the_step_of_its_own_optimizer(policy):
+def test_muon_updates_hidden_matrices_and_adam_the_rest(policy):
     other = copy.deepcopy(policy)
     both = build_optimizer(MUON, policy)
     chosen = {id(weights) for weights in hidden_matrices(other)}
@@ -63,7 +63,7 @@ def test_each_parameter_takes_the_step_of_its_own_optimizer(policy):
         assert torch.allclose(mine, theirs, atol=1e-6)
 
 
-def test_a_state_goes_on_where_it_was_saved(policy, tmp_path):
+def test_optimizer_state_is_restored(policy, tmp_path):
     optimizer = build_optimizer(MUON, policy)
     learn(policy, optimizer, 0)
     torch.save(optimizer.state_dict(), tmp_path / "state.pt")
@@ -78,7 +78,7 @@ def test_a_state_goes_on_where_it_was_saved(policy, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(policy.parameters(), twin.parameters(), strict=True))
 
 
-def test_a_rate_of_zero_stops_both(policy):
+def test_zero_learning_rate_stops_both_optimizers(policy):
     optimizer = build_optimizer(MUON, policy)
     before = [weights.detach().clone() for weights in policy.parameters()]
     for group in optimizer.param_groups:
@@ -87,7 +87,7 @@ def test_a_rate_of_zero_stops_both(policy):
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
-def test_muon_without_a_hidden_matrix_is_refused(target_env):
+def test_muon_without_hidden_matrix_raises(target_env):
     class Flat(Policy):
         def encode_observations(self, observations):
             return observations.float()

@@ -98,7 +98,7 @@ def able(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*EpisodeStats")
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)
-def test_every_option_learns_every_kind_of_action(make_env, memory, tmp_path):
+def test_every_option_trains_every_action_space(make_env, memory, tmp_path):
     memory = {"policy.memory": memory}
     plain = trained(make_env, tmp_path, memory)
     for name, option in OPTIONS.items():
@@ -141,7 +141,7 @@ def test_coefficients_that_are_off_add_no_call_of_torch():
     assert count.calls - outputs.calls <= 56
 
 
-def test_a_run_with_muon_goes_on_as_the_uninterrupted_one(tmp_path):
+def test_resumed_muon_run_matches_uninterrupted_run(tmp_path):
     def make(folder):
         (tmp_path / folder).mkdir()
         config = load_config("squared", {**SMALL, "env.num_envs": 4, "train.optimizer": "muon"})

@@ -43,7 +43,7 @@ def log_probs(policy, rollout):
 
 
 @pytest.mark.parametrize("memory", ["none", "GRU"])
-def test_each_rollout_is_by_the_policy_of_exactly_one_update_before(memory, tmp_path):
+def test_rollout_is_one_update_behind_policy(memory, tmp_path):
     trainer = make(tmp_path, **{"policy.memory": memory})
     acted = copy.deepcopy(trainer.policy)
     for update in range(4):
@@ -57,7 +57,7 @@ def test_each_rollout_is_by_the_policy_of_exactly_one_update_before(memory, tmp_
     trainer.close()
 
 
-def test_the_same_seed_gives_the_same_bytes_and_others_than_without(tmp_path):
+def test_overlap_is_deterministic_and_differs_from_no_overlap(tmp_path):
     runs = {}
     for folder, overlap in (("a", "learning"), ("b", "learning"), ("c", "none")):
         trainer = make(tmp_path / folder, **{"train.overlap": overlap})
@@ -76,9 +76,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES.values(), ids=CASES)
-def test_a_checkpoint_holds_the_rollout_in_progress_so_that_a_resumed_run_equals_the_uninterrupted_one(
-    name, settings, tmp_path
-):
+def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     whole = make(tmp_path / "whole", name=name, **settings)
     whole.train()
     half = make(tmp_path / "half", name=name, **settings)
@@ -115,7 +113,7 @@ class Failing(TargetEnv):
         return super().step(actions)
 
 
-def test_an_error_while_collecting_comes_out_of_the_update_that_needs_it(tmp_path):
+def test_error_in_collector_thread_is_raised_by_step(tmp_path):
     env = Failing(at=20)  # in the second rollout
     trainer = make(tmp_path, env)
     trainer.step()
@@ -125,7 +123,7 @@ def test_an_error_while_collecting_comes_out_of_the_update_that_needs_it(tmp_pat
     trainer.close()
 
 
-def test_closing_stops_in_the_middle_of_a_rollout_and_ends_the_thread(tmp_path):
+def test_close_stops_collector_thread(tmp_path):
     env = Failing(held=20)
     trainer = make(tmp_path, env)
     trainer.step()
@@ -137,14 +135,14 @@ def test_closing_stops_in_the_middle_of_a_rollout_and_ends_the_thread(tmp_path):
     assert not any(thread.is_alive() for thread in env.threads)
 
 
-def test_nothing_is_collected_that_is_not_learned_from(tmp_path):
+def test_no_extra_rollout_is_collected(tmp_path):
     env = Failing()
     trainer = make(tmp_path, env)
     trainer.train()
     assert env.steps == 1024 // 8
 
 
-def test_nan_in_the_rollout_in_progress_is_explained(tmp_path):
+def test_nan_in_overlapped_rollout_is_explained(tmp_path):
     class Broken(Failing):
         def draw(self):
             super().draw()
@@ -168,7 +166,7 @@ HALVES = {
 }
 
 
-def test_halves_of_workers_train_the_same_bytes_each_time(tmp_path):
+def test_overlapped_halves_are_deterministic(tmp_path):
     runs = [make(tmp_path / folder, **HALVES, **{"train.total_timesteps": 512}) for folder in "ab"]
     for run in runs:
         assert type(run.collector) is HalvesCollector
@@ -185,13 +183,13 @@ def test_halves_of_workers_train_the_same_bytes_each_time(tmp_path):
         ({"vec.zero_copy": False}, "vec.zero_copy must be True, got False"),
     ],
 )
-def test_what_has_no_halves_is_refused_before_anything_starts(settings, text):
+def test_layouts_without_halves_raise(settings, text):
     with pytest.raises(APIUsageError, match=text):
         build_vecenv(load_config("cartpole", {**SMALL, **HALVES, **settings}))
 
 
 @pytest.mark.parametrize(("overlap", "passes"), [("none", 1), ("learning", 2)])
-def test_vtrace_corrects_a_stale_rollout_from_the_first_pass_on(overlap, passes, tmp_path, monkeypatch):
+def test_vtrace_corrects_stale_rollout_in_first_pass(overlap, passes, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(ppo, "recompute_estimates", lambda *args: calls.append(args) or recompute_estimates(*args))
     clips = {"train.vtrace_rho_clip": 1.0, "train.vtrace_c_clip": 1.0, "train.update_epochs": 2}

@@ -62,7 +62,7 @@ def weights(trainer):
 
 @pytest.mark.parametrize("settings", [{}, {"train.overlap": "learning"}, {"train.precision": "bfloat16"}], ids=str)
 @pytest.mark.filterwarnings("ignore:.*bfloat16")
-def test_networks_act_in_evaluation_mode_and_learn_in_training_mode(tmp_path, monkeypatch, settings):
+def test_network_acts_in_eval_mode_and_learns_in_train_mode(tmp_path, monkeypatch, settings):
     modes = {"acting": set(), "learning": set()}
     encode, update = Modal.encode_observations, ppo.update
     trainer = make_trainer(tmp_path, **settings)
@@ -88,7 +88,7 @@ def test_networks_act_in_evaluation_mode_and_learn_in_training_mode(tmp_path, mo
     trainer.close()
 
 
-def test_networks_learn_where_the_caller_has_turned_gradients_off(tmp_path):
+def test_training_works_inside_no_grad(tmp_path):
     trainer = make_trainer(tmp_path)
     before = weights(trainer)
     with torch.no_grad():
@@ -98,14 +98,14 @@ def test_networks_learn_where_the_caller_has_turned_gradients_off(tmp_path):
     trainer.close()
 
 
-def test_values_are_estimated_anew_in_evaluation_mode(tmp_path):
+def test_vtrace_estimates_values_in_eval_mode(tmp_path):
     trainer = make_trainer(tmp_path, **{"train.vtrace_rho_clip": 1.0})
     trainer.step()
     assert trainer.policy.body[1].num_batches_tracked == 4
     trainer.close()
 
 
-def test_evaluations_and_agents_put_a_policy_into_evaluation_mode():
+def test_evaluate_and_agent_use_eval_mode():
     with vector.make(pufferlib.registry.env_creator("CartPole-v1"), num_envs=2, backend="Serial") as vecenv:
         policy = make_policy(vecenv.driver_env, Modal).train()
         agent = Agent(policy, vecenv, greedy=True)
@@ -118,7 +118,7 @@ def test_evaluations_and_agents_put_a_policy_into_evaluation_mode():
         assert policy.body[1].num_batches_tracked == 0
 
 
-def test_equal_seeds_give_equal_weights_whatever_torch_drew_before(tmp_path):
+def test_weights_do_not_depend_on_global_random_state(tmp_path):
     found = []
     for number in range(2):
         (tmp_path / str(number)).mkdir()
@@ -134,7 +134,7 @@ def test_equal_seeds_give_equal_weights_whatever_torch_drew_before(tmp_path):
     assert torch.equal(*found)
 
 
-def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path):
+def test_resumed_run_restores_random_state(tmp_path):
     found = []
     for name, stops in (("whole", False), ("resumed", True)):
         folder = tmp_path / name
@@ -155,7 +155,7 @@ def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path):
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_lazy_modules_get_their_parameters_before_training(tmp_path, memory):
+def test_lazy_modules_are_initialized_before_training(tmp_path, memory):
     trainer = make_trainer(tmp_path, Lazy, **{"policy.memory": memory})
     trainer.step()
     inner = trainer.policy if memory == "none" else trainer.policy.policy
@@ -172,7 +172,7 @@ class Straight(Policy):
 
 
 @pytest.mark.parametrize("log_std", [-95.0, 95.0])
-def test_a_standard_deviation_that_ran_away_is_named(tmp_path, log_std):
+def test_runaway_log_std_is_named(tmp_path, log_std):
     trainer = make_trainer(tmp_path, Straight, "Pendulum-v1")
     with torch.no_grad():
         trainer.policy.log_std.fill_(log_std)

@@ -20,7 +20,7 @@ def actions_of(policy, rows, observations):
     return [*actions, player.act(observations)]
 
 
-def test_a_player_in_c_acts_like_one_in_torch(monkeypatch):
+def test_c_player_matches_torch_player(monkeypatch):
     env = EnvDescription(Box(-9, 9, (5,), np.float32), Discrete(100))
     rows, observations = np.arange(6), np.random.default_rng(1).normal(size=(6, 5)).astype(np.float32)
     results = []

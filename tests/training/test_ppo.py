@@ -85,7 +85,7 @@ def minibatch(policy, rows=6, **changes):
 
 
 @both_losses
-def test_loss_of_an_unchanged_policy_by_hand(policy, loss):
+def test_loss_of_unchanged_policy_by_hand(policy, loss):
     config = TrainConfig(norm_adv=False, vf_coef=0.5, ent_coef=0.1)
     losses = loss(policy, minibatch(policy), config)
     assert losses.policy.item() == pytest.approx(-2.5)  # ratio 1: minus the mean advantage
@@ -96,7 +96,7 @@ def test_loss_of_an_unchanged_policy_by_hand(policy, loss):
 
 
 @both_losses
-def test_figures_of_a_moved_policy_by_hand(policy, loss):
+def test_loss_of_changed_policy_by_hand(policy, loss):
     batch = minibatch(policy)
     moved = dataclasses.replace(batch, log_probs=batch.log_probs - math.log(2))  # every ratio is 2
     losses = loss(policy, moved, TrainConfig(norm_adv=False, clip_coef=0.2))
@@ -106,7 +106,7 @@ def test_figures_of_a_moved_policy_by_hand(policy, loss):
 
 
 @both_losses
-def test_masked_rows_change_nothing(policy, loss):
+def test_masked_rows_do_not_change_gradients(policy, loss):
     config = TrainConfig()
     mask = torch.tensor([[True] * 4 + [False] * 2])
     batch = minibatch(policy, mask=mask)
@@ -141,7 +141,7 @@ def objective_of_outputs(loss, distribution, params, values, batch, config):
 @pytest.mark.parametrize("changes", [{}, {"vf_clip_coef": 0.1}, {"norm_adv": False}], ids=str)
 @pytest.mark.parametrize("counted", ["all", "mask", "weights", "nothing"])
 @pytest.mark.parametrize("space", [Discrete(4), MultiDiscrete([2, 5, 3]), Box(-1, 1, (2, 2))], ids=str)
-def test_the_objective_in_c_is_that_of_its_terms(space, counted, changes):
+def test_c_loss_matches_torch_loss(space, counted, changes):
     distribution, shape = action_distribution(space), (3, 50)
     generator = torch.Generator().manual_seed(0)
 
@@ -190,7 +190,7 @@ WEIGHTS = torch.tensor([[0.5, 1.0, 0.0, 2.0, 0.5, 1.0]])
 @pytest.mark.parametrize(
     "steps", [{}, {"mask": WEIGHTS > 0.5}, {"mask": WEIGHTS > 0, "weights": WEIGHTS}], ids=["all", "masked", "weighted"]
 )
-def test_accumulated_gradients_are_those_of_one_large_minibatch(policy, norm_adv, steps):
+def test_accumulated_gradients_match_one_large_minibatch(policy, norm_adv, steps):
     batch = minibatch(policy, **steps)
     whole = gradients(policy, batch, TrainConfig(norm_adv=norm_adv))
     for count in (2, 3, 6):
@@ -198,7 +198,7 @@ def test_accumulated_gradients_are_those_of_one_large_minibatch(policy, norm_adv
         assert torch.allclose(summed, whole, atol=1e-6)
 
 
-def test_weights_count_a_step_more_than_once(policy):
+def test_weights_equal_repeated_rows(policy):
     config = TrainConfig()
     twice = minibatch(policy, rows=4)
     rows = torch.tensor([0, 0, 1, 2, 3, 3])
@@ -228,7 +228,7 @@ def rollout(target_env, policy):
     return filled_rollout(target_env, policy)
 
 
-def test_update_makes_rewarded_actions_more_likely(policy, rollout):
+def test_update_raises_probability_of_rewarded_actions(policy, rollout):
     config = TrainConfig(learning_rate=0.01, update_epochs=20, norm_adv=False, ent_coef=0.0)
     rollout.actions[:] = 1
     generator = torch.Generator().manual_seed(0)
@@ -241,7 +241,7 @@ def test_update_makes_rewarded_actions_more_likely(policy, rollout):
     }
 
 
-def test_explained_variance_leaves_absent_agents_out(policy, rollout):
+def test_explained_variance_ignores_absent_agents(policy, rollout):
     config = TrainConfig(update_epochs=1)
     advantages = torch.zeros(2, 4)
     rollout.values[:-1] = torch.arange(8.0).view(2, 4)
@@ -260,7 +260,7 @@ class CountingSGD(torch.optim.SGD):
 
 
 @pytest.mark.parametrize(("epochs", "target_kl", "steps"), [(1, 0.01, 2), (1, 0.0, 4), (50, 0.01, 2), (50, 0.0, 200)])
-def test_target_kl_ends_an_update_within_a_pass(policy, target_env, epochs, target_kl, steps):
+def test_target_kl_stops_update_within_pass(policy, target_env, epochs, target_kl, steps):
     rollout = filled_rollout(target_env, policy, minibatch_size=2)
     config = TrainConfig(update_epochs=epochs, target_kl=target_kl, norm_adv=False)
     optimizer = CountingSGD(policy.parameters(), lr=1.0)
@@ -269,7 +269,7 @@ def test_target_kl_ends_an_update_within_a_pass(policy, target_env, epochs, targ
 
 
 @pytest.mark.parametrize(("max_grad_norm", "expected"), [(0.5, [0.3, -0.4]), (5.0, [3.0, -4.0]), (0.0, [3.0, -4.0])])
-def test_gradients_are_scaled_down_to_max_grad_norm_and_0_turns_that_off(max_grad_norm, expected):
+def test_gradients_are_clipped_to_max_grad_norm(max_grad_norm, expected):
     network = torch.nn.Linear(2, 1, bias=False)
     network.weight.grad = torch.tensor([[-3.0, 4.0]])
     before = network.weight.detach().clone()
@@ -278,7 +278,7 @@ def test_gradients_are_scaled_down_to_max_grad_norm_and_0_turns_that_off(max_gra
     assert (network.weight - before).flatten().tolist() == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_loss_that_is_not_finite_is_an_error(policy, rollout):
+def test_nan_loss_raises(policy, rollout):
     config = TrainConfig(update_epochs=1, norm_adv=False)
     advantages = torch.full((2, 4), float("nan"))
     before = [parameter.clone() for parameter in policy.parameters()]
@@ -288,7 +288,7 @@ def test_a_loss_that_is_not_finite_is_an_error(policy, rollout):
 
 
 @torch.no_grad()
-def test_vtrace_estimates_anew_by_the_policy_of_each_pass(policy, rollout):
+def test_vtrace_uses_current_policy(policy, rollout):
     config = TrainConfig(vtrace_rho_clip=1.0, vtrace_c_clip=0.9, gamma=0.9)
     generator = torch.Generator().manual_seed(3)
     rollout.actions[:] = torch.randint(3, (2, 4), generator=generator)
@@ -303,7 +303,7 @@ def test_vtrace_estimates_anew_by_the_policy_of_each_pass(policy, rollout):
     assert torch.allclose(returns, expected.returns, atol=1e-6)
 
 
-def test_segments_are_estimated_anew_with_their_memory(target_env):
+def test_vtrace_uses_memory_of_segments(target_env):
     policy = make_policy(target_env(4), hidden_size=4, memory="LSTM")
     rollout = Rollout(Vecenv(target_env(4)), policy, horizon=6, minibatch_size=12)
     generator = torch.Generator().manual_seed(0)
@@ -322,7 +322,7 @@ def test_segments_are_estimated_anew_with_their_memory(target_env):
 
 
 @pytest.mark.parametrize(("vtrace_on", "calls"), [(False, 0), (True, 2)])
-def test_only_later_passes_are_estimated_anew(policy, rollout, monkeypatch, vtrace_on, calls):
+def test_vtrace_is_computed_from_second_pass(policy, rollout, monkeypatch, vtrace_on, calls):
     seen = []
     monkeypatch.setattr(ppo, "recompute_estimates", lambda *given: (seen.append(1), recompute_estimates(*given))[1])
     config = TrainConfig(update_epochs=3, vtrace_rho_clip=float(vtrace_on))
@@ -331,7 +331,7 @@ def test_only_later_passes_are_estimated_anew(policy, rollout, monkeypatch, vtra
     assert len(seen) == calls
 
 
-def test_priorities_choose_what_is_learned_from(policy, rollout):
+def test_priorities_select_minibatch_rows(policy, rollout):
     config = TrainConfig(learning_rate=0.01, update_epochs=20, norm_adv=False, ent_coef=0.0, priority_alpha=1.0)
     rollout.actions[:] = 1
     rollout.actions[1, 3] = 2

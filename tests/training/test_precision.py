@@ -16,7 +16,7 @@ def able(monkeypatch):
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, memory):
+def test_only_matrix_products_use_bfloat16(target_env, memory):
     torch.manual_seed(0)
     policy = make_policy(target_env(4), hidden_size=16, memory=memory)
     mixed = in_precision(policy, "bfloat16", CPU)
@@ -36,7 +36,7 @@ def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, memory):
     assert torch.allclose(params, policy(observations, policy.initial_state(4))[0], atol=0.02)
 
 
-def test_the_weights_stay_those_of_the_policy(target_env):
+def test_in_precision_shares_weights(target_env):
     policy = make_policy(target_env(4), hidden_size=16)
     mixed = in_precision(policy, "bfloat16", CPU)
     before = policy(torch.ones(1, 4, 3))[0]
@@ -47,7 +47,7 @@ def test_the_weights_stay_those_of_the_policy(target_env):
     assert in_precision(policy, "float32", CPU) is policy
 
 
-def test_a_cpu_that_would_be_slower_is_told(target_env, monkeypatch):
+def test_bfloat16_on_unsupported_cpu_warns(target_env, monkeypatch):
     policy = make_policy(target_env(4), hidden_size=16)
     monkeypatch.setattr(cpus, "has_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="no instructions for bfloat16 .* use float32"):

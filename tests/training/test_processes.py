@@ -66,7 +66,7 @@ def weights(trainer):
     return parameters_to_vector(trainer.policy.parameters()).detach()
 
 
-def test_two_processes_learn_as_one_with_twice_the_environments(config, new_processes, tmp_path):
+def test_two_processes_match_one_process_with_twice_the_envs(config, new_processes, tmp_path):
     cores = usable_cpus()
     settings = config(Patchy, 600)
     with open_ranks(settings, tmp_path) as ranks, contextlib.closing(Trainer(settings, tmp_path, ranks=ranks)) as mine:
@@ -81,7 +81,7 @@ def test_two_processes_learn_as_one_with_twice_the_environments(config, new_proc
     assert not new_processes()
 
 
-def test_an_exception_in_one_process_ends_all_with_what_the_last_update_came_to(config, new_processes, tmp_path):
+def test_exception_in_one_process_stops_all_and_saves(config, new_processes, tmp_path):
     settings = config(Fragile, 10**6)
     match = r"train: rank 1 of 2 ended: ValueError: boom; a checkpoint of update 3 was saved$"
     with (
@@ -94,7 +94,7 @@ def test_an_exception_in_one_process_ends_all_with_what_the_last_update_came_to(
     assert not new_processes()
 
 
-def test_a_rank_that_never_comes_is_named():
+def test_missing_rank_is_named():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -119,7 +119,7 @@ def run_two(tmp_path, *flags, launcher=()):
 @pytest.mark.all
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("victim", ["first", "second"])
-def test_a_process_that_is_killed_ends_all_with_what_the_last_update_came_to(victim, tmp_path):
+def test_killed_process_stops_all_and_saves(victim, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
         (other,) = after_some_updates(training, tmp_path)
         os.kill(training.pid if victim == "first" else other.pid, signal.SIGKILL)
@@ -139,7 +139,7 @@ def test_a_process_that_is_killed_ends_all_with_what_the_last_update_came_to(vic
 @pytest.mark.all
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", list(STOPPED))
-def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(number, tmp_path):
+def test_signal_to_one_process_stops_all_and_run_is_resumed(number, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
         (other,) = after_some_updates(training, tmp_path)
         training.send_signal(number)
@@ -168,7 +168,7 @@ def after_some_updates(training, folder):
 
 @pytest.mark.all
 @pytest.mark.timeout(300)
-def test_torchrun_starts_the_same_training(tmp_path):
+def test_torchrun_starts_same_training(tmp_path):
     launcher = (
         "-m",
         "torch.distributed.run",

@@ -34,12 +34,12 @@ def test_every_step_is_in_one_minibatch(make_rollout):
 
 
 @pytest.mark.parametrize(("memory", "parts"), [("none", (1, 24)), ("LSTM", (6, 4))])
-def test_observations_without_elements_have_parts(memory, parts, make_rollout):
+def test_empty_observations_are_split_into_parts(memory, parts, make_rollout):
     rollout = make_rollout(4, 6, 12, memory)
     assert rollout.as_parts(torch.empty(6, 4, 0)).shape == (*parts, 0)
 
 
-def test_minibatches_of_a_policy_with_memory_are_whole_segments(make_rollout):
+def test_recurrent_minibatches_are_whole_segments(make_rollout):
     rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
     rollout.initial_state["lstm_h"][:] = torch.arange(4)[:, None]
@@ -58,7 +58,7 @@ def test_returns_are_advantages_plus_values(make_rollout):
     assert torch.equal(batch.returns, batch.values + 1)
 
 
-def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
+def test_weights_are_spread_over_unmasked_steps(make_rollout):
     rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.masks[:3, 1] = False
     draws = [Draw(torch.tensor([1, 1]), torch.tensor([2.0, 2.0])), Draw(torch.tensor([1, 3]), torch.tensor([2.0, 1.0]))]
@@ -70,7 +70,7 @@ def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
     assert torch.allclose(other, expected)
 
 
-def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
+def test_split_divides_rows_of_minibatch(make_rollout):
     rollout = make_rollout(4, 6, 24, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
     rollout.masks[0, 0] = False
@@ -93,20 +93,20 @@ def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
         (6, 4, 18, "LSTM", "got 18; try 12 or 24"),
     ],
 )
-def test_minibatches_must_fill_the_rollout(make_rollout, horizon, agents, size, memory, message):
+def test_minibatch_size_that_does_not_divide_rollout_raises(make_rollout, horizon, agents, size, memory, message):
     with pytest.raises(APIUsageError, match=re.escape(message)) as caught:
         make_rollout(agents, horizon, size, memory)
     for hint in re.findall(r"\d+", str(caught.value).partition("; try ")[2]):
         make_rollout(agents, horizon, int(hint), memory)
 
 
-def test_a_minibatch_larger_than_the_rollout_is_all_of_it(make_rollout):
+def test_minibatch_larger_than_rollout_is_whole_rollout(make_rollout):
     rollout = make_rollout(4, 6, 1000)
     (batch,) = rollout.minibatches(rollout.rewards, torch.Generator())
     assert batch.advantages.numel() == rollout.batch_size == 24
 
 
-def test_more_steps_than_memory_holds_are_refused(target_env):
+def test_rollout_larger_than_memory_raises(target_env):
     crowd = SimpleNamespace(num_agents=2**31, single_observation_space=Box(0, 1, (8,), np.float32))
     with pytest.raises(PufferError, match=r"65536 steps of 2147483648 agents do not fit into the memory of cpu; lower"):
         Rollout(crowd, make_policy(target_env(2)), 2**16, 64)

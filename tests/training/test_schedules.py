@@ -16,7 +16,7 @@ from pufferlib.training.state import annealed, share
         ("cosine", 0.5, [1, 0.9267767, 0.5, 0.5]),
     ],
 )
-def test_shares_by_hand(schedule, least, expected):
+def test_share_by_hand(schedule, least, expected):
     assert [share(schedule, progress, least) for progress in (0, 0.25, 1, 1.5)] == pytest.approx(expected)
 
 
@@ -39,6 +39,6 @@ def test_each_setting_has_its_own_schedule():
     assert {name for name in before if before[name] != after[name]} == changed
 
 
-def test_what_is_constant_keeps_its_bytes():
+def test_annealed_keeps_constant_settings():
     config = TrainConfig(lr_schedule="constant", priority_beta=1.0, clip_coef=0.1, ent_coef=0.007)
     assert annealed(config, 0.3) == config

@@ -15,7 +15,7 @@ def test_environment_file_overrides_defaults_and_overrides_win():
     assert load_config("puffer_breakout") == load_config("breakout")
 
 
-def test_binding_has_one_file_for_all_of_its_games():
+def test_binding_has_one_file_for_all_envs():
     config = load_config("atari/pong")
     assert config.env_name == "atari/pong"
     assert config.policy.name == "NatureCNN"

@@ -8,7 +8,7 @@ import pytest
 from pufferlib.machine.signals import deferred, ending_signals, signals_exit
 
 
-def test_the_first_signal_of_each_number_is_deferred_and_the_second_is_not():
+def test_first_signal_is_deferred_and_second_is_not():
     with signals_exit(), deferred(*ending_signals()) as came:
         os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -25,7 +25,7 @@ def test_ending_signals_exit_with_their_number(number, code):
     assert signal.getsignal(number) is before
 
 
-def test_a_hangup_that_nohup_ignores_stays_ignored():
+def test_ignored_sighup_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with signals_exit(), deferred(*ending_signals()) as came:

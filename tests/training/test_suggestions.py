@@ -29,11 +29,11 @@ from pufferlib.training.suggestions import ELSEWHERE, MEANT, suggest
         ("", []),
     ],
 )
-def test_what_was_meant_comes_first(wrong: str, meant: list[str]) -> None:
+def test_suggest_lists_best_match_first(wrong: str, meant: list[str]) -> None:
     assert suggest(wrong, setting_names()) == meant
 
 
-def test_every_name_from_elsewhere_means_a_setting_and_is_none_of_the_same_section() -> None:
+def test_names_of_other_libraries_map_to_settings() -> None:
     settings = setting_names()
     names = {setting.partition(".")[2] for setting in settings}
     assert ELSEWHERE.keys() <= names

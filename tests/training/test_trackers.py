@@ -42,7 +42,7 @@ def log_all(logger: Logger, rows: list[dict[str, float]], close: int = 0) -> Non
         logger.close()
 
 
-def test_a_table_has_a_column_for_every_figure_that_came(tmp_path: Path) -> None:
+def test_csv_logger_adds_columns_for_new_metrics(tmp_path: Path) -> None:
     logger = CsvLogger(tmp_path / "metrics.csv")
     logger.log({"agent_steps": 10, "sps": 2.5})
     logger.log({"agent_steps": 20, "sps": float("nan"), 'a,"b': 1.0})
@@ -56,7 +56,7 @@ def test_a_table_has_a_column_for_every_figure_that_came(tmp_path: Path) -> None
     logger.close()
 
 
-def test_a_resumed_run_continues_its_table_from_its_checkpoint(tmp_path: Path) -> None:
+def test_csv_logger_continues_from_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while it wrote; the checkpoint was at 10
     logger = CsvLogger(path)
@@ -67,7 +67,7 @@ def test_a_resumed_run_continues_its_table_from_its_checkpoint(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_rows_wait_for_room_on_a_full_disk(tmp_path: Path) -> None:
+def test_csv_logger_keeps_rows_while_disk_is_full(tmp_path: Path) -> None:
     path, before = tmp_path / "metrics.csv", resource.getrlimit(resource.RLIMIT_FSIZE)
     logger = CsvLogger(path)
     logger.log({"agent_steps": 10})
@@ -90,7 +90,7 @@ def result(tmp_path: Path) -> Result:
 
 
 @needs_track
-def test_tensorboard_reads_metrics_settings_and_result(tmp_path: Path, result: Result) -> None:
+def test_tensorboard_logger_writes_metrics_settings_and_result(tmp_path: Path, result: Result) -> None:
     logger = TensorBoardLogger(tmp_path, {"train.learning_rate": 0.5, "env.sizes": [1, 2]}, "mine")
     for steps in (100, 200, 300):
         logger.log({"agent_steps": steps, SCORE: steps / 100})
@@ -154,7 +154,7 @@ def wandb_figures(folder: Path) -> tuple[Any, list[dict[str, Any]], dict[str, An
 
 
 @needs_track
-def test_a_run_arrives_everywhere_with_its_result(tmp_path: Path) -> None:
+def test_all_trackers_get_metrics_and_result(tmp_path: Path) -> None:
     done = train(
         "squared", {**QUICK, "track.wandb": {"mode": "offline", "project": "tests"}, "track.interval": 0},
         runs=tmp_path,
@@ -184,7 +184,7 @@ def test_a_run_arrives_everywhere_with_its_result(tmp_path: Path) -> None:
     assert summary["score"] == score
 
 
-def test_a_tracker_without_account_is_told_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_without_account_raises_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := missing_extra("track"):
         pytest.skip(reason)
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
@@ -203,7 +203,7 @@ def test_a_tracker_without_account_is_told_before_training(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_a_tracker_that_is_not_installed_names_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tracker_names_install_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, name, None)
     with pytest.raises(BindingMissing) as told:
         check_trackers(load_config("squared", {"track.loggers": name}))
@@ -226,7 +226,7 @@ class Mine:
 
 @pytest.mark.parametrize("arguments", ["self", "self, run", "self, run=None, color='red'"])
 @pytest.mark.parametrize("attribute", ["", ":Mine"])
-def test_a_class_of_the_users_takes_metrics_and_result(tmp_path: Path, arguments: str, attribute: str) -> None:
+def test_custom_tracker_gets_metrics_and_result(tmp_path: Path, arguments: str, attribute: str) -> None:
     place = tmp_path / "lines.txt"
     (tmp_path / "mine.py").write_text(OWN.format(arguments=arguments, place=str(place)))
     done = train("squared", QUICK, runs=tmp_path / "runs", track=["csv", f"{tmp_path}/mine.py{attribute}"])
@@ -245,7 +245,7 @@ def test_a_class_of_the_users_takes_metrics_and_result(tmp_path: Path, arguments
         ("mine.py:Two", APIUsageError, r"the class .*Two must need no arguments, or one, the run"),
     ],
 )
-def test_what_is_no_tracker_is_refused_before_training(
+def test_invalid_tracker_raises_before_training(
     tmp_path: Path, track: str, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -275,7 +275,7 @@ class Broken:
         raise AssertionError("it got a call after it had failed")
 
 
-def test_a_tracker_that_fails_is_told_once_and_ends_nothing() -> None:
+def test_failing_tracker_warns_once() -> None:
     broken = Broken()
     tracker = BackgroundTracker("Broken", broken, 0)
     with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\) and receives nothing more") as told:
@@ -284,7 +284,7 @@ def test_a_tracker_that_fails_is_told_once_and_ends_nothing() -> None:
     assert broken.got == [0, 1]
 
 
-def test_a_slow_tracker_gets_every_figure_and_holds_nobody_up() -> None:
+def test_slow_tracker_gets_every_row_without_blocking() -> None:
     held, got = threading.Event(), []
 
     class Slow(Broken):
@@ -304,7 +304,7 @@ def test_a_slow_tracker_gets_every_figure_and_holds_nobody_up() -> None:
     assert got == list(range(100))
 
 
-def test_of_updates_that_come_too_soon_the_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interval_keeps_latest_row(monkeypatch: pytest.MonkeyPatch) -> None:
     now, got = [100.0], []
 
     class Kept(Broken):
@@ -324,7 +324,7 @@ def test_of_updates_that_come_too_soon_the_last_is_kept(monkeypatch: pytest.Monk
 
 @needs_track
 @pytest.mark.all
-def test_a_server_that_is_not_there_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_wandb_server_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("pufferlib.training.loggers.wandb.TIMEOUT_S", 2.0)

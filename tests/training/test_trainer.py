@@ -76,7 +76,7 @@ def weights(trainer):
     return torch.cat([parameter.detach().flatten() for parameter in trainer.policy.parameters()])
 
 
-def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
+def test_train_logs_saves_and_closes(make_trainer, tmp_path):
     recorder = Recorder()
     trainer = make_trainer(loggers=[recorder, JsonlLogger(tmp_path / "metrics.jsonl")])
     trainer.train()
@@ -94,7 +94,7 @@ def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
     }
 
 
-def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path):
+def test_missing_run_dir_raises(make_trainer, tmp_path):
     config = load_config("squared")
     with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):
         Trainer(config, tmp_path / "absent")
@@ -103,7 +103,7 @@ def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path
         trainer.checkpoint_path  # noqa: B018
 
 
-def test_the_learning_rate_falls_to_zero(make_trainer):
+def test_learning_rate_falls_to_zero(make_trainer):
     recorder = Recorder()
     make_trainer({"train.learning_rate": 0.016}, [recorder]).train()
     assert [line["learning_rate"] for line in recorder.lines] == pytest.approx(
@@ -112,7 +112,7 @@ def test_the_learning_rate_falls_to_zero(make_trainer):
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
-def test_the_same_seed_gives_the_same_bytes(make_trainer, memory):
+def test_same_seed_gives_same_weights(make_trainer, memory):
     runs = [make_trainer({"train.seed": seed, "policy.memory": memory}) for seed in (1, 1, 2)]
     for run in runs:
         run.train()
@@ -120,7 +120,7 @@ def test_the_same_seed_gives_the_same_bytes(make_trainer, memory):
     assert not torch.equal(weights(runs[0]), weights(runs[2]))
 
 
-def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
+def test_resumed_run_matches_run_with_exact_resume(make_trainer, tmp_path):
     exact = {"train.exact_resume": True, "train.checkpoint_interval": 8}
     whole = make_trainer(exact)
     whole.train()
@@ -190,7 +190,7 @@ ATARI = {
         ),
     ],
 )
-def test_a_checkpoint_holds_the_games_so_that_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
+def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     def make(folder):
         (tmp_path / folder).mkdir()
         recorder = Recorder()
@@ -235,7 +235,7 @@ def counting_trainer(tmp_path, **settings):
     return Trainer(load_config("breakout", {**SMALL, **settings}), tmp_path, vecenv=vecenv)
 
 
-def test_games_that_are_pickles_go_on_only_where_they_are_asked_for(tmp_path):
+def test_pickled_games_are_restored_only_with_allow_pickle(tmp_path):
     asked = {"train.save_games": "pickle"}
     trainer = counting_trainer(tmp_path, **asked)
     for _ in range(5):
@@ -254,7 +254,7 @@ def test_games_that_are_pickles_go_on_only_where_they_are_asked_for(tmp_path):
     assert torch.equal(weights(resumed), weights(trainer))
 
 
-def test_games_that_are_no_plain_data_are_left_out_unless_asked_for(tmp_path):
+def test_games_that_need_pickle_are_not_saved_by_default(tmp_path):
     trainer = counting_trainer(tmp_path)
     trainer.save()
     assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
@@ -264,14 +264,14 @@ def test_games_that_are_no_plain_data_are_left_out_unless_asked_for(tmp_path):
     assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
 
 
-def test_a_run_that_goes_on_trusts_no_pickles_of_its_folder(tmp_path):
+def test_resumed_run_does_not_trust_pickles_of_its_folder(tmp_path):
     run = Run.at(tmp_path)
     load_config("breakout", {"train.save_games": "pickle"}).save(run.config)
     assert settings_of(run).train.save_games == "safe"
     assert settings_of(run, {"train.save_games": "pickle"}).train.save_games == "pickle"
 
 
-def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, monkeypatch):
+def test_games_of_other_version_start_new_episodes_with_warning(tmp_path, monkeypatch):
     config = load_config("breakout", {**SMALL, "env.num_envs": 8})
     trainer = Trainer(config, tmp_path)
     trainer.step()
@@ -306,14 +306,14 @@ class TestRewardsOfAnySize:
 
         return make
 
-    def test_the_size_changes_nothing(self, make_trainer, paid):
+    def test_size_of_rewards_does_not_change_weights(self, make_trainer, paid):
         runs = [make_trainer(self.AUTOMATIC, env=paid(factor)) for factor in (1024, 4096)]
         for run in runs:
             run.train()
         assert runs[0].collector.reward_scale == 4 * runs[1].collector.reward_scale < 1
         assert torch.equal(weights(runs[0]), weights(runs[1]))
 
-    def test_a_resumed_run_keeps_it(self, make_trainer, paid):
+    def test_resumed_run_keeps_reward_scale(self, make_trainer, paid):
         whole = make_trainer(self.AUTOMATIC, env=paid(1024))
         whole.train()
         resumed = make_trainer({**self.AUTOMATIC, "train.total_timesteps": 4096}, env=paid(1))
@@ -324,7 +324,7 @@ class TestRewardsOfAnySize:
     @pytest.mark.filterwarnings("ignore:.*EpisodeStats")
     @pytest.mark.parametrize("truncates", [False, True])
     @pytest.mark.parametrize("penalty", [0.0, -0.01])
-    def test_is_fitted_until_an_episode_with_a_reward_has_ended(self, make_trainer, penalty, truncates):
+    def test_reward_scale_is_fitted_until_rewarded_episode_ends(self, make_trainer, penalty, truncates):
         def reward(env):
             return (-1) ** env.made * 1000.0 if env.count == 150 else penalty
 
@@ -348,14 +348,14 @@ class TestRewardsOfAnySize:
         assert found[2:] == [found[2]] * 4
 
     @pytest.mark.parametrize("given", [{"train.reward_scale": 1.0}, {**AUTOMATIC, "train.reward_clip": 1.0}])
-    def test_what_is_given_stays(self, make_trainer, paid, given):
+    def test_given_reward_scale_is_kept(self, make_trainer, paid, given):
         trainer = make_trainer(given, env=paid(1024))
         trainer.step()
         assert trainer.collector.reward_scale == 1
         trainer.close()
 
 
-def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
+def test_run_is_resumed_on_other_kind_of_device(make_trainer):
     trainer = make_trainer({"train.total_timesteps": 1024})
     trainer.train()
     path = trainer.checkpoint_path
@@ -369,7 +369,7 @@ def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
     assert torch.equal(weights(again[0]), weights(again[1]))
 
 
-def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
+def test_resumed_runs_are_deterministic(make_trainer):
     make_trainer({"train.total_timesteps": 1024}).train()
     again = [make_trainer() for _ in range(2)]
     for trainer in again:
@@ -378,7 +378,7 @@ def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
     assert torch.equal(weights(again[0]), weights(again[1]))
 
 
-def test_saving_does_not_disturb_the_run(make_trainer):
+def test_saving_does_not_change_training(make_trainer):
     often, never = make_trainer({"train.checkpoint_interval": 1}), make_trainer({"train.checkpoint_interval": 0})
     often.train()
     never.train()
@@ -402,7 +402,7 @@ class SmallDisk(Recorder):
         resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
 
 
-def test_a_disk_that_is_full_for_a_while_loses_nothing(make_trainer, tmp_path):
+def test_temporarily_full_disk_loses_no_metrics_or_checkpoint(make_trainer, tmp_path):
     loggers = [JsonlLogger(tmp_path / "metrics.jsonl"), SmallDisk(first=3, last=9)]
     trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 0}, loggers)
     with pytest.warns(UserWarning, match="File too large") as warned:
@@ -416,7 +416,7 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(make_trainer, tmp_path):
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 16
 
 
-def test_a_last_checkpoint_that_cannot_be_written_is_an_error_and_the_one_before_stays(make_trainer):
+def test_failed_last_checkpoint_raises_and_keeps_previous(make_trainer):
     trainer = make_trainer({"train.checkpoint_interval": 4}, [SmallDisk(first=5, last=99)])
     with (
         pytest.warns(UserWarning, match="a checkpoint could not be written"),
@@ -426,7 +426,7 @@ def test_a_last_checkpoint_that_cannot_be_written_is_an_error_and_the_one_before
     assert trainer.checkpoint_path.name == "000004"
 
 
-def test_a_folder_without_room_is_told_before_training(make_trainer, target_env):
+def test_full_disk_raises_before_training(make_trainer, target_env):
     disk, env = SmallDisk(first=0, last=99), target_env(8)
     disk.log({"update": 0})
     try:
@@ -437,7 +437,7 @@ def test_a_folder_without_room_is_told_before_training(make_trainer, target_env)
     assert env.closed == 1
 
 
-def test_the_latest_checkpoints_and_the_best_one_are_kept(make_trainer, tmp_path):
+def test_latest_and_best_checkpoints_are_kept(make_trainer, tmp_path):
     recorder = Recorder()
     trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 2}, [recorder])
     trainer.train()
@@ -449,7 +449,7 @@ def test_the_latest_checkpoints_and_the_best_one_are_kept(make_trainer, tmp_path
     assert [about.score for about in kept.values()] == pytest.approx([means[updates] for updates in kept])
 
 
-def test_a_checkpoint_of_another_environment_is_refused(make_trainer, tmp_path):
+def test_checkpoint_of_other_env_raises(make_trainer, tmp_path):
     make_trainer().save()
     other = Trainer(load_config("squared", {**SMALL, "env.num_envs": 8}), tmp_path)
     with pytest.raises(
@@ -459,7 +459,7 @@ def test_a_checkpoint_of_another_environment_is_refused(make_trainer, tmp_path):
     other.close()
 
 
-def test_other_versions_are_told_where_a_run_goes_on(make_trainer, monkeypatch):
+def test_restore_warns_about_other_versions(make_trainer, monkeypatch):
     make_trainer().train()
     trainer = make_trainer()
     monkeypatch.setitem(trainer.versions, "torch", "99")
@@ -488,7 +488,7 @@ def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
     assert resumed.updates == 3
 
 
-def test_a_second_ctrl_c_stops_at_once(make_trainer, target_env):
+def test_second_ctrl_c_stops_at_once(make_trainer, target_env):
     env = target_env(8)
     step = env.step
 
@@ -504,7 +504,7 @@ def test_a_second_ctrl_c_stops_at_once(make_trainer, target_env):
     assert env.closed == 1
 
 
-def test_a_failure_closes_everything(make_trainer, target_env):
+def test_error_closes_envs_and_loggers(make_trainer, target_env):
     recorder, env = Recorder(), target_env(8)
 
     def failing(actions):
@@ -521,7 +521,7 @@ def test_a_failure_closes_everything(make_trainer, target_env):
     assert env.closed == 1
 
 
-def test_masks_that_are_never_true_are_an_error(make_trainer, target_env):
+def test_masks_that_are_never_true_raise(make_trainer, target_env):
     env = target_env(8)
     env.masks[:] = False
     trainer = make_trainer(env=env)
@@ -531,7 +531,7 @@ def test_masks_that_are_never_true_are_an_error(make_trainer, target_env):
 
 
 @pytest.mark.parametrize("name", ["gpu", "mps", "meta"])
-def test_an_impossible_device_is_refused(make_trainer, name):
+def test_invalid_device_raises(make_trainer, name):
     with pytest.raises(APIUsageError, match=rf"train\.device must be auto, cpu, cuda or cuda:<n>, got '{name}'"):
         make_trainer({"train.device": name})
 
@@ -539,7 +539,7 @@ def test_an_impossible_device_is_refused(make_trainer, name):
 @pytest.mark.parametrize(
     ("count", "name", "seen"), [(0, "cuda", "no GPU"), (1, "cuda:1", "1 GPU"), (2, "cuda:2", "2 GPUs")]
 )
-def test_a_missing_gpu_is_refused(make_trainer, monkeypatch, count, name, seen):
+def test_missing_gpu_raises(make_trainer, monkeypatch, count, name, seen):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     with pytest.raises(APIUsageError, match=f"sees {seen}, got '{name}'; use (cuda:0, )?auto or cpu, or run"):
@@ -558,14 +558,14 @@ BACKENDS = {
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_trains_what_the_settings_name(tmp_path, backend):
+def test_trains_env_of_settings_with_every_backend(tmp_path, backend):
     config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
     trainer = Trainer(config, tmp_path)
     trainer.train()
     assert trainer.agent_steps >= 256
 
 
-def test_serial_and_multiprocessing_train_the_same_bytes(tmp_path):
+def test_serial_and_multiprocessing_train_same_weights(tmp_path):
     trained = []
     for backend in ("Serial", "Multiprocessing"):
         config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
@@ -575,7 +575,7 @@ def test_serial_and_multiprocessing_train_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize(("stats", "warned"), [(False, True), (True, False)])
-def test_trains_emulated_environments_and_tells_once_of_a_score_that_is_missing(stats, warned, tmp_path):
+def test_missing_score_of_emulated_env_warns_once(stats, warned, tmp_path):
     def make(buf=None, seed=0):
         env = gymnasium.make("CartPole-v1")
         return GymnasiumPufferEnv(EpisodeStats(env) if stats else env, buf=buf, seed=seed)
@@ -591,7 +591,7 @@ def test_trains_emulated_environments_and_tells_once_of_a_score_that_is_missing(
     assert len(told) == warned
 
 
-def test_trains_agents_that_come_and_go(tmp_path):
+def test_absent_agents_are_masked(tmp_path):
     # agent a leaves after a + 1 steps
     script = [alive(0, 1, 2, 3), *({left: "dead", **alive(*range(left + 1, 4))} for left in range(4))]
     dwindling = functools.partial(
@@ -610,7 +610,7 @@ def test_trains_agents_that_come_and_go(tmp_path):
 @pytest.mark.all
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("hide", [False, True], ids=["reaction", "memory"])
-def test_learns_what_pays(make_trainer, target_env, hide):
+def test_trainer_learns_rewarded_actions(make_trainer, target_env, hide):
     recorder = Recorder()
     overrides = {
         "train.total_timesteps": 20_480,
@@ -625,7 +625,7 @@ def test_learns_what_pays(make_trainer, target_env, hide):
     assert recorder.lines[-1]["environment/score"] > 3.9
 
 
-def test_only_large_networks_learn_with_many_threads(make_trainer, monkeypatch):
+def test_num_threads_depends_on_network_size(make_trainer, monkeypatch):
     monkeypatch.setattr("pufferlib.training.build.usable_cpus", lambda: 7)
     unset = {"train.num_threads": None}
     assert make_trainer(unset).num_threads == 1
@@ -634,7 +634,7 @@ def test_only_large_networks_learn_with_many_threads(make_trainer, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing", "Ray"])
-def test_every_backend_gets_every_setting(monkeypatch, backend):
+def test_build_vecenv_passes_all_settings(monkeypatch, backend):
     asked = []
     monkeypatch.setattr("pufferlib.vector.make", lambda *_, **options: asked.append(options))
     build_vecenv(load_config("squared", {"vec.backend": backend}))
@@ -645,7 +645,7 @@ def test_every_backend_gets_every_setting(monkeypatch, backend):
     assert chosen.items() | {("timeout_s", None)} <= asked[1].items()
 
 
-def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
+def test_acting_uses_one_thread_and_learning_num_threads(make_trainer, target_env):
     env = target_env(8)
     step, seen = env.step, set()
 
@@ -660,7 +660,7 @@ def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
     assert torch.get_num_threads() == 2
 
 
-def test_the_first_weights_do_not_depend_on_the_number_of_threads():
+def test_initial_weights_do_not_depend_on_number_of_threads():
     config = load_config("breakout")
     vecenv = build_vecenv(config)
     before, weights = torch.get_num_threads(), []
@@ -677,7 +677,7 @@ def test_the_first_weights_do_not_depend_on_the_number_of_threads():
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
-def test_automatic_settings_fit_any_number_of_agents(recurrent):
+def test_fit_to_agents_works_for_any_number_of_agents(recurrent):
     for agents in (*range(1, 130), 1000, 1009, 4096):
         settings = fit_to_agents(TrainConfig(), agents, recurrent)
         batch_size = settings.horizon * agents
@@ -689,7 +689,7 @@ def test_automatic_settings_fit_any_number_of_agents(recurrent):
 
 
 @pytest.mark.parametrize(("agents", "expected"), [(1, (1024, 64, 10)), (8, (128, 64, 10)), (1024, (64, 4096, 1))])
-def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
+def test_fit_to_agents_uses_more_epochs_for_fewer_agents(agents, expected):
     settings = fit_to_agents(TrainConfig(), agents, recurrent=False)
     assert (settings.horizon, settings.minibatch_size, settings.update_epochs) == expected
 
@@ -697,12 +697,12 @@ def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
 @pytest.mark.parametrize(
     ("horizon", "agents", "recurrent", "size"), [(8, 1, False, 8), (127, 1, False, 127), (64, 101, True, 6464)]
 )
-def test_sizes_without_a_fitting_divisor_are_learned_from_at_once(horizon, agents, recurrent, size):
+def test_fit_to_agents_uses_whole_batch_without_divisor(horizon, agents, recurrent, size):
     assert fit_to_agents(TrainConfig(horizon=horizon), agents, recurrent).minibatch_size == size
 
 
 @pytest.mark.parametrize(("wanted", "hint"), [(3, "2 or 4"), (5, "4 or 8"), (9, "8")])
-def test_accumulated_minibatches_must_fill_a_pass(wanted, hint):
+def test_accumulate_minibatches_that_does_not_divide_raises(wanted, hint):
     given = TrainConfig(horizon=16, minibatch_size=16, accumulate_minibatches=wanted)
     message = rf"horizon \* agents / train\.minibatch_size = 128 / 16 = 8, got {wanted}; try {hint}$"
     with pytest.raises(APIUsageError, match=message):
@@ -710,7 +710,7 @@ def test_accumulated_minibatches_must_fill_a_pass(wanted, hint):
 
 
 @pytest.mark.parametrize(("agents", "horizon", "size"), [(8, 4, 1), (1, 1, 0)])
-def test_a_minibatch_of_one_step_with_normalized_advantages_is_refused(agents, horizon, size):
+def test_minibatch_of_one_step_with_normalized_advantages_raises(agents, horizon, size):
     given = TrainConfig(horizon=horizon, minibatch_size=size)
     with pytest.raises(APIUsageError, match=r"minibatch of one step; got train\.minibatch_size 1"):
         fit_to_agents(given, agents, recurrent=False)
@@ -718,19 +718,19 @@ def test_a_minibatch_of_one_step_with_normalized_advantages_is_refused(agents, h
         fit_to_agents(dataclasses.replace(given, **fine), agents, recurrent=False)
 
 
-def test_settings_that_are_given_stay():
+def test_fit_to_agents_keeps_given_settings():
     given = TrainConfig(horizon=10, minibatch_size=20)
     assert fit_to_agents(given, 8, recurrent=False) == dataclasses.replace(given, update_epochs=1)
 
 
-def test_the_trainer_says_which_settings_it_chose(tmp_path, target_env):
+def test_trainer_config_has_chosen_settings(tmp_path, target_env):
     trainer = Trainer(load_config("mine", {"train.device": "cpu"}), tmp_path, vecenv=vector.make(target_env))
     assert (trainer.config.train.horizon, trainer.rollout.horizon) == (128, 128)
     trainer.close()
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
+def test_init_starts_from_weights_of_other_run(normalize, tmp_path):
     settings = {"env.num_envs": 8, "train.total_timesteps": 512, "train.minibatch_size": 256, "train.device": "cpu"}
     settings["train.normalize_observations"] = normalize
     first, second = tmp_path / "first", tmp_path / "second"
@@ -749,7 +749,7 @@ def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
     after.close()
 
 
-def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_error(make_trainer, tmp_path):
+def test_init_with_missing_or_other_weights_raises(make_trainer, tmp_path):
     with pytest.raises(PufferError, match=r"train.init: '.*nowhere' is not a run, a checkpoint"):
         make_trainer({"train.init": str(tmp_path / "nowhere")}).step()
     make_trainer().train()
@@ -760,7 +760,7 @@ def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_e
     trainer.close()
 
 
-def test_missing_score_of_a_named_native_environment_is_told(tmp_path, monkeypatch):
+def test_missing_score_of_native_env_warns(tmp_path, monkeypatch):
     class Silent(TargetEnv):
         def step(self, actions):
             return *super().step(actions)[:4], []
@@ -785,7 +785,7 @@ def test_missing_score_of_a_named_native_environment_is_told(tmp_path, monkeypat
         (np.array([-1, -50]), np.array([1, 50]), "-50 and 50 for action 1"),
     ],
 )
-def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, warned):
+def test_action_bounds_far_from_1_warn(make_trainer, low, high, warned):
     space = Box(low, high, (2,), np.float32) if np.ndim(low) == 0 else Box(low.astype("f4"), high.astype("f4"))
     creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"action_space": space})
     with warnings.catch_warnings(record=True) as caught:
@@ -797,7 +797,7 @@ def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, war
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
 
 
-def test_first_weights_follow_from_the_seed_where_several_threads_train(monkeypatch):
+def test_initial_weights_are_deterministic_in_threads(monkeypatch):
     make_policy = build.make_policy
 
     def slow(*args, **kwargs):
@@ -826,18 +826,18 @@ def test_first_weights_follow_from_the_seed_where_several_threads_train(monkeypa
         (lambda losses: losses._replace(policy=0.5), "policy of the loss must be a scalar tensor, got float"),
     ],
 )
-def test_a_loss_that_returns_something_else_is_refused(make_trainer, change, sentence):
+def test_loss_with_invalid_result_raises(make_trainer, change, sentence):
     trainer = make_trainer(loss=lambda *args: change(ppo.ppo_loss(*args)))
     with pytest.raises(APIUsageError, match=sentence):
         trainer.step()
 
 
-def test_a_loss_that_is_no_function_is_refused(make_trainer):
+def test_loss_that_is_not_callable_raises(make_trainer):
     with pytest.raises(APIUsageError, match=r"loss must be a function .*, got 'ppo'"):
         make_trainer(loss="ppo")
 
 
-def test_a_loss_of_the_users_is_minimised(make_trainer):
+def test_custom_loss_is_called_for_every_minibatch(make_trainer):
     seen = []
 
     def loss(policy, batch, config):

@@ -1,4 +1,4 @@
-"""``puffer autotune``: the fastest settings of vectorization first."""
+"""Tests of ``puffer autotune``."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from pufferlib.cli import main
 
 
-def test_autotune_prints_the_fastest_first(
+def test_autotune_prints_fastest_config_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -20,5 +20,5 @@ def test_autotune_prints_the_fastest_first(
     assert main(quick) == 0
     text = capsys.readouterr().out
     assert "agents: 1" in text
-    assert f"{rates[0]:,.0f}" in text  # kept from the first time
+    assert f"{rates[0]:,.0f}" in text  # cached by the first call
     assert f"Fastest:      vector.make(env_creator('squared'), backend={configs[0]['kwargs']['backend']!r}" in text

@@ -1,4 +1,4 @@
-"""``puffer check``: which lines of the contract an environment keeps."""
+"""Tests of ``puffer check``, which checks an environment against the contract."""
 
 import functools
 
@@ -10,16 +10,16 @@ from pufferlib.testing import CONTRACT
 from tests.envs import ScriptedPufferEnv
 
 
-def test_a_good_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_env_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "squared", "--env.size", "5", "--steps", "20"]) == 0
     text = capsys.readouterr().out
     assert text.count("✓") == len(CONTRACT)
     assert text.endswith("squared, 20 steps at random with seed 0: no problems\n")
 
 
-def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    talks = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
-    monkeypatch.setattr(registry, "env_creator", lambda *names: talks)
+def test_broken_env_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    printing = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
+    monkeypatch.setattr(registry, "env_creator", lambda *names: printing)
     assert main(["check", "mine", "--steps", "5", "--continuing"]) == 1
     text = capsys.readouterr().out
     assert "✗ 14  reset and step write nothing to the terminal.\n" in text
@@ -27,7 +27,7 @@ def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "1 of 14 lines of the contract are broken" in text
 
 
-def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_episode_end_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "squared", "--steps", "2"]) == 0
     text = capsys.readouterr().out
     assert "-  5  An episode ends with" in text
@@ -35,7 +35,9 @@ def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> No
     assert "at least " in text
 
 
-def test_an_environment_without_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_continuing_flag_allows_endless_episodes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(registry, "env_creator", lambda *names: ScriptedPufferEnv)
     assert main(["check", "mine", "--steps", "5"]) == 1
     assert "✗  5  An episode ends with" in capsys.readouterr().out
@@ -43,9 +45,9 @@ def test_an_environment_without_ends(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "-  5  An episode ends with" in capsys.readouterr().out
 
 
-def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    raises = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
-    monkeypatch.setattr(registry, "env_creator", lambda *names: raises)
+def test_exception_of_env_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    raising = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
+    monkeypatch.setattr(registry, "env_creator", lambda *names: raising)
     assert main(["check", "mine", "--steps", "5"]) == 1
     captured = capsys.readouterr()
     assert "mine raised ZeroDivisionError; the check was stopped" in captured.out
@@ -61,6 +63,6 @@ def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         (["squared", "--stepps", "9"], "puffer check: unknown flag '--stepps'; did you mean '--steps'?"),
     ],
 )
-def test_what_is_not_understood(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_exit_with_error(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *argv]) == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``puffer check-learner``: a table, what failures point to, and exit codes."""
+"""Tests of ``puffer check-learner``: the table of results, the likely bugs and the exit codes."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from pufferlib.cli import main
 
-CHANCE = """
+LEARNERS = """
 import numpy as np
 
 def train(vecenv, seed, total_timesteps):
@@ -21,12 +21,13 @@ def fails(vecenv, seed, total_timesteps):
 
 @pytest.fixture
 def mine(tmp_path: Path) -> str:
+    """Return the path of a file with a learner that acts at random and one that fails."""
     file = tmp_path / "mine.py"
-    file.write_text(CHANCE)
+    file.write_text(LEARNERS)
     return str(file)
 
 
-def test_our_own_learner_passes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pufferlib_trainer_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-learner", "--only", "password", "--seed", "3"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("checking the trainer of pufferlib, seed 3\n")
@@ -34,7 +35,7 @@ def test_our_own_learner_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.endswith(": all learned\n")
 
 
-def test_failures_are_named_with_what_they_point_to(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_printed_with_their_likely_bugs(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["check-learner", "--with", f"{mine}:train", "--only", "multiagent,password"]
     assert main(argv) == 1
     text = capsys.readouterr().out
@@ -51,7 +52,7 @@ def test_failures_are_named_with_what_they_point_to(mine: str, capsys: pytest.Ca
     assert first["bug"].startswith("agents' rows")
 
 
-def test_an_exception_is_shown_with_its_stack(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exception_is_printed_with_traceback(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-learner", "--with", f"{mine}:fails", "--only", "bandit"]) == 1
     captured = capsys.readouterr()
     assert "raised KeyError: 'mine'" in captured.out
@@ -68,6 +69,6 @@ def test_an_exception_is_shown_with_its_stack(mine: str, capsys: pytest.CaptureF
         (["--sead", "2"], "unknown flag '--sead'; did you mean"),
     ],
 )
-def test_what_is_not_understood(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_exit_with_error(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-learner", *argv]) in (1, 2)
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``puffer doctor``: findings, and advice for each problem."""
+"""Tests of ``puffer doctor``."""
 
 import json
 
@@ -13,7 +13,7 @@ from pufferlib.installation.doctor import Finding
     ("level", "code", "end"),
     [("ok", 0, "ready"), ("absent", 0, "ready"), ("advice", 0, "ready"), ("problem", 1, "see the lines marked ✗")],
 )
-def test_doctor_prints_findings_and_tells_whether_they_stop_us(
+def test_doctor_prints_findings_and_exits_with_1_for_problems(
     level: doctor.Level,
     code: int,
     end: str,

@@ -1,4 +1,4 @@
-"""``puffer eval``: runs that are evaluated again."""
+"""Tests of ``puffer eval``."""
 
 import json
 import re
@@ -15,24 +15,24 @@ from pufferlib.vector import factory
 from tests.tiny_runs import TINY, only_run
 
 
-def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_accepts_run_checkpoint_policy_file_and_env(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY]) == 0
     run = only_run(here)
     score = json.loads((run / "summary.json").read_text())["score"]
     capsys.readouterr()
     (latest, *_) = sorted((run / "checkpoints").iterdir())
-    shutil.copy(latest / "policy.safetensors", "agent.safetensors")  # as it is handed on
+    shutil.copy(latest / "policy.safetensors", "agent.safetensors")  # a policy file alone
     for target in (str(run), str(latest), str(latest / "policy.safetensors"), "agent.safetensors", "squared"):
-        assert main(["eval", target, "--video", "film.mp4"]) == 0
+        assert main(["eval", target, "--video", "video.mp4"]) == 0
         output = capsys.readouterr().out
         assert f"score {short(score)} ±" in output
-        assert "video: film.mp4" in output
+        assert "video: video.mp4" in output
         assert re.search(rf"\nWatch it: puffer play --watch \S*({run.name}\S*|agent.safetensors)\n", output)
-        assert Path("film.mp4").stat().st_size > 1000
+        assert Path("video.mp4").stat().st_size > 1000
     for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
         assert main(["eval", str(run), "--eval.episodes", count]) == 0
         assert words in capsys.readouterr().out
-    assert main(["eval", str(run), "--video", "film.mp4", "--eval.video-seconds", "0.3", "--eval.greedy", "True"]) == 0
+    assert main(["eval", str(run), "--video", "video.mp4", "--eval.video-seconds", "0.3", "--eval.greedy", "True"]) == 0
     output = capsys.readouterr().out
     assert "played greedily; random play" in output
     assert re.search(
@@ -45,32 +45,25 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert "policy.safetensors: is not a safetensors file: its header cannot be read" in capsys.readouterr().err
 
 
-NO_PICTURES = """
-import gymnasium
+NO_RENDER = """
+from tests.envs import FunctionEnv
 
-class Plain(gymnasium.Env):
-    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,)), gymnasium.spaces.Discrete(2)
-
-    def reset(self, seed=None, options=None):
-        return [0.0], {}
-
-    def step(self, action):
-        return [1.0], float(action), True, False, {}
+class Plain(FunctionEnv):
+    def __init__(self):
+        super().__init__(length=1)
 """
 
 
-def test_a_video_of_an_environment_without_pictures_is_said_to_be_missing(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("mine.py").write_text(NO_PICTURES)
+def test_env_without_render_has_no_video(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text(NO_RENDER)
     few = ["--train.total-timesteps=64", "--train.horizon=16", "--train.minibatch-size=0", "--eval.episodes=2"]
     assert main(["train", "mine.py:Plain", "--vec.backend=Serial", "--vec.num-envs=2", *few]) == 0
-    assert main(["eval", "mine.py:Plain", "--video", "film.mp4"]) == 0
+    assert main(["eval", "mine.py:Plain", "--video", "video.mp4"]) == 0
     assert "video: none, because no frames were rendered" in capsys.readouterr().out
-    assert not Path("film.mp4").exists()
+    assert not Path("video.mp4").exists()
 
 
-def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_best_flag_selects_best_checkpoint(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     often = ["--train.checkpoint-interval", "2", "--train.keep-checkpoints", "1", "--env.size", "5"]
     assert main(["train", "squared", *TINY, *often]) == 0
     folder = only_run(here) / "checkpoints"
@@ -85,14 +78,14 @@ def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys:
     assert "--best selects a checkpoint of a run; name a run" in capsys.readouterr().err
 
 
-def test_other_versions_are_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_warns_about_other_versions(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["train", "squared", *TINY]) == 0
     monkeypatch.setattr(pufferlib, "__version__", "99")
     with pytest.warns(UserWarning, match=r"/000008: versions have changed since it was saved: pufferlib 99 \(was"):
         assert main(["eval", "squared", "--eval.episodes", "1"]) == 0
 
 
-def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["train", "squared", *TINY]) == 0
     monkeypatch.setitem(factory.BACKENDS, "Multiprocessing", None)  # type: ignore[arg-type]
     workers = ["--vec.backend", "Multiprocessing", "--vec.num-envs", "4", "--vec.num-workers", "2"]

@@ -1,4 +1,4 @@
-"""``puffer export``: a run becomes a file that acts."""
+"""Tests of ``puffer export``, which writes an agent as a file in C, ONNX or torch."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PROGRAMS = re.findall(r"^```py\n(.*?)^```$", (ROOT / "docs/deploy.md").read_text
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
-def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exported_c_agent_plays_breakout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "breakout", *TINY]) == 0
     capsys.readouterr()
     assert main(["export", "breakout", "--to", "c", "--out", "agent.c", "--header"]) == 0
@@ -40,7 +40,7 @@ def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.all
 @pytest.mark.skipif(bool(missing_extra("export")), reason=missing_extra("export") or "it is there")
-def test_a_model_of_onnx_says_what_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_onnx_model_has_metadata(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import onnx
 
     assert main(["train", "breakout", *TINY]) == 0
@@ -61,12 +61,12 @@ def test_a_model_of_onnx_says_what_it_is(here: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.all
-def test_a_program_of_torch_runs_without_this_library(here: Path) -> None:
+def test_exported_torch_program_runs_without_pufferlib(here: Path) -> None:
     assert main(["train", "breakout", *TINY]) == 0
     assert main(["export", "breakout", "--to", "torch"]) == 0
     (program,) = (block for block in PROGRAMS if "torch.export" in block)
-    alone = "import sys; sys.modules['pufferlib'] = None\n"  # from now on it cannot be imported
-    subprocess.run([sys.executable, "-c", alone + program], check=True)
+    block_import = "import sys; sys.modules['pufferlib'] = None\n"
+    subprocess.run([sys.executable, "-c", block_import + program], check=True)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_program_of_torch_runs_without_this_library(here: Path) -> None:
         (["breakout", "--to", "c", "--out", "no/b.c"], 1, "the file must be in a folder that exists, got no/b.c"),
     ],
 )
-def test_what_cannot_be_exported_is_answered_with_a_sentence(
+def test_invalid_export_exits_with_error(
     arguments: list[str], code: int, message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", *arguments]) == code

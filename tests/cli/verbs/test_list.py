@@ -1,4 +1,4 @@
-"""``puffer list``: environments, bindings, and the command that installs the rest."""
+"""Tests of ``puffer list``: environments, bindings and install commands."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def test_list_prints_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(pufferlib.list_envs()) <= set(words)
 
 
-def test_list_on_a_screen_has_families_without_names(
+def test_list_in_terminal_shows_families_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
@@ -42,7 +42,7 @@ def test_list_on_a_screen_has_families_without_names(
     assert not set(ocean.names()) & set(words)
 
 
-def test_list_all_has_every_binding_and_what_cannot_be_installed(
+def test_list_all_includes_unavailable_bindings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(list_verb, "in_image", lambda: False)
@@ -57,7 +57,7 @@ def test_list_all_has_every_binding_and_what_cannot_be_installed(
     assert "PyPI's smac is SMAC3" in " ".join(text.split())
 
 
-def test_list_tells_what_is_installed_and_the_command_that_brings_the_rest(
+def test_list_shows_installed_bindings_and_install_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(list_verb, "state", lambda facts: "installed" if facts.name == "atari" else "")
@@ -70,7 +70,7 @@ def test_list_tells_what_is_installed_and_the_command_that_brings_the_rest(
         assert f"nethack, with {way}: 9\n" in text
 
 
-def test_list_has_what_packages_register(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_includes_registered_envs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(outside, "REGISTERED", {})
     pufferlib.register("mine/forage", "CartPole-v1", about="Forages.")
     pufferlib.register("alone", "CartPole-v1")

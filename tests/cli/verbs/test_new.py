@@ -1,4 +1,4 @@
-"""``puffer new``: the template under another name."""
+"""Tests of ``puffer new``, which writes the template of a C environment."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from pufferlib.cli import main
 
 
-def test_new_writes_a_game_of_that_name_and_never_over_a_file(
+def test_new_writes_template_and_keeps_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -22,7 +22,7 @@ def test_new_writes_a_game_of_that_name_and_never_over_a_file(
 
 
 @pytest.mark.parametrize("name", ["Corridor", "my-game", "2048", "puffer", "a/b"])
-def test_new_refuses_what_is_no_name_in_c(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_rejects_invalid_c_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", name, "--folder", str(tmp_path)]) == 1
     assert f"expected a name of lower-case letters, digits and underscores, as grid_world, got {name!r}" in (
         capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Environments, settings and networks that are not in this repository, in every verb, by name."""
+"""Tests of all verbs with environments, settings and networks in files of the user."""
 
 import json
 import os
@@ -70,13 +70,13 @@ episodes = 2
 
 @pytest.fixture
 def own(here: Path) -> Path:
-    """The current folder, with an environment, a network and settings."""
+    """Return the current folder, which has an environment, a network and a config file."""
     for name, text in (("my_env.py", f"# of {here}\n{FORAGE}"), ("my_net.py", NET), ("my.toml", SETTINGS)):
         (here / name).write_text(text)
     return here
 
 
-def test_a_run_of_ones_own_is_a_whole_run(
+def test_custom_env_and_network_are_trained_evaluated_and_resumed(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--env.length", "4"]) == 0
@@ -105,7 +105,7 @@ def test_a_run_of_ones_own_is_a_whole_run(
 
 
 @pytest.mark.filterwarnings("ignore:.* is not there; .* is used as")
-def test_run_that_was_moved_with_its_files_is_resumed_evaluated_and_exported(
+def test_moved_run_is_resumed_evaluated_and_exported(
     own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--vec.backend", "Serial"]) == 0
@@ -128,7 +128,7 @@ def test_run_that_was_moved_with_its_files_is_resumed_evaluated_and_exported(
     assert main(["train", "--resume", str(home / run), "--train.total-timesteps", "6144"]) == 0
 
 
-def test_new_place_of_a_moved_file_is_taken_from_the_command(own: Path) -> None:
+def test_resume_accepts_new_path_of_moved_env_file(own: Path) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml"]) == 0
     (own / "other place").mkdir()
     (own / "my_env.py").rename(own / "other place" / "my_env.py")
@@ -139,24 +139,24 @@ def test_new_place_of_a_moved_file_is_taken_from_the_command(own: Path) -> None:
     assert Config.load(run / "config.toml").env_name == f"{own}/other place/my_env.py:Forage"
 
 
-def test_evaluation_warns_of_a_file_that_was_edited_since(own: Path) -> None:
+def test_eval_warns_about_edited_env_file(own: Path) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--vec.backend", "Serial"]) == 0
     file = own / "my_env.py"
     before = file.stat()
     file.write_text(file.read_text().replace("float(action)", "float(1.5   )"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # the same size and time
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # keeps size and time
     with pytest.warns(
         UserWarning, match="code of the environment [0-9a-f]{12} .was [0-9a-f]{12}.; the environment may"
     ):
         assert main(["eval", "my_env.py:Forage"]) == 0
 
 
-def test_a_file_of_settings_may_name_the_environment(own: Path) -> None:
+def test_config_file_can_name_env(own: Path) -> None:
     assert main(["train", "--config", "my.toml"]) == 0
     assert Config.load(only_run(own) / "config.toml").env == {"length": 5}
 
 
-def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_file_name_in_other_folder_is_another_env(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--config", "my.toml", "--eval.episodes", "1"]) == 0
     (own / "the other").mkdir()
     (own / "the other" / "my_env.py").write_text(FORAGE)
@@ -180,7 +180,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
         (["train", "CartPole-v9"], 2, "did you mean 'classic/CartPole-v1' or 'cartpole'?; name your own as"),
     ],
 )
-def test_slips_get_a_sentence(
+def test_invalid_argument_exits_with_error(
     argv: list[str],
     code: int,
     sentence: str,
@@ -197,7 +197,7 @@ def test_slips_get_a_sentence(
     assert notes in ([], ["while building environment 0, seed 42"])
 
 
-def test_what_autotune_found_can_be_pasted_and_is_kept(
+def test_autotune_result_can_be_pasted_and_reused(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(own / "cache"))
@@ -217,7 +217,7 @@ def test_what_autotune_found_can_be_pasted_and_is_kept(
     assert [config.vec.backend, str(config.vec.num_envs)] == [flags[1], flags[3]]
 
 
-def test_it_can_be_checked_and_played(
+def test_custom_env_is_checked_and_played(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
@@ -230,7 +230,7 @@ def test_it_can_be_checked_and_played(
     assert "no episode was finished" in capsys.readouterr().out
 
 
-def test_help_lists_the_keywords_of_the_class(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_env_keywords(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "my_env.py:Forage", "--help"]) == 0
     text = capsys.readouterr().out
     assert "--env.length: default 3\n" in text

@@ -1,4 +1,4 @@
-"""``puffer play``: what it refuses, and playing in a terminal."""
+"""Tests of ``puffer play`` in a terminal."""
 
 import codecs
 import fcntl
@@ -14,7 +14,7 @@ import time
 
 from tests.tiny_runs import untrained_run
 
-# The pseudo-terminal becomes the one whose Ctrl-C interrupts the process.
+# Make the pseudo-terminal the controlling one, so that its Ctrl-C interrupts the process.
 PUFFER = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -24,13 +24,13 @@ sys.exit(main())
 
 
 class Terminal:
-    """``puffer play`` in a pseudo-terminal of 80 columns and 24 lines."""
+    """Process of ``puffer play`` in a pseudo-terminal of 80 columns and 24 lines."""
 
     def __init__(self, *argv):
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(self.slave)
-        # Ctrl-C makes the terminal drop what is on its way, which may cut a character in two.
+        # Ctrl-C makes the terminal drop pending output, which may cut a character in two.
         self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.output = ""
         environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
@@ -48,7 +48,7 @@ class Terminal:
         os.close(self.master)
 
     def expect(self, pattern):
-        """Wait until what was shown since the last call has ``pattern``; returns the match."""
+        """Wait until the output since the last call matches ``pattern``. Return the match."""
         deadline = time.monotonic() + 60
         while not (found := re.search(pattern, self.output)):
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.output[-2000:]!r}"
@@ -61,14 +61,14 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def end(self):
-        """The exit code, and whether the terminal is as it was."""
+        """Return the exit code, and whether the settings of the terminal were restored."""
         return self.process.wait(60), termios.tcgetattr(self.slave) == self.before
 
 
-def test_a_person_plays_in_a_terminal():
+def test_keys_play_in_terminal():
     with Terminal("squared", "--env.size", "5") as terminal:
         picture = terminal.expect(r"(?s)\x1b\[H(.*?)squared   step 0")[1]
-        assert picture.count("▀") == 40 * 20  # of 24 lines, four for text
+        assert picture.count("▀") == 40 * 20  # four of the 24 lines are text
         terminal.expect("(?s)left: move left.*q: quit")
         terminal.send("\x1b[C")
         terminal.expect("step 1")
@@ -81,19 +81,19 @@ def test_a_person_plays_in_a_terminal():
         assert terminal.end() == (0, True)
 
 
-def test_ctrl_c_gives_the_terminal_back():
+def test_ctrl_c_restores_terminal():
     with Terminal("pong") as terminal:
-        terminal.expect("pong   step 3")  # it goes on by itself
+        terminal.expect("pong   step 3")  # steps in real time, without keys
         terminal.send("\x03")
         terminal.expect(r"\x1b\[\?1049l")
         terminal.expect("stopped")
         assert terminal.end() == (130, True)
 
 
-def test_a_trained_agent_is_watched_in_a_terminal(tmp_path):
+def test_watch_plays_agent_in_terminal(tmp_path):
     with Terminal("--watch", str(untrained_run(tmp_path).folder)) as terminal:
         terminal.expect("squared, played by")
-        terminal.expect("step 2")  # it goes on by itself
+        terminal.expect("step 2")  # the policy plays, without keys
         terminal.send("q")
         terminal.expect("squared: ")
         assert terminal.end() == (0, True)

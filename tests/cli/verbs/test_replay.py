@@ -1,4 +1,4 @@
-"""``puffer replay``: the same end, shown or filmed."""
+"""Tests of ``puffer replay``."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pufferlib.vector import Bundle
 
 @pytest.fixture
 def bundle(here: Path) -> Path:
-    """A bundle of 20 steps of a game."""
+    """Return the path of a bundle with 20 steps of squared."""
     with pufferlib.vector.make(pufferlib.env_creator("squared"), seed=4, record=here) as env:
         env.reset()
         for step in range(20):
@@ -21,7 +21,7 @@ def bundle(here: Path) -> Path:
     return here / "env0-seed4.npz"
 
 
-def test_it_comes_to_the_same_end(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_reports_same_outcome(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(bundle)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "pufferlib.ocean.env.OceanEnv('squared')",
@@ -30,18 +30,18 @@ def test_it_comes_to_the_same_end(bundle: Path, capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_another_environment_comes_to_another_end(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_in_other_env_reports_different_outcome(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(bundle), "--env", "squared", "--env.size", "5"]) == 1
     assert "different outcome after" in capsys.readouterr().out
 
 
-def test_it_is_filmed(bundle: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", str(bundle), "--video", "film.mp4"]) == 0
-    assert (here / "film.mp4").stat().st_size > 1000
-    assert capsys.readouterr().out.endswith("video: film.mp4\n")
+def test_replay_writes_video(bundle: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(bundle), "--video", "video.mp4"]) == 0
+    assert (here / "video.mp4").stat().st_size > 1000
+    assert capsys.readouterr().out.endswith("video: video.mp4\n")
 
 
-def test_another_version_is_told(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_warns_about_other_version(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = Bundle.load(bundle)
     old.versions["numpy"] = "1.0"
     old.save(bundle)
@@ -56,7 +56,7 @@ def test_another_version_is_told(bundle: Path, capsys: pytest.CaptureFixture[str
         (["none.npz"], 1, "none.npz: No such file or directory"),
         (["env0-seed4.npz", "--fps", "0"], 2, "puffer replay: --fps must be from 1 to 1000, got 0"),
         (
-            ["env0-seed4.npz", "--video", "no/film.mp4"],
+            ["env0-seed4.npz", "--video", "no/video.mp4"],
             2,
             "--video must be a file in a folder that exists",
         ),
@@ -64,7 +64,7 @@ def test_another_version_is_told(bundle: Path, capsys: pytest.CaptureFixture[str
         (["env0-seed4.npz", "--env", "squarred"], 2, "puffer replay: unknown environment 'squarred'; did you mean"),
     ],
 )
-def test_what_cannot_be_replayed(
+def test_invalid_arguments_exit_with_error(
     bundle: Path,
     argv: list[str],
     code: int,

@@ -1,4 +1,4 @@
-"""``puffer sweep``: what is typed, and what is printed."""
+"""Tests of the command line of ``puffer sweep``."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from pufferlib.cli import main
         ),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_invalid_arguments_exit_with_error(
     here: Path, argv: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("tyro", reason="the train extra is not installed")
@@ -42,14 +42,14 @@ def test_what_is_wrong_is_said(
     assert not list(here.iterdir())
 
 
-def test_choices_are_typed_with_commas(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_choices_are_separated_by_commas(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tyro", reason="the train extra is not installed")
     space = ["--sweep.train.optimizer.distribution=choice", "--sweep.train.optimizer.choices=adam,sgd"]
     assert main(["sweep", "squared", *space]) == 2
     assert "sweep.train.optimizer: choices must be 'adam' or 'muon', got 'sgd'" in capsys.readouterr().err
 
 
-def test_the_help_tells_every_setting_of_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_sweep_settings(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tyro", reason="the train extra is not installed")
     assert main(["sweep", "--help"]) == 0
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""``puffer train``: all that a run leaves behind, going on with it, and ends of every kind."""
+"""Tests of ``puffer train``: files of a run, resuming, errors and signals."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_writes_run_folder_and_prints_summary(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--train.seed", "7", "--env.size=5"]) == 0
     run = only_run(here)
     assert re.fullmatch(r"\d{8}-\d{6}-squared", run.name)
@@ -45,7 +45,7 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     )
     assert all(name in output for name in FILES)
     assert "100%  4.10k of 4.10k steps" in output
-    assert "\x1b" not in output, "no control sequences where there is no terminal"
+    assert "\x1b" not in output, "no control sequences without a terminal"
     summary = json.loads((run / "summary.json").read_text())
     assert summary["agent_steps"] == 4096
     assert summary["seed"] == 7
@@ -57,15 +57,15 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     assert len(rows(run)) == 8
 
 
-def test_train_takes_pictures_of_an_environment_in_python(here: Path) -> None:
+def test_python_env_is_trained_from_pixels(here: Path) -> None:
     options = [option for option in TINY if "num-envs" not in option]
     assert main(["train", "pymultiagent", *options, "--vec.num-envs=16", "--env.pixels", "[12, 16]"]) == 0
     settings = (only_run(here) / "config.toml").read_text()
     assert "pixels = [12, 16]" in settings
-    assert "update_epochs = 1" in settings, "what was chosen where its own settings leave it open"
+    assert "update_epochs = 1" in settings, "automatic settings are saved"
 
 
-def test_a_folder_that_is_gone_is_told(
+def test_missing_current_folder_exits_with_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = tmp_path / "gone"
@@ -76,7 +76,7 @@ def test_a_folder_that_is_gone_is_told(
     assert "the current folder no longer exists" in capsys.readouterr().err
 
 
-def test_training_continues_if_the_folder_of_its_run_is_deleted(here: Path) -> None:
+def test_training_continues_if_run_folder_is_deleted(here: Path) -> None:
     text = "import shutil\ndef delete(trainer, metrics):\n    if trainer.updates == 3: shutil.rmtree(trainer.run_dir)\n"
     (here / "callbacks.py").write_text(text)
     with (
@@ -90,7 +90,7 @@ def test_training_continues_if_the_folder_of_its_run_is_deleted(here: Path) -> N
     assert main(["eval", str(run)]) == 0
 
 
-def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_continues_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY]) == 0
     run = only_run(here)
     assert main(["train", "pong", "--resume", str(run)]) == 2
@@ -102,7 +102,7 @@ def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
 
 
-def test_a_run_that_is_finished_stays_as_it_is(
+def test_resume_of_finished_run_changes_nothing(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     titles = []
@@ -124,12 +124,12 @@ def test_a_run_that_is_finished_stays_as_it_is(
         f"puffer eval runs/{run.name}\n"
     )
     assert files() == before
-    (run / "summary.json").unlink()  # as when the evaluation was stopped
+    (run / "summary.json").unlink()  # as if the evaluation was interrupted
     assert main(["train", "--resume", str(run)]) == 0
     assert json.loads((run / "summary.json").read_text())["episodes"] == 4
 
 
-def test_a_run_that_is_finished_can_be_judged_otherwise(here: Path) -> None:
+def test_finished_run_is_evaluated_with_new_settings(here: Path) -> None:
     assert main(["train", "squared", *TINY]) == 0
     run = only_run(here)
     (checkpoint,) = (run / "checkpoints").iterdir()
@@ -148,7 +148,7 @@ def test_a_run_that_is_finished_can_be_judged_otherwise(here: Path) -> None:
         ("--env.size 3", "got --env.size 3 (was unset);"),
     ],
 )
-def test_what_would_make_another_run_of_it_is_refused(
+def test_resume_rejects_changed_settings(
     flags: str, sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = here / "runs" / "20260101-000000-squared"
@@ -162,7 +162,7 @@ def test_what_would_make_another_run_of_it_is_refused(
     assert Config.load(run / "config.toml") == settings
 
 
-def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
+def test_resume_allows_other_device_workers_and_evaluation() -> None:
     before = load_config("squared", {"train.total_timesteps": 4096})
     now = load_config("squared", {
         "train.total_timesteps": 8192, "train.device": "cpu", "train.num_threads": 2, "vec.num_workers": 3,
@@ -172,7 +172,7 @@ def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    ("damage", "sentence"),
     [
         (
             lambda path: (path / "state.safetensors").write_bytes(b""),
@@ -182,20 +182,18 @@ def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
         (lambda path: (path / "state.safetensors").unlink(), "state.safetensors: cannot be read: No such file"),
     ],
 )
-def test_a_run_with_a_damaged_checkpoint_stays_as_it_is(
-    spoil: Callable[[Path], object], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+def test_resume_of_damaged_checkpoint_changes_nothing(
+    damage: Callable[[Path], object], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = untrained_run(here).checkpoint
-    spoil(path)
+    damage(path)
     before = {file: file.read_bytes() for file in here.rglob("*") if file.is_file()}
     assert main(["train", "--resume", str(path)]) == 1
     assert sentence in capsys.readouterr().err
     assert {file: file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
 
 
-def test_a_run_that_goes_on_from_an_older_checkpoint_is_named_as_a_whole(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resume_from_older_checkpoint_prints_run_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--train.checkpoint-interval", "4"]) == 0
     run = only_run(here)
     assert main(["train", "--resume", str(run / "checkpoints" / "000004" / "policy.safetensors")]) == 0
@@ -203,15 +201,13 @@ def test_a_run_that_goes_on_from_an_older_checkpoint_is_named_as_a_whole(
     assert (run / "checkpoints" / "000008-2").is_dir()
 
 
-def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shown_commands_quote_paths(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--runs", "my runs"]) == 0
     (run,) = (here / "my runs").iterdir()
     assert f"puffer eval 'my runs/{run.name}'" in capsys.readouterr().out
 
 
-def test_run_whose_episodes_do_not_end_is_finished_without_a_score(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_without_finished_episodes_has_no_score(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.warns(UserWarning, match="raise eval.max_steps"):
         assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 0
     message = "squared: no score, since none of 4 episodes ended within eval.max-steps"
@@ -228,14 +224,14 @@ def test_run_whose_episodes_do_not_end_is_finished_without_a_score(
 
 @pytest.mark.parametrize("seeds", ["1", "2"])
 @pytest.mark.filterwarnings("default")
-def test_seeds_whose_episodes_do_not_end_are_finished(seeds: str, here: Path) -> None:
+def test_seeds_without_finished_episodes_have_no_score(seeds: str, here: Path) -> None:
     assert main(["train", "squared", *TINY, "--eval.max-steps=1", "--train.seeds", seeds]) == 0
     summary = json.loads((only_run(here) / "summary.json").read_text())
     assert (summary["score_mean"], summary["scores"]) == (None, [None] * int(seeds))
 
 
 @pytest.mark.parametrize("size_bytes", [100, 3000])
-def test_a_full_disk_is_told_before_training(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_exits_before_training(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -251,7 +247,7 @@ def test_a_full_disk_is_told_before_training(size_bytes: int, here: Path, capsys
 
 
 @pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])
-def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
+def test_missing_package_names_install_command(package: str, here: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from pufferlib.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "train", "squared", *TINY],
@@ -269,7 +265,7 @@ def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
 
 @pytest.fixture
 def long_run(here: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """A ``puffer train`` that would take hours, after its first update; the parameter, if any, are more flags."""
+    """Yield a process of ``puffer train`` that has finished its first update. The parameter adds flags."""
     code = "import sys; from pufferlib.cli import main; sys.exit(main())"
     argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000", *getattr(request, "param", ())]
     env = {**os.environ, "PUFFER_COMMAND": "./scripts/tank"}
@@ -294,7 +290,7 @@ def long_run(here: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.
 @pytest.mark.parametrize(
     ("number", "code"), once([(signal.SIGINT, 130), (signal.SIGTERM, 143)], [(signal.SIGINT, 130)])
 )
-def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
+def test_signal_saves_checkpoint(
     number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
 ) -> None:
     long_run.send_signal(number)
@@ -309,7 +305,7 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
 
 @pytest.mark.parametrize("long_run", [["--vec.backend=Multiprocessing", "--vec.num-workers=1"]], indirect=True)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_checkpoint_is_kept_when_the_workers_get_the_signal_too(
+def test_signal_to_process_group_saves_checkpoint(
     number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
 ) -> None:
     os.killpg(long_run.pid, number)
@@ -319,7 +315,7 @@ def test_a_checkpoint_is_kept_when_the_workers_get_the_signal_too(
     assert "Traceback" not in error
 
 
-def test_a_training_outlives_the_reader_of_its_output(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_continues_if_stdout_is_closed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as output:
@@ -328,7 +324,7 @@ def test_a_training_outlives_the_reader_of_its_output(here: Path, monkeypatch: p
     assert (only_run(here) / "summary.json").exists()
 
 
-ENDED_BY_SYSTEM = """
+SENDS_SIGTERM = """
 import os, pathlib, signal
 import gymnasium
 
@@ -340,15 +336,13 @@ class Cart(gymnasium.Wrapper):
 """
 
 
-def test_a_run_that_a_batch_system_ends_before_its_first_update_leaves_nothing(here: Path) -> None:
-    (here / "mine.py").write_text(ENDED_BY_SYSTEM)
+def test_sigterm_before_first_update_leaves_no_run(here: Path) -> None:
+    (here / "mine.py").write_text(SENDS_SIGTERM)
     assert main(["train", "mine.py:Cart", "--vec.backend", "Serial"]) == 143
     assert list((here / "runs").iterdir()) == []
 
 
-def test_a_run_that_is_stopped_early_is_finished_until_it_is_told_to_go_on(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_early_stopped_run_is_resumed_only_with_new_limit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--eval.interval", "600", "--eval.interval-episodes", "2", "--stop.score", "-2"]
     assert main(["train", "squared", *TINY, *flags]) == 0
     run = only_run(here)
@@ -362,7 +356,7 @@ def test_a_run_that_is_stopped_early_is_finished_until_it_is_told_to_go_on(
     assert f"nothing is left to train, it was stopped after {steps} steps: {reason}; to train on: {again};" in (
         capsys.readouterr().out
     )
-    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0, "to be judged otherwise"
+    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0, "evaluates again"
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == steps
     assert main(again.split()[1:]) == 0
     summary = json.loads((run / "summary.json").read_text())

@@ -1,4 +1,4 @@
-"""``puffer train`` under a name, and with several seeds."""
+"""Tests of ``puffer train`` with a name and with several seeds."""
 
 import json
 import re
@@ -19,17 +19,15 @@ class Count(Callback):
         self.seen += 1
         metrics["mine"] = self.seen
 
-def tell(trainer, metrics):
+def keep(trainer, metrics):
     metrics["mine"] *= 1
 """
 
 
-def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "callbacks_of_seeds.py").write_text(CALLBACKS)  # modules of this process keep their names
+def test_resume_adds_seeds_to_named_group(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "callbacks_of_seeds.py").write_text(CALLBACKS)  # a module name that no other test imports
     flags = ["--name", "wide", "--tag", "a", "--tag", "b", "--track", "csv", "--train.total-timesteps=512"]
-    flags += ["--callback", "callbacks_of_seeds.py:Count", "--callback", "callbacks_of_seeds:tell"]
+    flags += ["--callback", "callbacks_of_seeds.py:Count", "--callback", "callbacks_of_seeds:keep"]
     command = ["train", "squared", *TINY, *flags, "--eval.video-seconds=1", "--train.seeds", "1"]
     assert main(command) == 0
     output, folder = capsys.readouterr().out, only_run(here)
@@ -44,9 +42,9 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
     more = ["--train.seeds", "42,7", "--callback", "callbacks_of_seeds.py", "--eval.episodes", "1"]
     assert main(["train", "--resume", "wide", *more]) == 0
     assert "seed 7, 2 of 2\n" in capsys.readouterr().out
-    assert json.loads((folder / "seed-42" / "summary.json").read_text())["episodes"] == 1, "judged otherwise"
+    assert json.loads((folder / "seed-42" / "summary.json").read_text())["episodes"] == 1, "evaluated again"
     counts = [json.loads((folder / seed / "metrics.jsonl").read_text())["mine"] for seed in ("seed-42", "seed-7")]
-    assert counts == [1, 1], "each seed has a callback of its own"
+    assert counts == [1, 1], "each seed has its own callback"
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [42, 7]
     assert main(["train", "--resume", f"runs/{folder.name}/seed-7", "--train.seeds", "2"]) == 2
     assert "is the run of one seed; leave out --train.seeds" in capsys.readouterr().err
@@ -66,7 +64,7 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
         (["--nam", "x"], "unknown flag '--nam'; did you mean '--name'?"),
     ],
 )
-def test_flags_that_are_not_understood(
+def test_invalid_flags_exit_with_error(
     flags: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "squared", *flags]) in (1, 2)
