@@ -50,7 +50,7 @@ def test_training_reaches_score_with_next_step_autoreset(tmp_path):
     ("name", "steps", "settings"),
     [
         ("memory", 700_000, {"policy.memory": "GRU"}),  # three seeds 1.0
-        # Five seeds reach 1.0. With the LSTM's learning rate two of five stop at 0.73, and with one layer all stop at 0.6.
+        # Five seeds. With the LSTM's learning rate two of five stop at 0.73, and with one layer all stop at 0.6.
         ("memory", 700_000, {"policy.memory": "MinGRU", "policy.memory_layers": 2, "train.learning_rate": 2e-3}),
         ("password", 300_000, {"policy.memory": "MinGRU", "policy.memory_layers": 2}),  # three seeds 1.0
     ],

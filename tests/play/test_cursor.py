@@ -1,4 +1,4 @@
-"""A cursor that chooses actions which have a place in the picture."""
+"""Tests of the cursor, which chooses among actions that have a place in the image."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def test_arrow_keys_move_cursor():
         assert cursor.choose(GRID, moves.split(), []) is None
         assert cursor.choose(GRID, ["enter"], []) == cursor.action == action
     del (rest := dict(GRID))[1]
-    assert cursor.choose(rest, ["enter"], []) in (0, 2, 4), "its place is gone: the nearest"
+    assert cursor.choose(rest, ["enter"], []) in (0, 2, 4), "moves to the nearest action"
 
 
 def test_click_chooses_action():

@@ -1,4 +1,4 @@
-"""Keys become actions."""
+"""Tests of how keys are mapped to actions."""
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
@@ -7,8 +7,6 @@ from pufferlib.ocean.types import Key
 from pufferlib.play.keys import KeyMap, keys_for
 
 WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
-
-
 REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))
 
 

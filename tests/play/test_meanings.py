@@ -1,4 +1,4 @@
-"""Keys of environments that name their actions, or have a table of keys."""
+"""Tests of keys for environments that name their actions or have a table of keys."""
 
 import gymnasium
 from gymnasium.spaces import Discrete

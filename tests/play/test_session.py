@@ -1,4 +1,4 @@
-"""Games that a person plays or watches, and the window that shows them."""
+"""Tests of sessions, in which a person plays or watches a game, and of the window."""
 
 import dataclasses
 
@@ -51,15 +51,15 @@ def test_session_counts_steps_and_stops_at_episode_end():
 
 
 def watch(monkeypatch, owner, method, keep=np.array):
-    """List to which ``keep`` of all that a method returns is added from now on."""
+    """Patch a method so that ``keep`` of each result is appended to the returned list."""
     kept, original = [], getattr(owner, method)
 
-    def watched(*args):
+    def patched(*args):
         outcome = original(*args)
         kept.append(keep(outcome))
         return outcome
 
-    monkeypatch.setattr(owner, method, watched)
+    monkeypatch.setattr(owner, method, patched)
     return kept
 
 
@@ -95,7 +95,7 @@ def test_memory_of_opponents_resets_with_their_episode(tmp_path, monkeypatch):
         f"--runs={tmp_path}",
     ]
     assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
-    monkeypatch.setattr("pufferlib.models.engine.compile_policy", lambda policy: None)  # so that torch is watched
+    monkeypatch.setattr("pufferlib.models.engine.compile_policy", lambda policy: None)  # so that torch runs the network
     game = Session("snake", {}, seed=1, run=find_run("test", "snake", tmp_path))
     ends, memory = watch(monkeypatch, vector.Serial, "step", ended), []
     forward = LSTMWrapper.forward_eval
@@ -118,7 +118,7 @@ def test_scores_count_only_the_players_agent(monkeypatch):
     for _ in range(100):
         game.step(1)
     ends = np.array(ends)
-    assert ends[:, 1:].sum() > 3, "others end too"
+    assert ends[:, 1:].sum() > 3, "opponents end too"
     assert 0 < ends[:, 0].sum() == len(game.scores)
     game.close()
 
@@ -156,7 +156,11 @@ def test_single_agent_run_cannot_be_opponent(tmp_path):
 
 
 class ScriptedWindow(Window):
-    """A window whose keys go down and up by a script: names, "" for none; what it shows is kept."""
+    """Window whose keys are pressed and released by a script. It keeps the frames and lines that it shows.
+
+    Args:
+        script: Name of the key pressed in each call of ``pressed``, or "".
+    """
 
     def __init__(self, script):
         super().__init__("test")
@@ -229,7 +233,7 @@ def test_watch_restarts_after_each_episode(tmp_path, monkeypatch):
     game, window = Session("squared", {}, seed=1, run=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
     play(game, window, 2000)
     texts = [lines for _, lines in window.shown]
-    assert len(game.scores) > 1, "the next episode begins by itself"
+    assert len(game.scores) > 1, "the next episode starts without a key"
     assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
     assert texts[0][1] == "r: restart   q: quit"
     assert any("   over" in lines[0] for lines in texts)

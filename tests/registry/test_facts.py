@@ -1,4 +1,4 @@
-"""binding.toml: what is read, what is refused; and the sentence for a package or library that is missing."""
+"""Tests of binding.toml files, and of the errors for missing packages and libraries."""
 
 from pathlib import Path
 
@@ -37,6 +37,7 @@ gcc = "it is compiled"
 
 
 def facts_of(text: str, folder: Path) -> Facts:
+    """Write ``text`` to a binding.toml and read it."""
     file = folder / "game" / "binding.toml"
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Names for environments that are not in this repository: files, modules, Gymnasium's ids, registrations."""
+"""Tests of names for environments outside this repository: files, modules, Gymnasium ids and registrations."""
 
 import functools
 import importlib
@@ -48,7 +48,7 @@ def make_forage(length=2, **others):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a module of environments and one that it needs, of names that no other test has."""
+    """Return the current folder, with a module of environments and one that it imports, with unique names."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     beside = f"beside_{tmp_path.name.replace('-', '_')}"
@@ -62,12 +62,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin without registrations, and leave none behind."""
+    """Start without registrations, and remove new ones after the test."""
     monkeypatch.setattr(outside, "REGISTERED", {})
     outside.load_packages.cache_clear()
 
 
 def episode(env: GymnasiumPufferEnv) -> dict[str, float]:
+    """Play one episode. Return its last info."""
     env.reset(seed=0)
     while True:
         *_, terminated, truncated, info = env.step(0)
@@ -375,7 +376,7 @@ def test_edit_of_imported_module_warns(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_text(file.read_text() + "class Two(gymnasium.Env): pass\n")
     with pytest.warns(UserWarning, match="edited_envs.py was edited after it was imported, and this process keeps"):
         registry.env_creator("edited_envs:One")
-    registry.env_creator("edited_envs:One")  # one warning for each edit
+    registry.env_creator("edited_envs:One")  # warns once per edit
     importlib.reload(sys.modules["edited_envs"])
     registry.env_creator("edited_envs:Two")
 

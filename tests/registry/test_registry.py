@@ -1,4 +1,4 @@
-"""Names to environments: what make, env_creator and list_envs accept, and what they say of the rest."""
+"""Tests of make, env_creator and list_envs."""
 
 import contextlib
 import importlib
@@ -27,7 +27,7 @@ def test_list_envs_lists_ocean_before_bindings() -> None:
     assert {"breakout", "pong", "squared", "atari/pong", "atari/space_invaders"} <= set(names)
     plain = [name for name in names if "/" not in name]
     bound = [name for name in names if "/" in name]
-    assert names == sorted(plain) + sorted(bound), "no package that registers others is installed where tests run"
+    assert names == sorted(plain) + sorted(bound), "no installed package registers more"
     assert len(names) == len(set(names))
 
 
@@ -39,7 +39,7 @@ def test_make_returns_ocean_env() -> None:
 
 
 class Own(Serial):
-    """A backend of a user's."""
+    """Custom backend."""
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""A clock for tests of what people watch."""
+"""Clock for tests of rendering in real time."""
 
 import pytest
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that only sleeping moves on; nobody waits."""
+    """Replace the clock of the renderer by one that advances only in sleep, without waiting."""
 
     class Clock:
         now = 100.0

@@ -1,4 +1,4 @@
-"""Pictures of the way from one step to the next."""
+"""Tests of frames between two steps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pace of pictures."""
+"""Tests of the frame rate."""
 
 from pufferlib.render.pace import Pace
 

@@ -1,4 +1,4 @@
-"""Pictures of any environment, and of those that draw none."""
+"""Tests of picture_of, which returns the rendered image of any environment."""
 
 import gymnasium
 import numpy as np
@@ -10,7 +10,7 @@ PICTURE = np.zeros((2, 3, 3), np.uint8)
 
 
 class Draws:
-    """Environment whose ``render`` returns or raises what it is given."""
+    """Environment whose ``render`` returns or raises ``outcome``."""
 
     def __init__(self, outcome: object) -> None:
         self.outcome = outcome
@@ -80,6 +80,6 @@ def test_env_without_render_mode_has_no_picture_and_no_warning() -> None:
 
 def test_missing_render_dependency_warns_once() -> None:
     env = Draws(gymnasium.error.DependencyNotInstalled("pygame is not installed"))
-    with pytest.warns(UserWarning, match="^Draws cannot be rendered: pygame is not installed") as told:
+    with pytest.warns(UserWarning, match="^Draws cannot be rendered: pygame is not installed") as warned:
         assert (picture_of(env), picture_of(env)) == (None, None)
-    assert len(told) == 1
+    assert len(warned) == 1

@@ -1,4 +1,4 @@
-"""Pictures as text, and keys that a terminal sends."""
+"""Tests of images as terminal text, and of keys that a terminal sends."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ TOKEN = re.compile(rf"\x1b\[(?P<ground>[34]8);2;(?P<red>\d+);(?P<green>\d+);(?P<
 
 
 def pixels_of(lines):
-    """The picture that a terminal shows: uint8 ``(2 * lines, columns, 3)``."""
+    """Return the image that a terminal shows, uint8 of shape ``(2 * lines, columns, 3)``."""
     rows = []
     for line in lines:
         colours, upper, lower = {}, [], []
@@ -49,7 +49,7 @@ def test_picture_fits_and_keeps_aspect_ratio(shape, room):
     height, width, _ = pixels_of(lines).shape
     assert len(lines) <= rows
     assert width <= columns
-    assert width == columns or height >= 2 * rows - 1 or min(shape) == 1, "there is room for more"
+    assert width == columns or height >= 2 * rows - 1 or min(shape) == 1, "could be larger"
     assert (pixels_of(lines)[: height - 1] == 200).all()
     assert abs(width * shape[0] / shape[1] - height) <= max(2, shape[0] / shape[1] + 1) or 1 in (width, height)
 

@@ -1,4 +1,4 @@
-"""Text screens as pictures."""
+"""Tests of text screens rendered as images."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def test_printable_characters_look_different() -> None:
     assert picture.dtype == np.uint8
     cells = picture.reshape(20, len(text), 12, 3).swapaxes(0, 1)
     assert len({cell.tobytes() for cell in cells}) == len(text)
-    assert not cells[0].any(), "a space is black"
+    assert not cells[0].any(), "space is black"
 
 
 def test_colors_match_terminal_palette() -> None:

@@ -1,4 +1,4 @@
-"""Videos: what is written is decoded again."""
+"""Tests of VideoWriter. The written videos are decoded again."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ av = pytest.importorskip("av", reason="needs the extra 'train'")
 
 
 def frames(count: int, height: int, width: int) -> list[np.ndarray]:
-    """Grey frames that get brighter, with a red left half."""
+    """Return grey frames that get brighter, with a red left half."""
     pictures = []
     for i in range(count):
         picture = np.full((height, width, 3), 40 + 4 * i, np.uint8)
@@ -43,7 +43,7 @@ def test_frames_are_encoded_with_even_size(tmp_path: Path, height: int, width: i
     assert got_height >= MIN_HEIGHT_PX
     red, _, blue = decoded[0][got_height // 2, got_width // 5].astype(int)
     assert red > 150 > blue
-    # Away from the left half and from a padded edge the frames brighten.
+    # Pixels outside the red half and the padding get brighter.
     grey = [picture[got_height // 2, got_width * 3 // 4, 1] for picture in decoded]
     assert grey[-1] > grey[0] + 20
     assert list(tmp_path.iterdir()) == [path]

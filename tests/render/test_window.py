@@ -1,4 +1,4 @@
-"""Windows: what they show, what they hear, and what is said where there can be none."""
+"""Tests of windows: frames, keys, and errors without a display."""
 
 import os
 import subprocess
@@ -19,26 +19,26 @@ in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
 
 
 class Display(NamedTuple):
-    """pygame, and its windows in the order in which they were opened."""
+    """Module pygame and its open windows, oldest first."""
 
     pygame: ModuleType
     windows: list[Any]
 
     @property
     def shown(self):
-        """The pixels of its only window, ``(height, width, 3)``."""
+        """Pixels of the only window, shape ``(height, width, 3)``."""
         (window,) = self.windows
         return self.pygame.surfarray.array3d(window.get_surface()).swapaxes(0, 1)
 
     def post(self, kind, **what):
-        """Tell the oldest window that something has happened."""
+        """Send an event to the oldest window."""
         pygame = self.pygame
         pygame.event.post(pygame.event.Event(getattr(pygame, kind), window=self.windows[0], **what))
 
 
 @pytest.fixture
 def display(monkeypatch):
-    """A display that nobody sees; ``display.windows`` are those of pygame that are open on it."""
+    """Yield a dummy display. All its windows must be closed at the end of the test."""
     pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     windows = []
@@ -61,7 +61,7 @@ def display(monkeypatch):
 @every_env
 def test_human_mode_shows_every_reset_and_step(name, display, clock):
     env, twin = (ocean.OceanEnv(name, num_envs=2, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
-    assert display.windows == [], "it opens with the first picture"
+    assert display.windows == [], "the first frame opens the window"
     env.action_space.seed(0)
     env.reset()
     twin.reset()
@@ -75,7 +75,7 @@ def test_human_mode_shows_every_reset_and_step(name, display, clock):
     if expected.shape[0] * factor == shown.shape[0]:  # neither shrunk nor bordered
         np.testing.assert_array_equal(shown, expected.repeat(factor, 0).repeat(factor, 1))
     assert env.render() is None
-    assert clock.now == pytest.approx(100 + 2 / env.metadata["render_fps"]), "steps are pictures of a film"
+    assert clock.now == pytest.approx(100 + 2 / env.metadata["render_fps"]), "waits for the frame rate"
     env.close()
     assert display.windows == []
 
@@ -134,7 +134,7 @@ def test_closed_window_raises_system_exit_0(display):
     with pytest.raises(SystemExit) as ended:
         env.step([0])
     assert ended.value.code == 0
-    env.step([0])  # who catches it goes on without a window
+    env.step([0])  # continues without a window if the exception is caught
     env.reset()
     assert env.render() is None
     assert display.windows == []
@@ -212,7 +212,7 @@ def test_unknown_video_driver_raises(monkeypatch):
 
 
 def test_unreachable_display_raises():
-    """SDL would draw into the void instead."""
+    """Without the check SDL would draw to an invisible window."""
     pytest.importorskip("pygame", reason="the render extra is not installed")
     code = (
         "import numpy as np; from pufferlib.render.window import Window\n"

@@ -1,4 +1,4 @@
-"""Bundles: errors of workers leave them, ``record`` keeps whole episodes, and ``replay`` reproduces the outcome."""
+"""Tests of bundles: worker errors save them, ``record`` keeps whole episodes, ``replay`` reproduces the outcome."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ from tests.envs import FunctionEnv, ScriptedPufferEnv
 
 
 class Fragile(FunctionEnv):
-    """Random observations in episodes of 6 steps; breaks in the third step of an episode, when it is told 1 there."""
+    """Environment that fails for action 1 in step ``steps`` of an episode. Episodes have 6 steps."""
 
     def __init__(self, how="raises", steps=3):
         super().__init__(length=6)
@@ -41,7 +41,7 @@ def fragile(**options):
 
 
 def run(creator, actions, **options):
-    """Play two environments, each with its actions, until one of them fails or all are done."""
+    """Step two environments with their actions, until one of them fails or the actions end."""
     with pufferlib.vector.make(creator, num_envs=2, seed=7, **options) as vecenv:
         vecenv.reset()
         for pair in zip(*actions, strict=True):
@@ -55,7 +55,7 @@ LATE = [0] * 9 + [1]  # fails in the third step of the second episode, after the
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Folder in which failures leave their bundles."""
+    """Return a folder whose subfolder "failures" gets the bundles of failures."""
     monkeypatch.setenv("PUFFER_REPLAYS", str(tmp_path / "failures"))
     return tmp_path
 
@@ -75,11 +75,13 @@ def test_recorded_failure_is_replayed(folder, how, error):
     assert outcome.is_same
     assert outcome.steps == 9
     assert error in outcome.text
-    assert [file.name for file in (folder / "failures").iterdir()] == [path.name]  # that of the replay went again
+    assert [file.name for file in (folder / "failures").iterdir()] == [
+        path.name
+    ]  # the bundle of the replay was removed
 
 
 def play_late(creator, **options):
-    """Let environment 1 fail in its second episode, with batches in any order."""
+    """Step until environment 1 fails in its second episode, with batches in any order."""
     with pufferlib.vector.make(creator, num_envs=2, seed=7, **{**WORKERS, **options}) as vecenv:
         assert len(vecenv.get_attr("how")) == 2  # changes nothing
         vecenv.async_reset()
@@ -251,7 +253,7 @@ def test_recording_is_accepted_as_vector_env(tmp_path):
         envs.step(np.array([0, 1]))
         assert vecenv.actions_of(1).tolist() == [[1]]
         vecenv.reset(seed=6)
-        vecenv.call("has_wrapper_attr", "count")  # what a call may have changed, no bundle has
+        vecenv.call("has_wrapper_attr", "count")  # the call may have changed the environment
         vecenv.step([0, 1])
     for seed, is_complete in ((5, True), (6, False)):
         bundle = Bundle.load(tmp_path / f"env1-seed{env_seed(seed, 1)}.npz")
@@ -265,7 +267,7 @@ def test_invalid_actions_are_not_recorded(tmp_path):
             vecenv.step([7])
         vecenv.step([0])
         assert vecenv.actions_of(0).tolist() == [[0]]
-        assert vecenv.num_envs == 1  # all else is the vector environment's
+        assert vecenv.num_envs == 1  # other attributes come from the vector environment
 
 
 def test_replay_needs_creator_that_cannot_be_pickled(tmp_path):
@@ -305,7 +307,7 @@ def test_at_most_100_failure_bundles_are_kept(folder, monkeypatch):
 
 
 def test_unwritable_disk_does_not_hide_error(folder, monkeypatch):
-    (folder / "failures").touch()  # no folder
+    (folder / "failures").touch()  # a file instead of a folder
     with pytest.raises(WorkerError, match="no fuel") as raised:
         run(functools.partial(ScriptedPufferEnv, on_reset=fail), [[0], [0]], **WORKERS)
     assert raised.value.bundles == ()

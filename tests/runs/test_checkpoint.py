@@ -165,7 +165,7 @@ def test_buffers_may_be_infinite(target_env):
 
 
 def test_optimizer_of_channels_last_weights_is_resumed(tmp_path):
-    """A fused step takes weights and moments as they lie in memory."""
+    """A fused optimizer step uses the memory layout of weights and moments."""
 
     def learner():
         torch.manual_seed(0)

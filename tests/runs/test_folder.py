@@ -1,4 +1,4 @@
-"""Folders of runs: one for each, found by what one types."""
+"""Tests of new_run and find_run."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_find_run_of_resumed_checkpoint_returns_its_run(tmp_path: Path) -> None:
     later = alone / "checkpoints" / "000009"
     later.mkdir(parents=True)
     (alone / "policy.safetensors").touch()
-    assert find_run("here", str(alone), tmp_path).chosen == alone  # nothing was saved yet
+    assert find_run("here", str(alone), tmp_path).chosen == alone  # the resumed run has no checkpoint yet
     (later / "policy.safetensors").touch()
     assert find_run("here", str(alone), tmp_path) == Run(alone)
     assert find_run("here", str(alone / "policy.safetensors"), tmp_path).chosen == alone

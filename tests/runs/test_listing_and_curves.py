@@ -1,4 +1,4 @@
-"""Runs beside each other: a list with what differs, and curves in one picture."""
+"""Tests of listing runs, comparing their settings, and plotting their curves."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from pufferlib.training.config import load_config
 def make_run(
     folder: Path, env: str = "squared", score: float | None = None, steps: int = 3, **settings: Any
 ) -> RunSummary:
-    """A folder as a training leaves it; finished if it has a score."""
+    """Write the files of a run. It is finished if ``score`` is given."""
     folder.mkdir(parents=True)
     load_config(env, {key.replace("__", "."): value for key, value in settings.items()}).save(folder / "config.toml")
     rows = [
@@ -37,7 +37,7 @@ def make_run(
 
 @pytest.fixture
 def kept(here: Path) -> Path:
-    """Five runs: two seeds of one setting, one of another, one that was stopped, and one of another environment."""
+    """Write five runs: two seeds, one with another setting, one stopped and one of another environment."""
     make_run(here / "runs/20260101-000001-squared", score=1.0, train__seed=1)
     make_run(here / "runs/20260101-000002-squared", score=3.0, train__seed=2)
     make_run(here / "runs/20260101-000003-squared-fast", score=2.0, train__learning_rate=0.5, track__name="fast",
@@ -153,7 +153,7 @@ def test_plot_has_panel_per_env_and_band_over_seeds(kept: Path, monkeypatch: pyt
     for path in kept.rglob("metrics.jsonl"):
         path.write_text('{"agent_steps": 5, "uptime_s": 1, "environment/score": 0.5}\n')
     plot(["squared"], kept / "d.png")
-    assert drawn[3].axes[0].lines[0].get_marker() == "o", "through one point no line can be seen"
+    assert drawn[3].axes[0].lines[0].get_marker() == "o", "a line through one point is invisible"
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_runs_verb_shows_differing_settings(kept: Path, capsys: pytest.CaptureFi
     assert " stopped   0.300 in training" in rows[3]
     assert end == "Plot their curves: puffer plot RUN RUN ..."
     assert main(["runs", "--json", "--tag", "b"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    assert (told["name"], told["score"], told["settings"]["train.learning_rate"]) == ("fast", 2.0, 0.5)
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["score"], found["settings"]["train.learning_rate"]) == ("fast", 2.0, 0.5)
     assert main(["runs", "--json", "fast"]) == 0
     assert [run["name"] for run in json.loads(capsys.readouterr().out)] == ["fast"]
     assert main(["runs", "snake"]) == 0
@@ -225,7 +225,7 @@ def test_listing_500_runs_is_fast(here: Path) -> None:
             (folder / name).write_bytes((source / name).read_bytes())
     start = time.process_time()
     assert len(list_runs(here / "runs")) == 500
-    assert time.process_time() - start < 5, "of a busy machine; on a quiet one it is less than a second"
+    assert time.process_time() - start < 5, "takes less than a second on a quiet machine"
 
 
 @pytest.mark.parametrize("metric", ["losses/entropy", "entropy"])

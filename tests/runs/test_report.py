@@ -1,4 +1,4 @@
-"""The learning curve and the summary that a run leaves."""
+"""Tests of the learning curve, the metrics file and the summary of a run."""
 
 import json
 import math
@@ -88,7 +88,7 @@ def test_read_metrics_skips_incomplete_line(tmp_path: Path) -> None:
 
 def test_read_metrics_drops_rows_repeated_after_crash(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    steps = [10, 20, 30, 40, 30, 40, 50]  # the checkpoint was at 20; the run died after 40
+    steps = [10, 20, 30, 40, 30, 40, 50]  # resumed from the checkpoint at 20, after a crash at 40
     path.write_text("".join(json.dumps({"agent_steps": step, "uptime_s": i}) + "\n" for i, step in enumerate(steps)))
     assert [(row["agent_steps"], row["uptime_s"]) for row in read_metrics(path)] == [
         (10, 0), (20, 1), (30, 4), (40, 5), (50, 6)

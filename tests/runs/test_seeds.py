@@ -1,4 +1,4 @@
-"""Several seeds of one command, and runs that are not made again by a slip."""
+"""Tests of runs with several seeds, and of the status of runs."""
 
 import json
 from contextlib import AbstractContextManager
@@ -51,16 +51,16 @@ def test_seeds_are_trained_in_one_folder_and_resumed(tmp_path: Path, monkeypatch
     done = train(resume=folder, seeds=[44], settings={"track.tags": ["more"]})
     assert done.group.seeds == (42, 43, 44)
     summary = folder / "seed-42" / "summary.json"
-    assert (summary.read_bytes(), summary.stat().st_mtime_ns) == first, "what was finished was not made again"
+    assert (summary.read_bytes(), summary.stat().st_mtime_ns) == first, "finished seeds are not trained again"
     scores = [json.loads((folder / f"seed-{seed}" / "summary.json").read_text())["score"] for seed in (42, 43, 44)]
-    told = json.loads((folder / "summary.json").read_text())
-    assert told["scores"] == scores
-    assert told["score_iqm"] == pytest.approx(sum(scores) / 3)
-    assert told["score_iqm_low"] <= told["score_iqm"] <= told["score_iqm_high"]
+    summary_of_group = json.loads((folder / "summary.json").read_text())
+    assert summary_of_group["scores"] == scores
+    assert summary_of_group["score_iqm"] == pytest.approx(sum(scores) / 3)
+    assert summary_of_group["score_iqm_low"] <= summary_of_group["score_iqm"] <= summary_of_group["score_iqm_high"]
     assert (folder / "learning_curve.png").stat().st_size > 1000
     assert [Run.at(folder / f"seed-{seed}").settings().train.seed for seed in (42, 43, 44)] == [42, 43, 44]
     assert (folder / "seed-44" / "metrics.csv").exists()
-    best = folder / f"seed-{42 + told['scores'].index(max(told['scores']))}"
+    best = folder / f"seed-{42 + summary_of_group['scores'].index(max(summary_of_group['scores']))}"
     for target in ("squared", str(folder)):
         assert find_run("here", target, tmp_path).folder == best
     (summary.parent / "summary.json").unlink()
@@ -93,7 +93,7 @@ def test_band_covers_curves_of_different_lengths() -> None:
     assert longer.middle[0] == 2
     assert longer.middle[-1] == 3
     assert isfinite(longer.low[0])
-    assert isnan(longer.low[-1]), "one curve has no interval"
+    assert isnan(longer.low[-1]), "a single curve has no interval"
 
 
 def test_name_selects_latest_run(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_status_of_returns_state_of_run(tmp_path: Path) -> None:
             in_training(run),
         ):
             pass
-    assert status_of(run).state == "stopped", "there is no result"
+    assert status_of(run).state == "stopped", "has no summary"
     run.summary.write_text("{}")
     assert status_of(run).state == "finished"
     with pytest.raises(KeyboardInterrupt), in_training(run):
@@ -127,5 +127,5 @@ def test_status_of_returns_state_of_run(tmp_path: Path) -> None:
     with pytest.raises(KeyError), in_training(run):
         raise KeyError("score")
     assert status_of(run).reason == "KeyError: 'score'"
-    run.status.write_text('{"state": "running", "pid": 1, "host": "gone"}')  # by kill -9
+    run.status.write_text('{"state": "running", "pid": 1, "host": "gone"}')  # as after kill -9
     assert status_of(run).state == "stopped"

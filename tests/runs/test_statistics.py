@@ -1,4 +1,4 @@
-"""The interquartile mean and the stratified bootstrap, as rliable defines them."""
+"""Tests of the interquartile mean and the stratified bootstrap, as defined by rliable."""
 
 import itertools
 
@@ -12,10 +12,10 @@ from pufferlib.runs.statistics import bootstrap_interval, estimate_iqm, iqm
     ("scores", "mean"),
     [
         ([7], 7),
-        ([1, 2, 9], 4),  # a quarter of three is no whole score
+        ([1, 2, 9], 4),  # a quarter of three scores is less than one
         ([9, 1, 2, 4], 3),
         ([1, 5, 3, 100, 4], 4),
-        ([[0, 10, 2, 8], [4, 6, 100, -100]], 5),  # of all tasks together: 2, 4, 6, 8 are left
+        ([[0, 10, 2, 8], [4, 6, 100, -100]], 5),  # scores of all tasks together; 2, 4, 6 and 8 are left
     ],
 )
 def test_iqm_by_hand(scores: list[float], mean: float) -> None:
@@ -27,7 +27,7 @@ def test_iqm_of_rows() -> None:
 
 
 def test_interval_matches_exact_bootstrap() -> None:
-    """Three runs have 27 resamples, and many draws come to the percentiles of these."""
+    """Three runs have 27 resamples, so their percentiles are known exactly."""
     runs = [1.0, 2.0, 6.0]
     exact = np.quantile([np.mean(drawn) for drawn in itertools.product(runs, repeat=3)] * 1000, [0.025, 0.975])
     estimate = estimate_iqm(runs)
@@ -36,7 +36,7 @@ def test_interval_matches_exact_bootstrap() -> None:
 
 
 def test_bootstrap_is_stratified_by_task() -> None:
-    """Without strata a resample could have more runs of one task, and the mean would vary."""
+    """Without strata a resample could have more runs of one task, so the mean would vary."""
     low, high = bootstrap_interval([[0.0, 0.0], [10.0, 10.0]], lambda drawn: drawn.mean(1), resamples=500)
     assert (low, high) == (5, 5)
 

@@ -1,4 +1,4 @@
-"""Files of tensors: whatever goes in comes out, and what is no such file is named."""
+"""Tests of tensor files: round trips, and errors for damaged and other files."""
 
 import os
 import pickle
@@ -31,7 +31,7 @@ def test_tree_is_read_back(tmp_path: Path) -> None:
     assert read_metadata(tmp_path / "tree")["a"] == "b"
     assert repr(back) == repr(tree)
     assert back["half"].dtype == torch.bfloat16
-    back["empty"].add_(1), back["state"][0]["shared"].add_(1)  # memory of their own
+    back["empty"].add_(1), back["state"][0]["shared"].add_(1)  # tensors own their memory
 
 
 def test_safetensors_library_reads_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Versions in checkpoints: recorded, and those that differ named in one warning."""
+"""Tests of the versions in checkpoints, and of the warning for different ones."""
 
 import subprocess
 import warnings

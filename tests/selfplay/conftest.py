@@ -5,7 +5,7 @@ from tests.threads import one_thread  # noqa: F401
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """Runs of connect4: "old" learned nothing, "new" learned for a second, with another network."""
+    """Train two runs of connect4 with different networks: "old" is untrained, "new" learned for 25 updates."""
     from pufferlib.training.config import load_config
     from pufferlib.training.trainer import Trainer
 

@@ -1,4 +1,4 @@
-"""Every game of two sides: both can be agents, a pool can have one of them, and agents can meet."""
+"""Tests of self-play training and matches in every two-sided game."""
 
 import numpy as np
 import pytest

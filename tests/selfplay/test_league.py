@@ -1,4 +1,4 @@
-"""Leagues: what is added and played once, kept, and shared by processes."""
+"""Tests of leagues, including leagues shared by processes."""
 
 import shutil
 import subprocess
@@ -13,6 +13,7 @@ from pufferlib.selfplay import League
 
 @pytest.fixture
 def league(runs, tmp_path):
+    """Make a league of the runs "old" and "new" and the random player."""
     made = League(tmp_path / "leagues" / "four.db")
     assert made.add([runs / "old", runs / "new", "random"]) == (["old", "new", "random"], [])
     return made
@@ -24,7 +25,7 @@ def test_agents_and_games_are_added_once(league, runs, tmp_path):
     assert league.play(games=20) == 60
     table = league.table()
     assert league.play(games=20) == 0
-    assert League(league.path).play(games=30) == 60  # whole rounds
+    assert League(league.path).play(games=30) == 60  # rounded up to whole rounds
     more = league.table()
     assert more.games.tolist() == [80, 80, 80]
     assert (more.wins >= table.wins).all()
@@ -35,11 +36,11 @@ def test_agents_of_same_name_get_distinct_names(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "old")
     other = tmp_path / "old"
     (checkpoint,) = (other / "checkpoints").iterdir()
-    trained_anew(other)
+    change_weights(other)
     assert league.add([other]) == ([f"old/{checkpoint.name}"], [])
 
 
-def trained_anew(run):
+def change_weights(run):
     """Change a weight of the run's only checkpoint."""
     from pufferlib.runs.tensor_file import read_metadata, read_tensors, write_tensors
 
@@ -51,9 +52,9 @@ def trained_anew(run):
 
 def test_missing_or_changed_weights_raise(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "mine")
-    trained_anew(tmp_path / "mine")
+    change_weights(tmp_path / "mine")
     league.add([tmp_path / "mine"])
-    trained_anew(tmp_path / "mine")
+    change_weights(tmp_path / "mine")
     with pytest.raises(APIUsageError, match=r"the weights of mine must not change, but .* has other"):
         league.play()
     shutil.rmtree(tmp_path / "mine")
@@ -63,7 +64,7 @@ def test_missing_or_changed_weights_raise(league, runs, tmp_path):
 
 def test_league_rejects_other_game_settings(league, runs, tmp_path):
     shutil.copytree(runs / "new", tmp_path / "shallow")
-    trained_anew(tmp_path / "shallow")
+    change_weights(tmp_path / "shallow")
     config = tmp_path / "shallow" / "config.toml"
     config.write_text(config.read_text().replace("players = 2", "players = 2\ndepth = 1"))
     with pytest.raises(APIUsageError, match="the same game, got old with depth 4 and shallow with 1"):

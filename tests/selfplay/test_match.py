@@ -1,4 +1,4 @@
-"""Matches: who plays whom, on which side, and what is refused."""
+"""Tests of matches between agents."""
 
 import shutil
 
@@ -19,7 +19,7 @@ def test_match_depends_on_seed_and_not_on_order(runs):
     np.testing.assert_array_equal(table.wins, turned.wins[::-1, ::-1])
     np.testing.assert_array_equal(table.draws, turned.draws[::-1, ::-1])
     others = [pufferlib.selfplay.match(agents[:2], games=10, seed=seed).wins[1, 0] for seed in (3, 4, 5, 6)]
-    assert others[0] == table.wins[1, 0]  # whoever else takes part
+    assert others[0] == table.wins[1, 0]  # independent of other entrants
     assert len(set(others)) > 1
 
 
@@ -36,7 +36,7 @@ def test_trained_agent_wins_and_is_rated_higher(runs):
 
 
 def test_agents_alternate_sides(runs):
-    """In connect4 who begins is seen: two agents that always take the leftmost column differ by it alone."""
+    """If both agents always choose the leftmost column of connect4, the result depends only on who moves first."""
     old, new = enter("test", [str(runs / "old"), str(runs / "new")])
     arena = Arena("test", game_of("test", [old, new]), greedy=True)
     for entrant in (old, new):
@@ -45,7 +45,7 @@ def test_agents_alternate_sides(runs):
             weights.data.zero_()
             if name.endswith("decoder.bias"):
                 weights.data[0] = 1
-    scores = arena.play(old, new, 7, seed=0)  # each drops discs on discs of the other, until a column is full
+    scores = arena.play(old, new, 7, seed=0)  # both fill column after column
     assert len(set(scores[::2])) == len(set(scores[1::2])) == 1
     assert scores[0] == 1 - scores[1]
 
@@ -61,7 +61,7 @@ def test_first_game_is_recorded(runs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("agents", "said"),
+    ("agents", "message"),
     [
         (["old", "squared"], "all entrants must play the same game, got old of connect4 and squared of squared"),
         (["old", "shallow"], "the same game, got old with depth 4 and shallow with 2; remove one"),
@@ -69,15 +69,15 @@ def test_first_game_is_recorded(runs, tmp_path):
         (["old"], "at least two agents and one game must be given, got 1 and 100"),
     ],
 )
-def test_invalid_entrants_raise(runs, tmp_path, agents, said):
+def test_invalid_entrants_raise(runs, tmp_path, agents, message):
     for name in ("old", "copy", "shallow", "squared"):
         shutil.copytree(runs / ("old" if name != "shallow" else "new"), tmp_path / name)
     change(tmp_path / "shallow", "players = 2", "players = 2\ndepth = 2")
     change(tmp_path / "squared", 'env_name = "connect4"', 'env_name = "squared"')
-    if "squared" in agents:  # it is said before anything is loaded, so other weights are enough
+    if "squared" in agents:  # raised before weights are loaded, so any other weights will do
         shutil.rmtree(tmp_path / "squared" / "checkpoints")
         shutil.copytree(runs / "new" / "checkpoints", tmp_path / "squared" / "checkpoints")
-    with pytest.raises(APIUsageError, match=said):
+    with pytest.raises(APIUsageError, match=message):
         pufferlib.selfplay.match([tmp_path / agent for agent in agents])
 
 

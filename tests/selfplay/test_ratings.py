@@ -1,4 +1,4 @@
-"""Ratings of results that are known."""
+"""Tests of fit_ratings with known results."""
 
 import math
 
@@ -9,7 +9,7 @@ from pufferlib.selfplay import fit_ratings
 
 
 def difference(wins, losses):
-    """Elo points between two players, by the formula, with half a point more for each."""
+    """Return the Elo difference of two players by the formula, with half a win added for each."""
     return 400 * math.log10((wins + 0.5) / (losses + 0.5))
 
 
@@ -19,7 +19,7 @@ def test_ratings_of_two_players_match_formula(wins, losses):
     assert ratings[0] - ratings[1] == pytest.approx(difference(wins, losses))
     assert ratings.mean() == pytest.approx(1000)
     share, games = (wins + 0.5) / (wins + losses + 1), wins + losses + 1
-    # The difference has the error of a logit; each rating, whose mean is fixed, half of it.
+    # The error of the difference is that of a logit. The mean is fixed, so each rating has half of it.
     error = 400 / math.log(10) / math.sqrt(games * share * (1 - share))
     np.testing.assert_allclose(widths, 1.96 * error / 2)
 

@@ -1,4 +1,4 @@
-"""``puffer match`` and ``puffer league``, as they are typed."""
+"""Tests of ``puffer match`` and ``puffer league``."""
 
 import json
 from pathlib import Path
@@ -15,10 +15,10 @@ def test_match_verb_prints_table_and_writes_video(runs, tmp_path, capsys):
     command = ["match", str(runs / "old"), str(runs / "new"), "random", "--games", "4", "--seed", "3"]
     assert main([*command, "--video", str(tmp_path / "game.mp4")]) == 0
     output = capsys.readouterr().out
-    heading, *rows, film = output.splitlines()
+    heading, *rows, video = output.splitlines()
     assert heading.split() == ["Elo", "score", "1", "2", "3"]
     assert sorted(row.split()[1] for row in rows) == ["new", "old", "random"]
-    assert film == f"video: {tmp_path / 'game.mp4'}"
+    assert video == f"video: {tmp_path / 'game.mp4'}"
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines() == [heading, *rows]
 
@@ -38,7 +38,7 @@ def test_league_verb_adds_plays_and_prints_table(runs, tmp_path, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["match", "connect4"], "name two or more agents, got 1; for example: puffer match"),
         (["match", "random", "random", "--games", "0"], "--games must be at least 1, got 0"),
@@ -51,10 +51,10 @@ def test_league_verb_adds_plays_and_prints_table(runs, tmp_path, monkeypatch, ca
         (["league", "play", "four", "--games", "0"], "--games must be at least 1, got 0"),
     ],
 )
-def test_invalid_arguments_exit_with_error(tmp_path, monkeypatch, capsys, arguments, said):
+def test_invalid_arguments_exit_with_error(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -63,7 +63,7 @@ def test_self_play_run_is_evaluated_against_script_and_resumed(tmp_path, monkeyp
     assert main(["train", "connect4", *TINY, *SELF_PLAY]) == 0
     run: Path = only_run(tmp_path)
     summary = json.loads((run / "summary.json").read_text())
-    assert summary["episode_length"] < 22  # a player's moves against the opponent, not those of two
+    assert summary["episode_length"] < 22  # moves of one player, not of both
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert metrics[-1]["selfplay/pool"] >= 2
     assert main(["train", "--resume", str(run), "--train.total-timesteps", "8192"]) == 0

@@ -1,4 +1,4 @@
-"""check_env finds each way to break the contract, and says so."""
+"""Tests of check_env with environments that break the contract."""
 
 import re
 from pathlib import Path
@@ -15,6 +15,8 @@ from pufferlib.testing import CONTRACT, ContractError, check_env
 
 
 class Good(pufferlib.PufferEnv):
+    """Environment of three agents that keeps the contract."""
+
     def __init__(self, buf=None, seed=0):
         self.single_observation_space = Box(-1, 1, (2,))
         self.single_action_space = Discrete(3)
@@ -43,29 +45,29 @@ def test_valid_env_passes():
     check_env(env, continuing=True)
     assert not env.closed
     check_env(lambda buf=None: Good(buf), continuing=True)
-    check_env(CutsOff)
+    check_env(Truncates)
 
 
-class Copies(Good):
+class ReturnsCopies(Good):
     def step(self, actions):
         observations, *rest = super().step(actions)
         return observations.copy(), *rest
 
 
-class Replaces(Good):
+class ReplacesArray(Good):
     def step(self, actions):
         self.observations = np.zeros((3, 2), np.float32)
         return super().step(actions)
 
 
-class Leaves(Good):
+class LeavesSpace(Good):
     def step(self, actions):
         result = super().step(actions)
         self.observations[1] = 2
         return result
 
 
-class Undefined(Good):
+class RewardIsNaN(Good):
     def step(self, actions):
         result = super().step(actions)
         self.rewards[1] = np.nan
@@ -77,7 +79,7 @@ class Unseeded(Good):
         return super().reset(seed=np.random.default_rng().integers(2**31))
 
 
-class Talks(Good):
+class InfosAreADict(Good):
     def step(self, actions):
         *result, _ = super().step(actions)
         return *result, {}
@@ -95,24 +97,24 @@ class RewardsAbsentAgents(Good):
         return result
 
 
-class Retyped(Good):
+class RewardsAreFloat64(Good):
     def __init__(self, buf=None):
         super().__init__(buf)
         self.rewards = np.zeros(3)
 
 
-class Mute(Good):
+class StepReturnsNone(Good):
     def step(self, actions):
         super().step(actions)
 
 
-class Curt(Good):
+class ResetReturnsArray(Good):
     def reset(self, seed=None):
         return super().reset(seed)[0]
 
 
-class CutsOff(Good):
-    """Truncates its second agent in every fifth step."""
+class Truncates(Good):
+    """Environment that truncates its second agent in every fifth step."""
 
     def reset(self, seed=None):
         self.clock = 0
@@ -123,41 +125,41 @@ class CutsOff(Good):
         self.clock += 1
         self.truncations[1] = self.clock % 5 == 0
         if self.truncations[1]:
-            self.keep()
+            self.keep_final_observations()
         return result
 
-    def keep(self):
+    def keep_final_observations(self):
         self.final_observations[:] = self.observations
 
 
-class ForgetsTheEnd(CutsOff):
-    def keep(self):
+class KeepsNoFinalObservation(Truncates):
+    def keep_final_observations(self):
         pass
 
 
-class KeepsHalf(CutsOff):
-    def keep(self):
+class KeepsHalfOfFinalObservation(Truncates):
+    def keep_final_observations(self):
         self.final_observations[1, 0] = self.observations[1, 0]
 
 
-class KeepsAnother(CutsOff):
-    def keep(self):
+class KeepsInvalidFinalObservation(Truncates):
+    def keep_final_observations(self):
         self.final_observations[:] = self.observations + 5
 
 
-class ReplacesTheEnd(CutsOff):
-    def keep(self):
+class ReplacesFinalObservations(Truncates):
+    def keep_final_observations(self):
         self.final_observations = self.observations.copy()
 
 
-class EndsTwice(CutsOff):
+class EndsTwice(Truncates):
     def step(self, actions):
         result = super().step(actions)
         self.terminals[:] = self.truncations
         return result
 
 
-class Unready(Good):
+class SkipsInit(Good):
     def __init__(self, buf=None):
         self.num_agents = 2
 
@@ -171,23 +173,35 @@ class WrongSpace(Good):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (Copies, r"Copies: observations must be returned as self.observations, got another object; return"),
-        (Replaces, r"observations must stay the same array, got another; write in place: self.observations\[:\]"),
-        (Leaves, r"observations must be in Box.*, got 2.0 in row 1; widen"),
-        (Undefined, r"rewards must be finite, got nan in row 1; look"),
-        (Mute, r"Mute: step must return observations, rewards, .* and infos, got None; return exactly these five"),
-        (Curt, r"Curt: reset must return observations and infos, got ndarray; return self.observations, \[\]"),
-        (ForgetsTheEnd, r"final_observations must have the last .* got row 1 not written in step 5; before .* starts"),
-        (KeepsHalf, r"final_observations must have the last .* got row 1 not written in step 5"),
-        (KeepsAnother, r"final_observations must be in Box.*, got \d.* in row 1"),
-        (ReplacesTheEnd, r"final_observations must stay the same array, got another; write in place"),
+        (
+            ReturnsCopies,
+            r"ReturnsCopies: observations must be returned as self.observations, got another object; return",
+        ),
+        (ReplacesArray, r"observations must stay the same array, got another; write in place: self.observations\[:\]"),
+        (LeavesSpace, r"observations must be in Box.*, got 2.0 in row 1; widen"),
+        (RewardIsNaN, r"rewards must be finite, got nan in row 1; look"),
+        (
+            StepReturnsNone,
+            r"StepReturnsNone: step must return observations, rewards, .* and infos, got None; return exactly these five",
+        ),
+        (
+            ResetReturnsArray,
+            r"ResetReturnsArray: reset must return observations and infos, got ndarray; return self.observations, \[\]",
+        ),
+        (
+            KeepsNoFinalObservation,
+            r"final_observations must have the last .* got row 1 not written in step 5; before .* starts",
+        ),
+        (KeepsHalfOfFinalObservation, r"final_observations must have the last .* got row 1 not written in step 5"),
+        (KeepsInvalidFinalObservation, r"final_observations must be in Box.*, got \d.* in row 1"),
+        (ReplacesFinalObservations, r"final_observations must stay the same array, got another; write in place"),
         (EndsTwice, r"an episode must end with a terminal or a truncation, got both in row 1; do not truncate"),
         (Unseeded, r"the same seed must give the same observations, got others in step 0"),
-        (Talks, r"infos must be a list of dicts, got \{\}; return \[\]"),
+        (InfosAreADict, r"infos must be a list of dicts, got \{\}; return \[\]"),
         (IgnoresBuf, r"observations must be the array given in buf, got another; pass buf on"),
         (RewardsAbsentAgents, r"rewards of absent agents must be 0, got 1.0 in row 0; clear"),
-        (Retyped, r"rewards must be an array float32 \(3,\), got float64 \(3,\)"),
-        (Unready, r"single_observation_space is missing; call super"),
+        (RewardsAreFloat64, r"rewards must be an array float32 \(3,\), got float64 \(3,\)"),
+        (SkipsInit, r"single_observation_space is missing; call super"),
         (WrongSpace, r"single_action_space must be Discrete, MultiDiscrete or Box, got None"),
     ],
 )
@@ -210,7 +224,7 @@ def test_emulated_info_that_is_not_dict_raises():
 
 
 class Modes(Good):
-    """Knows all modes; the first agent's game ends in every fifth step of its own."""
+    """Environment with all autoreset modes. Episodes of the first agent have five steps."""
 
     def __init__(self, buf=None, autoreset="same_step"):
         super().__init__(buf)
@@ -242,7 +256,7 @@ class PaysForResets(Modes):
         return result
 
 
-class MovesOn(Modes):
+class ChangesAfterEnd(Modes):
     def step(self, actions):
         result = super().step(actions)
         self.observations[0] = self.rewards[1] / 3
@@ -256,7 +270,7 @@ class StaysPresent(Modes):
         return result
 
 
-class HasItsOwn(Modes):
+class IgnoresMode(Modes):
     def __init__(self, buf=None, autoreset="same_step"):
         super().__init__(buf)
 
@@ -269,9 +283,9 @@ def test_all_autoreset_modes_are_checked():
     ("kind", "message"),
     [
         (PaysForResets, "with autoreset 'next_step' rewards must be 0 in the step after the end, got 1.0 in row 0"),
-        (MovesOn, "with autoreset 'disabled' the last observation must stay after the end of an episode"),
+        (ChangesAfterEnd, "with autoreset 'disabled' the last observation must stay after the end of an episode"),
         (StaysPresent, "with autoreset 'disabled' masks must be 0 in the step after the end, got True in row 0"),
-        (HasItsOwn, "autoreset must be 'next_step' when passed to the environment, got 'same_step'"),
+        (IgnoresMode, "autoreset must be 'next_step' when passed to the environment, got 'same_step'"),
     ],
 )
 def test_broken_autoreset_mode_raises(kind, message):

@@ -1,4 +1,4 @@
-"""Environments as tutorials have them, in which check_env finds nothing."""
+"""Tests of check_env with environments in the style of tutorials, which must pass."""
 
 import functools
 from typing import ClassVar
@@ -18,7 +18,7 @@ MOVES = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
 
 
 class GridWorld(gymnasium.Env):
-    """An agent and a target on a grid, each a pair of integers in a Dict."""
+    """Grid with an agent and a target, each a pair of integers in a Dict."""
 
     metadata: ClassVar = {"render_modes": []}
 
@@ -49,7 +49,7 @@ class GridWorld(gymnasium.Env):
 
 
 class Corridor(gymnasium.Env):
-    """A corridor with a float64 observation in a float32 space, as many people write it."""
+    """Corridor with float64 observations in a float32 space, a common mistake."""
 
     observation_space, action_space = Box(0.0, 10.0, (1,)), Discrete(2)
 
@@ -63,7 +63,7 @@ class Corridor(gymnasium.Env):
 
 
 class Bandit(gymnasium.Env):
-    """A bandit whose only observation is 0, and every episode of which is one step."""
+    """Bandit whose only observation is 0, with episodes of one step."""
 
     observation_space, action_space = Discrete(1), Discrete(10)
 
@@ -76,7 +76,7 @@ class Bandit(gymnasium.Env):
 
 
 class Continuing(gymnasium.Env):
-    """A task without an end."""
+    """Task without an end."""
 
     observation_space, action_space = Box(-np.inf, np.inf, (3,)), Box(-1, 1, (1,))
 
@@ -91,7 +91,7 @@ class Continuing(gymnasium.Env):
 
 
 class Pixels(gymnasium.Env):
-    """A dot on a picture of bytes."""
+    """Image of bytes with a moving dot."""
 
     observation_space, action_space = Box(0, 255, (48, 48, 3), np.uint8), MultiDiscrete([3, 3])
 
@@ -111,14 +111,14 @@ class Pixels(gymnasium.Env):
 
 
 class Prisoners(ParallelEnv):
-    """Two agents on a grid, one of which flees; agents leave together."""
+    """Grid with a fleeing and a chasing agent, whose episodes end together."""
 
     metadata: ClassVar = {"name": "prisoners"}
 
     def __init__(self):
         self.possible_agents = ["prisoner", "guard"]
 
-    @functools.cache  # noqa: B019 - as PettingZoo's tutorial has it
+    @functools.cache  # noqa: B019 - as in PettingZoo's tutorial
     def observation_space(self, agent):
         return MultiDiscrete([49, 49])
 

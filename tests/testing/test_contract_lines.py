@@ -1,4 +1,4 @@
-"""An environment that breaks each line of docs/contract.md, found by check_env and by examine."""
+"""Tests of check_env and examine with environments that break each line of docs/contract.md."""
 
 import logging
 import sys
@@ -19,7 +19,7 @@ STEPS = 60
 
 
 class Native(pufferlib.PufferEnv):
-    """Two agents in one game of counting, without a defect, in every autoreset mode."""
+    """Environment of two agents without a defect, in every autoreset mode."""
 
     single_observation_space, single_action_space, num_agents = Box(-100, 100, (3,)), Discrete(2), 2
 
@@ -211,7 +211,7 @@ class KeepsTheClock(Walk):
 
 
 class SharesItsGoal(Walk):
-    """The goal lies in the class, but each copy draws it from a generator of its own."""
+    """Environment whose goal is a class attribute that each copy draws from its own generator."""
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

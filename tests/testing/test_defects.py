@@ -1,4 +1,4 @@
-"""Each defect that check_env promises to find, in an environment that has no other."""
+"""Tests of check_env with environments that have exactly one defect."""
 
 import io
 import os
@@ -10,18 +10,18 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
-from pettingzoo import ParallelEnv
 
 import pufferlib
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.seeding import env_seed
 from pufferlib.testing import CONTRACT, ContractError, check_env, examine
+from tests.envs import ScriptedParallelEnv, alive
 
 LENGTH = 10
 
 
 class Walk(gymnasium.Env):
-    """A walk of ``LENGTH`` steps on a line, without a defect; every defect is one method of a subclass."""
+    """Walk of ``LENGTH`` steps on a line, without a defect. Subclasses add one defect each."""
 
     observation_space, action_space = Box(-100, 100, (2,)), Discrete(2)
 
@@ -188,7 +188,7 @@ class LeaksThreads(Walk):
 
 
 class StaysOpen(Walk):
-    kept: list[io.IOBase] = []  # noqa: RUF012 - so that no destructor closes them
+    kept: list[io.IOBase] = []  # noqa: RUF012 - keeps the files open
 
     def __init__(self):
         self.kept.append(open(os.devnull))  # noqa: SIM115 - the defect
@@ -240,7 +240,7 @@ def assert_found(creator, line, message):
 
 
 class Batch(pufferlib.PufferEnv):
-    """Games of counting, each with its own generator, without a defect; "same_step"."""
+    """Batch of environments without a defect, each with its own generator. Autoreset is "same_step"."""
 
     single_observation_space, single_action_space = Box(-100, 100, (3,)), Discrete(2)
 
@@ -266,10 +266,10 @@ class Batch(pufferlib.PufferEnv):
         self.rewards[:], self.truncations[:] = 1, self.clock == LENGTH
         if self.clock == LENGTH:
             self.final_observations[:] = self.observations
-            self.begin()
+            self.restart()
         return self.observations, self.rewards, self.terminals, self.truncations, []
 
-    def begin(self):
+    def restart(self):
         self.reset()
 
     def close(self):
@@ -277,7 +277,7 @@ class Batch(pufferlib.PufferEnv):
 
 
 class WipesRewards(Batch):
-    def begin(self):
+    def restart(self):
         self.reset()
         self.rewards[:] = 0
 
@@ -352,30 +352,16 @@ def test_defect_of_batch_is_found(kind, line, message):
     assert_found(kind, line, message)
 
 
-class Agents(ParallelEnv):
-    """Two agents, the info of one of which is no dict."""
+def env_with_info_none():
+    def info(env, agent, fate):
+        return None if agent == "b" and env.count else {}
 
-    metadata = {"name": "agents"}  # noqa: RUF012
-    possible_agents = ["a", "b"]  # noqa: RUF012
-
-    def observation_space(self, agent):
-        return Discrete(2)
-
-    action_space = observation_space
-
-    def reset(self, seed=None, options=None):
-        self.agents = self.possible_agents
-        return dict.fromkeys(self.agents, 0), {agent: {} for agent in self.agents}
-
-    def step(self, actions):
-        over = dict.fromkeys(self.agents, False)
-        return dict.fromkeys(self.agents, 0), dict.fromkeys(self.agents, 0.0), over, over, {"a": {}, "b": None}
+    return ScriptedParallelEnv("ab", *[alive("a", "b")] * LENGTH, names="ab", info=info)
 
 
 def test_agent_info_that_is_not_dict_is_found():
-    assert_found(
-        partial(PettingZooPufferEnv, env_creator=Agents), "infos", "info of each agent must be a dict, got None"
-    )
+    creator = partial(PettingZooPufferEnv, env_creator=env_with_info_none)
+    assert_found(creator, "infos", "info of each agent must be a dict, got None")
 
 
 def test_examine_continues_after_broken_line():
