@@ -103,7 +103,7 @@ class RewardsAreFloat64(Good):
         self.rewards = np.zeros(3)
 
 
-class StepReturnsNone(Good):
+class ReturnsNone(Good):
     def step(self, actions):
         super().step(actions)
 
@@ -181,8 +181,8 @@ class WrongSpace(Good):
         (LeavesSpace, r"observations must be in Box.*, got 2.0 in row 1; widen"),
         (RewardIsNaN, r"rewards must be finite, got nan in row 1; look"),
         (
-            StepReturnsNone,
-            r"StepReturnsNone: step must return observations, rewards, .* and infos, got None; return exactly these five",
+            ReturnsNone,
+            r"ReturnsNone: step must return observations, rewards, .* and infos, got None; return exactly these five",
         ),
         (
             ResetReturnsArray,
