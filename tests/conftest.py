@@ -1,4 +1,4 @@
-"""Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
+"""Options, tiers and fixtures of all tests."""
 
 import itertools
 import os
@@ -16,34 +16,35 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.facts import all_facts
 from pufferlib.registry.outside import REGISTERED
 
-NIGHT = 20  # times as long may a test take that plays as long as a night allows
+NIGHT = 20  # factor for the timeouts of nightly tests
 
-# The marks of what runs besides the rest. Without a flag each promise is seen once, and tests that are chosen by name
-# run whatever their mark.
+# Marks that run in each tier, besides unmarked tests. The tier "once" is the default suite. Tests that are named on the
+# command line are "chosen" and run whatever their marks.
 TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen": {"all", "nightly"}}
 
 BINDINGS = set(all_facts())
-IN_THE_DAY = "atari"  # the binding that is played in every run; the others are for --all
+DEFAULT_BINDING = "atari"  # tested in the default suite; the others need --all
 
-# Files whose tests share what takes long to make: the Ray cluster, a sweep, all findings of the doctor.
+# Files whose tests share a slow fixture: the Ray cluster, a sweep, all findings of the doctor.
 SHARED = ("tests/cluster/", "tests/sweeps/", "tests/installation/test_doctor.py")
 
-# What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
-# all others would find the same in each place, and run in the image alone.
+# Tests that depend on how pufferlib was installed. CI runs them in the image, in the dev container and outside of
+# containers. All other tests run in the image only.
 PLACES = (
     "tests/image/",
     "tests/installation/",
     "tests/static/test_entrypoint.py",
-    "tests/static/test_script",  # and their faults
+    "tests/static/test_script",  # prefix of several files
     "tests/ocean/test_ocean.py",
     "tests/registry/test_registry.py",
     "tests/vector/test_make.py",
     "tests/vector/test_multiprocessing.py",
 )
 
-os.environ["PUFFER_REPLAYS"] = ""  # failures on purpose leave no bundles, but in tests of these
+os.environ["PUFFER_REPLAYS"] = ""  # expected failures save no bundles, except in tests of bundles
 
-# Last, so that it never hides an installed package.
+# Worker processes unpickle environments of tests by name, so they must find the package ``tests``. The folder comes
+# last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
 
 
@@ -52,10 +53,16 @@ def pytest_addoption(parser):
     parser.addoption("--default", const="once", help="the default tests, also of folders and files", **tier)
     parser.addoption("--all", const="all", help="every binding, layout of workers and learning bar; sanitizers", **tier)
     parser.addoption(
-        "--nightly", const="nightly", help="--all, what takes minutes each, and play as long as a night allows", **tier
+        "--all", const="all", help="also run every binding, worker layout, learning bar and sanitizer", **tier
     )
     parser.addoption(
-        "--without-bindings", default="", metavar="NAMES", help="leave out what --all adds for these, as in nle,procgen"
+        "--nightly", const="nightly", help="--all, plus tests of several minutes, and much longer random play", **tier
+    )
+    parser.addoption(
+        "--without-bindings",
+        default="",
+        metavar="NAMES",
+        help="skip what --all adds for these bindings, for example nle,procgen",
     )
     parser.addoption(
         "--with-bindings", default=[], action="append", metavar="NAME", help="run what --all adds for this binding too"
@@ -64,15 +71,15 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def nightly(request):
-    """True if tests may play for as long as a night allows."""
+    """Return whether the tier is nightly, in which tests play much longer."""
     return request.config.option.tier == "nightly"
 
 
 @pytest.fixture(autouse=True)
 def seeds(monkeypatch):
-    """Give every test the same random numbers, whatever ran before it in the same process.
+    """Give every test the same random numbers, independent of earlier tests in the same process.
 
-    Spaces that no seed was given to sample the same too, each its own; those of other processes take their chance.
+    Spaces without a seed get distinct fixed seeds. Spaces in other processes stay random.
     """
     seed, unasked = gymnasium.Space.seed, itertools.count()
     monkeypatch.setattr(
@@ -85,7 +92,7 @@ def seeds(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _forget_what_a_test_registers():
+def _restore_registrations():
     before = dict(REGISTERED)
     yield
     REGISTERED.clear()
@@ -93,15 +100,18 @@ def _forget_what_a_test_registers():
 
 
 def pytest_configure(config):
-    # Here and not in the workers of pytest-xdist, which get the option, but no longer know what the user wrote.
+    # Set the tier here, because the workers of pytest-xdist get the option but not the command line.
     config.option.tier = config.option.tier or unflagged_tier(config)
-    # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
+    # A shell starts background jobs with SIGINT ignored, which child processes of tests would inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def unflagged_tier(config):
-    """Tier of a run without --all and --nightly: tests that are named all run; a folder means all but the nightly."""
+    """Return the tier of a run without --all and --nightly.
+
+    Named tests and files run completely. A folder runs all but the nightly tests.
+    """
     if config.args_source is not config.ArgsSource.ARGS:
         return "chosen" if config.option.keyword else "once"
     named = config.option.keyword or all(re.search(r"\.py$|::", argument) for argument in config.args)
@@ -122,28 +132,28 @@ def pytest_collection_modifyitems(config, items):
         (left_out if leave_out else run).append(item)
         if config.option.tier == "nightly" and (limit := item.get_closest_marker("timeout")):
             item.add_marker(pytest.mark.timeout(limit.args[0] * NIGHT), append=False)
-    if hasattr(config, "workerinput"):  # what may take longest comes first, so that no core is left idle at the end
+    if hasattr(config, "workerinput"):  # longest timeouts first, so that no core is idle at the end
         run.sort(key=lambda item: -max([0, *(mark.args[0] for mark in item.iter_markers("timeout"))]))
     items[:] = run
     config.hook.pytest_deselected(items=left_out)
 
 
 def add_marks(item):
-    """Add the marks that follow from where a test is."""
+    """Add the marks that depend on the file of a test."""
     if item.nodeid.startswith(PLACES):
         item.add_marker(pytest.mark.place)
-    if binding_of(item.nodeid) not in (None, IN_THE_DAY):
+    if binding_of(item.nodeid) not in (None, DEFAULT_BINDING):
         item.add_marker(pytest.mark.all)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_auto_num_workers():
-    return usable_cpus() + 1  # many tests wait for processes, so that one more than the cores has something to do
+    return usable_cpus() + 1  # one more than cores, because many tests wait for processes
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
-    """With ``-n``, give tests that share what is slow to load to one worker."""
+    """With ``-n``, run tests that share something slow to load in the same worker."""
     if config.getvalue("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -156,7 +166,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def shared_load(nodeid):
-    """Name the load that a test shares with others: a slow fixture, or the packages of a binding."""
+    """Return the name of what a test shares with others: a slow fixture, or the packages of a binding."""
     for load in SHARED:
         if nodeid.startswith(load):
             return load
@@ -164,7 +174,7 @@ def shared_load(nodeid):
 
 
 def binding_of(nodeid):
-    """Name the binding that a test plays; None where it plays none, or many."""
+    """Return the name of the binding that a test plays, or None for none or several."""
     for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/bindings/test_(\w+)\.py::"):
         if (found := re.match(pattern, nodeid)) and found[1] in BINDINGS:
             return found[1]

@@ -1,4 +1,4 @@
-"""Environments that tests share, made of functions and scripts."""
+"""Environments that tests share."""
 
 import functools
 import sys
@@ -12,12 +12,13 @@ from pettingzoo import ParallelEnv
 
 import pufferlib
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pettingzoo
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that workers do not import pettingzoo
 
 __all__ = [
     "NESTED",
     "EnvDescription",
     "FunctionEnv",
+    "MaskedEnv",
     "SamplePufferEnv",
     "ScriptedParallelEnv",
     "ScriptedPufferEnv",
@@ -27,7 +28,7 @@ __all__ = [
     "counting_env",
 ]
 
-#: A space in which every kind of leaf that is not variable lies, nested.
+#: Nested space with every kind of leaf of fixed size.
 NESTED = Dict(
     {
         "map": Box(0, 255, (3, 5), np.uint8),
@@ -40,7 +41,7 @@ NESTED = Dict(
 
 
 class EnvDescription:
-    """The attributes that a policy reads of an environment, without an environment."""
+    """Attributes of an environment that a policy reads, without an environment."""
 
     def __init__(self, observation_space, action_space=None, action_mask=None, emulated=False):
         self.single_observation_space, self.single_action_space = observation_space, action_space
@@ -51,20 +52,20 @@ class EnvDescription:
 
 
 class FunctionEnv(gymnasium.Env):
-    """Gymnasium environment made of functions of itself.
+    """Gymnasium environment whose observations, rewards and infos are functions of the environment.
 
     Args:
-        observation_space: One number by default. Its samples are the observations, unless ``observe`` is given.
-        action_space: Two actions by default.
-        length: Steps of an episode, without end if None.
-        truncates: Truncate episodes instead of terminating them.
-        observe: Returns the observation; called at each reset and step.
-        reward: Returns the reward of a step, 1.0 by default.
-        info: Returns the info of a step, {} by default.
+        observation_space: Space of observations, one number by default.
+        action_space: Space of actions, two actions by default.
+        length: Steps of an episode, or None for an endless one.
+        truncates: Whether episodes are truncated instead of terminated.
+        observe: Function that returns the observation of a reset or step. By default the space is sampled.
+        reward: Function that returns the reward of a step, 1.0 by default.
+        info: Function that returns the info of a step, {} by default.
 
     Attributes:
-        count: Steps of the running episode.
-        observations, actions, seeds: What it showed, was sent, and was reset with, from the first on.
+        count: Steps of the current episode.
+        observations, actions, seeds: All observations, actions and reset seeds so far.
     """
 
     def __init__(
@@ -108,7 +109,10 @@ class FunctionEnv(gymnasium.Env):
 
 
 class MaskedEnv(gymnasium.Env):
-    """Three actions, each legal twice in an episode, and a mask in the field ``action_mask`` of the observation."""
+    """Environment that asserts legal actions. Each of three actions is legal twice in an episode of six steps.
+
+    The field ``action_mask`` of the observation is the mask.
+    """
 
     action_space = Discrete(3)
     observation_space = Dict({"action_mask": Box(0, 1, (3,), np.int8), "left": Box(0, 2, (3,), np.float32)})
@@ -129,7 +133,7 @@ class MaskedEnv(gymnasium.Env):
 
 
 def counting_env(length=3, high=1000, dtype=np.float32, **options):
-    """Environment that observes the number of its steps."""
+    """Return an environment whose observation is the number of steps in the episode."""
     return FunctionEnv(Box(0, high, (1,), dtype), length=length, observe=functools.partial(_count, dtype), **options)
 
 
@@ -138,7 +142,7 @@ def _count(dtype, env):
 
 
 class VariedEnv(FunctionEnv):
-    """Environment of random observations, three reals by default, in episodes of 1 to 6 steps that earn 1, 2, 3..."""
+    """Environment with random observations, episodes of 1 to 6 random steps, and rewards 1, 2, 3 and so on."""
 
     def __init__(self, observation_space=None, **options):
         space = Box(-5, 5, (3,)) if observation_space is None else observation_space
@@ -158,26 +162,26 @@ def _steps_taken(env):
 
 
 def alive(*agents):
-    """Fate of agents in a step that leaves them alive."""
+    """Return a dict that marks ``agents`` as alive, for the script of ``ScriptedParallelEnv``."""
     return dict.fromkeys(agents, "alive")
 
 
 class ScriptedParallelEnv(ParallelEnv):
-    """PettingZoo environment whose agents come and go as a script says.
+    """PettingZoo environment whose agents appear and end according to a script.
 
     Args:
-        script: First the agents of the reset, then for each step a dict from agent to "alive", "dead" or "cut".
+        script: Agents after the reset, then for each step a dict from agent to "alive", "dead" or "cut".
         names: Possible agents.
-        space: Observation space, or a dict of one for each agent.
-        action_space: Three actions by default.
-        observe: Takes the environment and an agent, returns its observation; the number of steps by default.
-        reward: Takes the environment and an agent, returns its reward; the number of steps by default.
-        info: Takes the environment, an agent and its fate, returns its info; {} by default.
-        echo: Report dead agents again and again, as some environments do.
+        space: Observation space, or a dict from agent to space.
+        action_space: Space of actions, three actions by default.
+        observe: Function of environment and agent that returns an observation, by default the number of steps.
+        reward: Function of environment and agent that returns a reward, by default the number of steps.
+        info: Function of environment, agent and fate that returns an info, by default {}.
+        echo: Whether dead agents are reported in every later step, as some environments do.
 
     Attributes:
-        count: Steps of the running episode.
-        got, seeds: Actions and seeds that it was given, from the first on.
+        count: Steps of the current episode.
+        got, seeds: All actions and reset seeds so far.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "scripted"}
@@ -197,7 +201,7 @@ class ScriptedParallelEnv(ParallelEnv):
         self.script, self.echo = script, echo
         self.space = Box(0, 100, (1,)) if space is None else space
         self.actions = Discrete(3) if action_space is None else action_space
-        self.observe, self.reward, self.info = observe or _steps_seen, reward or _steps_paid, info or _no_info
+        self.observe, self.reward, self.info = observe or _observe_count, reward or _reward_count, info or _no_info
         self.got, self.seeds = [], []
 
     def observation_space(self, agent):
@@ -233,11 +237,11 @@ class ScriptedParallelEnv(ParallelEnv):
         return {agent: function(self, agent) for agent in (self.agents if agents is None else agents)}
 
 
-def _steps_seen(env, agent):
+def _observe_count(env, agent):
     return np.full(1, env.count, np.float32)
 
 
-def _steps_paid(env, agent):
+def _reward_count(env, agent):
     return float(env.count)
 
 
@@ -249,7 +253,7 @@ def _no_info(env, agent, fate):
 
 
 class SamplePufferEnv(pufferlib.PufferEnv):
-    """The documentation's first environment, with two arguments that it keeps."""
+    """First environment of the documentation, with two arguments that become attributes."""
 
     def __init__(self, foo=0, bar=1, buf=None, seed=0):
         self.single_observation_space = Box(low=-1, high=1, shape=(1,))
@@ -272,14 +276,14 @@ class SamplePufferEnv(pufferlib.PufferEnv):
 
 
 class ScriptedPufferEnv(pufferlib.PufferEnv):
-    """Native environment that observes how often it has acted, and calls functions at the points of its life.
+    """Native environment that observes its number of steps and calls functions at each step, reset and close.
 
     Args:
-        num_agents: Agents, which all see the same.
-        size: Numbers in an observation.
-        num_actions: Actions, from 0 on.
-        on_build, on_reset, on_step, on_close: Called before it is built, resets, steps or closes; those of reset and
-            step may return infos.
+        num_agents: Number of agents, which have the same observation.
+        size: Number of elements of an observation.
+        num_actions: Number of actions.
+        action_space: Space of actions, used instead of ``num_actions``.
+        on_build, on_reset, on_step, on_close: Functions called first. Those of reset and step may return infos.
     """
 
     def __init__(
@@ -293,11 +297,12 @@ class ScriptedPufferEnv(pufferlib.PufferEnv):
         on_close=None,
         buf=None,
         seed=0,
+        action_space=None,
     ):
         if on_build:
             on_build()
         self.single_observation_space = Box(low=-1e6, high=1e6, shape=(size,))
-        self.single_action_space = Discrete(num_actions)
+        self.single_action_space = Discrete(num_actions) if action_space is None else action_space
         self.num_agents = num_agents
         super().__init__(buf)
         self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
@@ -318,9 +323,13 @@ class ScriptedPufferEnv(pufferlib.PufferEnv):
 
 
 class TargetEnv(pufferlib.PufferEnv):
-    """Native environment that shows one of ``choices`` numbers; naming it earns 1. An episode has ``length`` steps.
+    """Native environment that shows a number and rewards naming it with 1.
 
-    With ``hide`` the number is shown only at the first step of an episode and stays the same.
+    Args:
+        choices: Number of possible numbers.
+        length: Steps of an episode.
+        hide: Whether the number stays the same during an episode and is shown only in the first step.
+        truncate: Whether episodes are truncated instead of terminated.
     """
 
     def __init__(self, num_agents=8, choices=3, length=4, hide=False, truncate=False, seed=0, buf=None):

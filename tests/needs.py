@@ -1,4 +1,4 @@
-"""Requirements of tests that are not always installed: absent ones skip with a command, or fail in the image."""
+"""Optional requirements of tests. Without them tests are skipped with an install command, or fail in the image."""
 
 import importlib
 import importlib.util
@@ -22,10 +22,10 @@ __all__ = [
     "stub_absent_frameworks",
 ]
 
-#: Bindings that may not share a process with others: tests/bindings/test_NAME.py plays them in one of their own.
+#: Bindings that cannot share a process with others. tests/bindings/test_NAME.py plays them in their own process.
 OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 
-#: Modules that an adapter imports, by the extra that brings them.
+#: Modules that an adapter imports, by the name of their extra.
 FRAMEWORKS = {
     "rllib": ("ray", "ray.rllib", "ray.rllib.env", "ray.rllib.env.multi_agent_env"),
     "torchrl": ("tensordict", "torchrl", "torchrl.data", "torchrl.envs"),
@@ -33,7 +33,7 @@ FRAMEWORKS = {
 
 
 class _Stub(types.ModuleType):
-    """A module with a class of every name."""
+    """Module that has an empty class of every name."""
 
     def __getattr__(self, name: str) -> type:
         if not name[0].isupper():
@@ -42,24 +42,24 @@ class _Stub(types.ModuleType):
 
 
 def absent_frameworks() -> tuple[str, ...]:
-    """Name the extras of frameworks that are not installed."""
+    """Return the names of framework extras that are not installed."""
     return tuple(extra for extra in FRAMEWORKS if missing_extra(extra))
 
 
 def stub_absent_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let adapters be imported whose frameworks are not installed, around classes that do nothing."""
+    """Stub the modules of frameworks that are not installed, so that their adapters can be imported."""
     for extra in absent_frameworks():
         adapter = f"pufferlib.frameworks.{extra}"
         for name in (*FRAMEWORKS[extra], adapter):
             monkeypatch.setitem(sys.modules, name, _Stub(name))
-        del sys.modules[adapter]  # to be imported now, and to be forgotten at the end of the test
+        del sys.modules[adapter]  # imported again now, and removed after the test
 
 
 def missing_binding(name: str) -> str:
-    """Explain why the environments of a binding cannot be played here; "" if they can.
+    """Return why the environments of a binding cannot be played here, or "".
 
-    Where they must be here, it is a failure: TANK_BINDINGS=all says so of all of them, as in the image of the tests,
-    TANK_BINDINGS=common of those that come with the extra of that name.
+    TANK_BINDINGS=all makes every missing binding a failure, as in the image for tests. TANK_BINDINGS=common does so for
+    the bindings of the extra "common".
     """
     facts = all_facts()[name]
     demanded = {"all": True, "common": facts.common}.get(os.environ.get("TANK_BINDINGS", ""), False)
@@ -73,7 +73,7 @@ def missing_binding(name: str) -> str:
 
 
 def missing_extra(extra: str) -> str:
-    """Explain why what needs an extra of this package cannot be tried here; "" if it can. In the image it must."""
+    """Return why tests of an extra cannot run here, or "". In the image a missing extra is a failure."""
     absent = [part.name for part in extras.required(extra) if not extras.version_of(part.name)]
     if absent and os.environ.get("TANK_BINDINGS") == "all":
         pytest.fail(f"{extra}: {', '.join(absent)} must be installed here, and is not")
@@ -81,10 +81,7 @@ def missing_extra(extra: str) -> str:
 
 
 def skip_without(extra: str, *modules: str) -> None:
-    """Skip a whole file of tests where the packages of an extra are not installed; else import these modules of theirs.
-
-    What they warn of while they are imported is their own affair.
-    """
+    """Skip a test file if an extra is not installed. Otherwise import ``modules`` without warnings."""
     if reason := missing_extra(extra):
         pytest.skip(reason, allow_module_level=True)
     with warnings.catch_warnings():

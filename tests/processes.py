@@ -1,4 +1,4 @@
-"""Processes that tests start, to measure what must not depend on the tests before."""
+"""Processes that tests start, so that earlier tests do not influence the result."""
 
 import multiprocessing
 import os
@@ -9,11 +9,11 @@ __all__ = ["in_fresh_process", "own_modules"]
 
 
 def own_modules(**variables):
-    """Variables of a process that finds the modules which this one finds, in the same places; ``variables`` besides."""
+    """Return environment variables for a process with the same module search path, plus ``variables``."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
 
 
 def in_fresh_process(function, *args):
-    """Call ``function``, of a module, in a process that has done nothing before; returns what it returns."""
+    """Call a module-level ``function`` in a new process. Return its result."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
         return executor.submit(function, *args).result()

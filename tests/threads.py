@@ -1,4 +1,4 @@
-"""Threads of torch in tests; the conftest.py of a folder imports what its tests are to have."""
+"""Fixture that limits the threads of torch. The conftest.py of a folder imports it."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """More threads than free cores would slow these small networks down a hundredfold."""
+    """Use one thread of torch. More threads than free cores slow small networks down a hundredfold."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,4 @@
-"""Parameters of a matrix that stand for all of it in the day."""
+"""Selection of test parameters for the default suite."""
 
 from collections.abc import Container, Iterable
 from typing import Any
@@ -9,11 +9,11 @@ __all__ = ["once"]
 
 
 def once(parameters: Iterable[Any], chosen: Container[Any]) -> list[Any]:
-    """Parameters of a test, of which a run without flags takes ``chosen`` and ``--all`` takes every one."""
+    """Mark all ``parameters`` but the ``chosen`` ones with ``all``, so that the default suite skips them."""
     return [parameter if parameter in chosen else as_all(parameter) for parameter in parameters]
 
 
 def as_all(parameter: Any) -> Any:
-    """Mark one parameter, or the tuple of one test."""
+    """Return a parameter, or a tuple of them, with the mark ``all``."""
     values = parameter if isinstance(parameter, tuple) else (parameter,)
     return pytest.param(*values, marks=pytest.mark.all)

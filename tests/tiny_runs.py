@@ -1,4 +1,4 @@
-"""Runs of training that tests share."""
+"""Small training runs that tests share."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 __all__ = ["TINY", "only_run", "untrained_run"]
 
-# A run of a second: eight updates of 512 steps.
+# Trains for about a second: eight updates of 512 steps.
 TINY = [
     "--env.num-envs=32", "--train.horizon=16", "--train.minibatch-size=256", "--train.total-timesteps=4096",
     "--train.num-threads=1", "--policy.hidden-size=16", "--eval.episodes=4", "--train.device=cpu",
@@ -14,13 +14,13 @@ TINY = [
 
 
 def only_run(folder: Path) -> Path:
-    """The run that was made in ``folder``."""
+    """Return the only run in ``folder``."""
     (run,) = (folder / "runs").iterdir()
     return run
 
 
 def untrained_run(folder):
-    """Run of squared in ``folder``, whose policy is as it was made."""
+    """Make a run of squared in ``folder`` with an untrained policy."""
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.runs.folder import Run
     from pufferlib.training.config import load_config

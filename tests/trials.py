@@ -1,4 +1,4 @@
-"""A finished search that tests share."""
+"""Finished sweep that tests share."""
 
 import pytest
 
@@ -25,7 +25,7 @@ ONLY = ",".join(SPACES)
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory):
-    """Result of a search with four trials in two workers."""
+    """Return the result of a sweep with four trials in two workers."""
     import pufferlib
 
     sweeps = tmp_path_factory.mktemp("sweeps")

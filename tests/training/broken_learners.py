@@ -1,4 +1,4 @@
-"""Learners with one bug each, around the trainer; ``sound`` has none."""
+"""Learners with one bug each, made from the trainer."""
 
 import tempfile
 
@@ -21,21 +21,21 @@ def train_in(name, vecenv, seed, total_timesteps, policy=None):
 
 
 class NegatedRewards(VectorWrapper):
-    """The sign of every advantage is wrong."""
+    """Wrapper that negates rewards, so the sign of every advantage is wrong."""
 
     def transform(self, transitions):
         transitions.rewards = -transitions.rewards
 
 
 class NeighboursRewards(VectorWrapper):
-    """Each row gets the reward of the one beside it: of two agents of a game, the other one's."""
+    """Wrapper that swaps the rewards of the two agents of each environment."""
 
     def transform(self, transitions):
         transitions.rewards = transitions.rewards.reshape(-1, 2)[:, ::-1].reshape(-1).copy()
 
 
 class ReversedBytes(VectorWrapper):
-    """Observations are read from their end, and then moved into their bounds."""
+    """Wrapper that reverses the bytes of observations and clips them to their bounds."""
 
     def transform(self, transitions):
         transitions.observations = reversed_bytes(transitions.observations)
@@ -43,14 +43,14 @@ class ReversedBytes(VectorWrapper):
 
 def reversed_bytes(rows):
     rows = rows[:, ::-1].copy()
-    flat, image = rows[:, :5].view(np.int8), rows[:, 8:].view(np.float32)  # three bytes of padding between them
+    flat, image = rows[:, :5].view(np.int8), rows[:, 8:].view(np.float32)  # with three bytes of padding in between
     flat[:] = np.clip(flat, -1, 1)
     image[:] = np.clip(np.nan_to_num(image), -1, 1)
     return rows
 
 
-class Unending(LSTMWrapper):
-    """Its memory goes on from what it was, whoever resets it."""
+class NeverReset(LSTMWrapper):
+    """Policy that ignores resets of its memory."""
 
     def forward_eval(self, observations, state=None):
         rows = len(observations)
@@ -86,12 +86,12 @@ def bytes_reversed(vecenv, seed, total_timesteps):
 def memory_never_reset(vecenv, seed, total_timesteps):
     config = load_config("memory")
     policy = build_policy(config, vecenv)
-    policy.__class__ = Unending
+    policy.__class__ = NeverReset
     return train_in("memory", vecenv, seed, total_timesteps, policy)
 
 
 def short_sighted(vecenv, seed, total_timesteps):
-    """A discount of 0."""
+    """Train with a discount of 0."""
     settings = {"train.seed": seed, "train.total_timesteps": total_timesteps, "train.gamma": 0.0}
     name = vecenv.driver_env.name
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Mutants of the trainer: one line of a function replaced by a wrong one. A plugin of pytest for test_mutants.py."""
+"""Mutants of the trainer, each with one wrong expression, and a pytest plugin for test_mutants.py."""
 
 import importlib
 import inspect
@@ -10,7 +10,7 @@ __all__ = ["MUTANTS", "mutate"]
 PPO, ADVANTAGE = "pufferlib.training.ppo", "pufferlib.training.advantage"
 COLLECTOR = "pufferlib.training.collector:Collector"
 
-#: By name: function, text of its source, text that replaces it, tests of which one must fail.
+#: Function, text of its source, replacement, and the test file that must fail, by name of the mutant.
 MUTANTS = {
     "gradients are not clipped": (f"{PPO}:apply_gradients", "config.max_grad_norm > 0", "False", "test_ppo.py"),
     "no step of the optimizer": (f"{PPO}:apply_gradients", "optimizer.step()", "None", "test_ppo.py"),
@@ -48,7 +48,7 @@ MUTANTS = {
 
 
 def mutate(name):
-    """Replace the code of the function of a mutant, wherever it was imported."""
+    """Replace the code object of the mutant's function, so that all importers see the change."""
     place, old, new, _ = MUTANTS[name]
     module_name, _, path = place.partition(":")
     module = importlib.import_module(module_name)

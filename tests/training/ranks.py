@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process, and a training whose rows can be split between ranks."""
+"""Helpers for tests of distributed training: ranks in threads, and an environment whose rows can be split."""
 
 import copy
 import threading
@@ -42,7 +42,7 @@ SETTINGS = {
 
 
 class ThreadRanks(Ranks):
-    """One of several ranks that are threads, which meet at ``meeting`` and leave what they give in ``given``."""
+    """Rank in a thread. Ranks exchange values in the list ``given`` and synchronize at the barrier ``meeting``."""
 
     def __init__(self, rank, meeting, given):
         self.rank, self.size = rank, len(given)
@@ -51,7 +51,7 @@ class ThreadRanks(Ranks):
     def gather(self, value):
         self.given[self.rank] = value
         self.meeting.wait(30)
-        found = copy.deepcopy(self.given)  # as processes would
+        found = copy.deepcopy(self.given)  # as between processes
         self.meeting.wait(30)
         return found
 
@@ -68,9 +68,10 @@ class ThreadRanks(Ranks):
 
 
 class Patchy(pufferlib.PufferEnv):
-    """A number from 0 to 1 is shown, and naming its half earns 5; agents are absent at random, less in the first half.
+    """Environment that shows a number from 0 to 1 and rewards naming its half with 5. Agents are absent at random.
 
-    Its rows are those of one game for each of ``seeds``, or of one with the seed of ``reset``.
+    Args:
+        seeds: Seeds of the games, which have ``AGENTS`` rows each. By default one game with the seed of ``reset``.
     """
 
     def __init__(self, seeds=None, buf=None):
@@ -112,16 +113,16 @@ def make_config(settings, rows, name="breakout"):
 
 
 def updates_of(trainer, count=UPDATES):
-    """Metrics of some updates."""
+    """Run ``count`` updates. Return their metrics."""
     torch.set_num_threads(1)
     return [trainer.step() for _ in range(count)]
 
 
-_seeding = threading.Lock()  # of torch's random numbers, which threads share
+_seeding = threading.Lock()  # threads share torch's global generator
 
 
 def make_trainer(config, folder, ranks=ALONE, vecenv=None, **options):
-    """A trainer whose first weights follow from the seed, also where another thread makes one too."""
+    """Make a trainer whose initial weights depend only on the seed, even if another thread makes one too."""
     shown = build_vecenv(config) if vecenv is None else vecenv
     with _seeding:
         policy = build_policy(config, shown)
@@ -131,7 +132,7 @@ def make_trainer(config, folder, ranks=ALONE, vecenv=None, **options):
 
 
 def in_threads(function, size=2):
-    """Call ``function`` with the ranks of so many threads; returns what it returned in each."""
+    """Call ``function(ranks)`` in ``size`` threads. Return the results by rank."""
     meeting, given = threading.Barrier(size), [None] * size
 
     def run(rank):
@@ -146,7 +147,7 @@ def in_threads(function, size=2):
 
 
 def train_in_threads(folder, settings):
-    """Trainers of two ranks after some updates of all their steps at once, and the metrics of each."""
+    """Train two ranks for some updates. Return the trainer and metrics of each."""
 
     def run(ranks):
         trainer = make_trainer(make_config(settings, AGENTS), folder, ranks, Patchy())
@@ -156,7 +157,7 @@ def train_in_threads(folder, settings):
 
 
 def train_as_one(folder, settings, updates=UPDATES, name="breakout"):
-    """A trainer with the environments of both ranks, which draws its random numbers as they do; and its metrics."""
+    """Train one process with the environments and random numbers of two ranks. Return the trainer and its metrics."""
     config = make_config(settings, 2 * AGENTS, name)
     seeds = seeds_of_ranks(config.train.seed)
     trainer = Trainer(config, folder, vecenv=Patchy(seeds))
@@ -167,7 +168,7 @@ def train_as_one(folder, settings, updates=UPDATES, name="breakout"):
     def drawn_by_ranks(shape, generator):
         horizon, agents = shape
         found = torch.cat([noise((horizon, agents // 2), each) for each in generators], 1)
-        for each in generators * config.train.update_epochs:  # which they shuffle with too
+        for each in generators * config.train.update_epochs:  # ranks also shuffle with their generator
             torch.randperm(horizon * agents // 2 // segment, generator=each)
         return found
 

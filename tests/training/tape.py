@@ -1,4 +1,4 @@
-"""A recorder like CUDA graphs for a CPU: it replays operations on the memory of their recording, and no Python code."""
+"""Replacement of CUDA graphs on a CPU. It replays operations on the recorded memory without running Python code."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class Tape(TorchDispatchMode):
-    """Operations in their order, with the tensors that they read and wrote."""
+    """Recorded operations in order, with their input and output tensors."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Tape(TorchDispatchMode):
 
 
 class TapeRecorder:
-    """Records as ``CudaRecorder`` does. The recording itself computes, so the first replay does nothing."""
+    """Recorder with the interface of ``CudaRecorder``. Recording computes results, so the first replay does nothing."""
 
     def __init__(self):
         self.tapes = []

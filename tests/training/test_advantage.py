@@ -21,7 +21,7 @@ def test_generalized_advantage_by_hand():
 
 
 def test_advantage_stops_at_episode_end():
-    # the end after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5; step 2 as before
+    # episode ends after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5; step 2 as before
     advantages = generalized_advantage(
         rewards=torch.tensor([[1.0], [2.0], [3.0]]),
         values=torch.tensor([[2.0], [4.0], [6.0], [8.0]]),
@@ -134,7 +134,7 @@ def test_other_strides_and_dtypes_give_same_result(segments):
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])
 def test_fit_reward_scale_normalizes_large_returns(factor, expected):
-    # Returns of 1 + 0.5 * 2 = 2 and 2, and of 0 and 0, whose mean is 1 and whose deviation is 1; the last is absent.
+    # Returns are 1 + 0.5 * 2 = 2 and 2, and 0 and 0. Their mean and deviation are 1. The last agent is absent.
     rewards = factor * torch.tensor([[1.0, 0.0, 9.0], [2.0, 0.0, 9.0]])
     masks = torch.tensor([[True, True, False]] * 2)
     scale = fit_reward_scale(rewards, torch.zeros(2, 3, dtype=torch.bool), masks, gamma=0.5)

@@ -1,4 +1,4 @@
-"""A trained policy that acts on what environments show: one observation, many, and whole vector environments."""
+"""Tests of Agent, which acts on single observations, lists of observations and vector environments."""
 
 import copy
 import pickle
@@ -18,22 +18,15 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.models import make_policy
 from pufferlib.training.agent import Agent
 from pufferlib.training.players import PolicyPlayer
+from tests.envs import FunctionEnv
 
 
-class Nested(gymnasium.Env):
-    """Observations and actions of several parts."""
-
-    observation_space = Dict({"near": Box(-1, 1, (3,)), "far": Tuple([Discrete(4), MultiBinary(2)])})
-    action_space = Dict({"turn": Discrete(3, start=-1), "push": MultiBinary(2)})
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        return self.observation_space.sample(), 0.0, False, False, {}
+def nested_env():
+    """Make an environment with nested observations and actions."""
+    return FunctionEnv(
+        Dict({"near": Box(-1, 1, (3,)), "far": Tuple([Discrete(4), MultiBinary(2)])}),
+        Dict({"turn": Discrete(3, start=-1), "push": MultiBinary(2)}),
+    )
 
 
 def make_agent(creator, greedy=True, **policy):
@@ -41,7 +34,7 @@ def make_agent(creator, greedy=True, **policy):
     with vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step") as vecenv:
         network = make_policy(vecenv, hidden_size=8, **policy)
         for weights in network.parameters():
-            torch.nn.init.normal_(weights)  # so that what it sees and remembers decides
+            torch.nn.init.normal_(weights)  # so that actions depend on observations and memory
         return Agent(network, vecenv, greedy, seed=3)
 
 
@@ -50,7 +43,7 @@ def cartpole(buf=None, seed=0):
 
 
 def nested(buf=None, seed=0):
-    return GymnasiumPufferEnv(Nested(), buf=buf, seed=seed)
+    return GymnasiumPufferEnv(nested_env(), buf=buf, seed=seed)
 
 
 def test_load_returns_agent_that_acts_in_env(tmp_path):
@@ -89,7 +82,7 @@ def test_sampled_actions_depend_on_seed():
 
 
 def test_agent_accepts_nested_observations_and_returns_nested_actions():
-    agent, env = make_agent(nested), Nested()
+    agent, env = make_agent(nested), nested_env()
     observation, _ = env.reset(seed=0)
     for _ in range(5):
         observation, *_ = env.step(agent(observation))
@@ -136,7 +129,7 @@ def test_agent_is_thread_safe(monkeypatch):
     expected = [agent(batch) for batch in batches]
     inside, most, act = 0, 0, PolicyPlayer.act
 
-    def watched(player, rows):
+    def counted(player, rows):
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
@@ -144,7 +137,7 @@ def test_agent_is_thread_safe(monkeypatch):
         inside -= 1
         return act(player, rows)
 
-    monkeypatch.setattr(PolicyPlayer, "act", watched)
+    monkeypatch.setattr(PolicyPlayer, "act", counted)
     with ThreadPoolExecutor(4) as pool:
         actions = list(pool.map(agent, batches * 4))
     assert most == 1
@@ -164,11 +157,8 @@ def test_observation_of_wrong_shape_raises():
         make_agent(cartpole)(np.zeros(3))
 
 
-def boxes(space):
-    class Shows(Nested):
-        observation_space, action_space = space, Discrete(2)
-
-    return make_agent(lambda buf=None, seed=0: GymnasiumPufferEnv(Shows(), buf=buf, seed=seed))
+def agent_for(space):
+    return make_agent(lambda buf=None, seed=0: GymnasiumPufferEnv(FunctionEnv(space), buf=buf, seed=seed))
 
 
 BYTES = Box(0, 255, (4,), np.uint8)
@@ -192,26 +182,26 @@ BYTES = Box(0, 255, (4,), np.uint8)
 )
 def test_observation_outside_space_raises(space, observation, match):
     with pytest.raises(APIUsageError, match=match):
-        boxes(space)(observation)
+        agent_for(space)(observation)
 
 
 def test_observation_of_other_dtype_is_converted():
-    agent = boxes(BYTES)
+    agent = agent_for(BYTES)
     expected = agent(np.array([0, 3, 9, 255], np.uint8))
     for dtype in (np.float32, np.float64, np.int64):
         assert agent(np.array([0, 3, 9, 255], dtype)) == expected
-    boxes(Box(-1, 1, (2,)))(np.array([-1.5, 1.0]))
+    agent_for(Box(-1, 1, (2,)))(np.array([-1.5, 1.0]))
 
 
 def test_float_observation_far_outside_space_warns_once():
-    agent = boxes(Box(0, 1, (2,), np.float32))
+    agent = agent_for(Box(0, 1, (2,), np.float32))
     with pytest.warns(UserWarning, match=r"within the space, 0.0 to 1.0, got 3.0 to 255.0; .*without scaling"):
         agent(np.array([3.0, 255.0]))
     agent(np.array([3.0, 255.0]))
 
 
 class Far(gymnasium.Env):
-    """Positions far from 0 in float64, whose sign relative to there is the right action."""
+    """Environment with float64 positions around 5e8. The sign of the offset is the rewarded action."""
 
     action_space = Discrete(2)
 

@@ -1,4 +1,4 @@
-"""Callbacks: what they are told, how they stop a training, and what follows when they fail."""
+"""Tests of callbacks: order of events, stopping, state, and errors."""
 
 import pytest
 import torch
@@ -7,6 +7,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.training.callbacks import Callback
 from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
+from tests.loggers import ListLogger
 
 SMALL = {
     "train.device": "cpu",
@@ -19,28 +20,28 @@ SMALL = {
 }
 
 
-class Diary(Callback):
-    """Notes what it is told."""
+class EventLog(Callback):
+    """Callback that records the name and update of each event."""
 
     def __init__(self):
-        self.notes = []
+        self.events = []
 
     def on_training_start(self, trainer):
-        self.notes.append(("start", trainer.updates))
+        self.events.append(("start", trainer.updates))
 
     def on_rollout_end(self, trainer):
-        self.notes.append(("rollout", trainer.updates))
+        self.events.append(("rollout", trainer.updates))
 
     def on_update_end(self, trainer, metrics):
         assert metrics["update"] == trainer.updates
-        self.notes.append(("update", trainer.updates))
+        self.events.append(("update", trainer.updates))
 
     def on_checkpoint(self, trainer, path):
-        self.notes.append(("checkpoint", int(path.name)))
+        self.events.append(("checkpoint", int(path.name)))
 
     def on_training_end(self, trainer):
         assert trainer.vecenv.closed == 0
-        self.notes.append(("end", trainer.updates))
+        self.events.append(("end", trainer.updates))
 
 
 @pytest.fixture
@@ -53,23 +54,23 @@ def make_trainer(target_env, tmp_path):
 
 
 def test_callbacks_run_in_event_order(make_trainer):
-    diary = Diary()
-    trainer = make_trainer(diary)
+    log = EventLog()
+    trainer = make_trainer(log)
     trainer.train()
-    trainer.close()  # again
+    trainer.close()  # a second time
     steps = [[("rollout", update - 1), ("update", update)] for update in (1, 2, 3, 4)]
-    assert diary.notes == [
+    assert log.events == [
         *[("start", 0), *steps[0], *steps[1], *steps[2], ("checkpoint", 3)],
         *[*steps[3], ("checkpoint", 4), ("end", 4)],
     ]
 
 
 def test_callbacks_run_in_own_training_loop(make_trainer):
-    diary = Diary()
-    trainer = make_trainer(diary)
+    log = EventLog()
+    trainer = make_trainer(log)
     trainer.step()
     trainer.close()
-    assert diary.notes == [("start", 0), ("rollout", 0), ("update", 1), ("end", 1)]
+    assert log.events == [("start", 0), ("rollout", 0), ("update", 1), ("end", 1)]
 
 
 def test_function_callback_stops_training_with_reason_and_checkpoint(make_trainer):
@@ -85,21 +86,15 @@ def test_function_callback_stops_training_with_reason_and_checkpoint(make_traine
 
 
 def test_added_metrics_reach_loggers_and_later_callbacks(make_trainer):
-    class Keep(list):
-        def log(self, metrics):
-            self.append(metrics["mine"])
-
-        def close(self): ...
-
     def first(trainer, metrics):
         metrics["mine"] = trainer.updates
 
     def second(trainer, metrics):
         metrics["mine"] *= 10
 
-    kept = Keep()
-    make_trainer(first, second, loggers=[kept]).train()
-    assert kept == [10, 20, 30, 40]
+    logger = ListLogger()
+    make_trainer(first, second, loggers=[logger]).train()
+    assert [metrics["mine"] for metrics in logger] == [10, 20, 30, 40]
 
 
 def test_request_checkpoint_saves_after_update(make_trainer):
@@ -107,9 +102,9 @@ def test_request_checkpoint_saves_after_update(make_trainer):
         if trainer.updates == 2:
             trainer.request_checkpoint()
 
-    diary = Diary()
-    make_trainer(ask, diary).train()
-    assert [updates for kind, updates in diary.notes if kind == "checkpoint"] == [2, 3, 4]
+    log = EventLog()
+    make_trainer(ask, log).train()
+    assert [updates for kind, updates in log.events if kind == "checkpoint"] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
@@ -119,8 +114,8 @@ def test_failing_callback_is_named_and_training_saves_checkpoint(make_trainer, h
         raise kind("mine")
 
     failing = type("Failing", (Callback,), {hook: fail})
-    diary = Diary()
-    trainer = make_trainer(failing(), diary)
+    log = EventLog()
+    trainer = make_trainer(failing(), log)
     with pytest.raises(kind, match="mine") as caught:
         trainer.train()
     updates = {"on_checkpoint": 3, "on_training_end": 4}.get(hook, 1)
@@ -128,7 +123,7 @@ def test_failing_callback_is_named_and_training_saves_checkpoint(make_trainer, h
     assert caught.value.__notes__[0] == f"raised by the callback Failing, {hook}, after update {after}"
     assert trainer.vecenv.closed == 1
     assert trainer.checkpoint_path.name == f"{updates:06}"
-    assert diary.notes[-2:] == [("checkpoint", updates), ("end", updates)]
+    assert log.events[-2:] == [("checkpoint", updates), ("end", updates)]
 
 
 def test_callback_state_is_saved_in_checkpoint(make_trainer):
@@ -144,10 +139,10 @@ def test_callback_state_is_saved_in_checkpoint(make_trainer):
         def load_state_dict(self, state):
             self.seen = int(state["seen"]) * 10
 
-    first = make_trainer(Count(), Count(), Diary())
+    first = make_trainer(Count(), Count(), EventLog())
     first.train()
     counts = Count(), Count(), Count()
-    resumed = make_trainer(Diary(), *counts)
+    resumed = make_trainer(EventLog(), *counts)
     resumed.restore(first.checkpoint_path)
     resumed.close()
     assert [each.seen for each in counts] == [40, 40, 0]
@@ -169,14 +164,17 @@ def test_callback_error_in_own_loop_is_raised_after_update(make_trainer):
     trainer = make_trainer(lambda trainer, metrics: metrics["nothing"])
     with pytest.raises(KeyError) as caught:
         trainer.step()
-    assert "the callback test_one_that_fails_in" in caught.value.__notes__[0]
+    assert "the callback test_callback_error_in_own_loop" in caught.value.__notes__[0]
     assert trainer.updates == 1
     trainer.close()
 
 
 @pytest.mark.parametrize(
     ("callback", "sentence"),
-    [(Diary, "must be an object, got the class Diary; call it first"), (3, "a function of trainer and metrics, or")],
+    [
+        (EventLog, "must be an object, got the class EventLog; call it first"),
+        (3, "a function of trainer and metrics, or"),
+    ],
 )
 def test_invalid_callback_raises(make_trainer, callback, sentence):
     with pytest.raises(APIUsageError, match=sentence):

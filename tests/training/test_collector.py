@@ -1,6 +1,5 @@
 import functools
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -15,13 +14,15 @@ from pufferlib.training.collector import Collector, HalvesCollector, PartialColl
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.overlap import make_collector
 from pufferlib.training.rollout import Rollout
-from tests.envs import counting_env
+from tests.envs import FunctionEnv, counting_env
 
 
 class Scripted:
-    """A vector environment whose observations say who and when: ``[agent, steps so far]``.
+    """Vector environment with observations ``[agent, steps so far]``. The n-th reward of agent a is ``10 a + n``.
 
-    ``batches`` lists the agents of each ``recv`` in turn; agent a's n-th reward is ``10 a + n``.
+    Args:
+        batches: Agents of each ``recv`` in turn.
+        terminal, truncated, absent: Pairs ``(agent, step)``.
     """
 
     emulated = False
@@ -65,7 +66,7 @@ class Scripted:
 
 
 class Sum(Policy):
-    """Values are the sum of the observation plus, with memory, of all before it in the episode."""
+    """Policy whose value is the sum of the observation. With memory it adds all earlier ones of the episode."""
 
     def __init__(self, env, recurrent=False):
         super().__init__(env, 2)
@@ -97,8 +98,8 @@ def test_rollout_step_has_observation_action_and_reward():
     assert vecenv.seed == 7
     assert rollout.observations[..., 0].tolist() == [[0, 1]] * 3
     assert rollout.observations[..., 1].tolist() == [[0, 0], [1, 1], [2, 2]]
-    assert rollout.rewards.tolist() == [[1, 11], [2, 12], [3, 13]]  # earned by the step, seen after it
-    assert rollout.values.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]  # one more than steps
+    assert rollout.rewards.tolist() == [[1, 11], [2, 12], [3, 13]]  # rewards of the step, received after it
+    assert rollout.values.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]  # one row more than steps
     assert np.array_equal(rollout.actions.numpy(), vecenv.sent)
     assert torch.allclose(rollout.log_probs, torch.tensor(0.5).log())
 
@@ -117,18 +118,18 @@ def test_episode_start_follows_episode_end():
 
 
 def test_truncated_episode_is_bootstrapped():
-    # agent 0 is cut off at observation 2, where final_observations says [1000, 1002]
+    # agent 0 is truncated at observation 2, where its final observation is [1000, 1002]
     rollout, _ = collected(Scripted(2, truncated={(0, 2)}))
     assert rollout.rewards[:, 0].tolist() == [1, 2 + 0.5 * 2002, 3]
     assert rollout.episode_ends[:, 0].tolist() == [False, True, False]
     both = {(0, 2)}
     rollout, _ = collected(Scripted(2, truncated=both, terminal=both))
-    assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
+    assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # a terminal episode is not bootstrapped
 
 
 def test_terminated_and_truncated_episode_keeps_nested_observations():
     space = Dict(position=Box(-1, 1, (2,), np.float32), kind=Discrete(4))
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(EndsBothWays, space))
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(EndsBothWays, space, length=3))
     with vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step") as vecenv:
         policy = Default(vecenv.driver_env, hidden_size=8)
         rollout = Rollout(vecenv, policy, 6, 12)
@@ -139,20 +140,12 @@ def test_terminated_and_truncated_episode_keeps_nested_observations():
     assert rollout.episode_ends.any()
 
 
-class EndsBothWays(gymnasium.Env):
-    """Ends every third step, by rule and by time."""
-
-    def __init__(self, space):
-        self.observation_space, self.action_space = space, Discrete(2)
-
-    def reset(self, seed=None, options=None):
-        self.steps = 0
-        return self.observation_space.sample(), {}
+class EndsBothWays(FunctionEnv):
+    """Environment whose episodes are terminated and truncated in the same step."""
 
     def step(self, action):
-        self.steps += 1
-        over = self.steps == 3
-        return self.observation_space.sample(), 1.0, over, over, {}
+        observation, reward, terminated, _, info = super().step(action)
+        return observation, reward, terminated, terminated, info
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
@@ -161,7 +154,7 @@ def test_truncated_episode_is_bootstrapped_from_final_observation(backend):
     with vector.make(creator, backend=backend, num_envs=2, autoreset="same_step") as vecenv:
         rollout, _ = collected(vecenv, horizon=4)
     assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 0]
-    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 1]  # 3 is what the policy makes of the last one, 3
+    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 1]  # the value of the final observation is 3
     assert rollout.values[:, 0].tolist() == [0, 1, 2, 0, 1]
     assert rollout.episode_ends[:, 0].tolist() == [False, False, True, False]
     # by hand, gamma 0.5, lambda 1: A_2 = 2.5 - 2, A_1 = 1 + 0.5 * 2 - 1 + 0.5 * A_2, A_0 = 1 + 0.5 * 1 - 0 + 0.5 * A_1
@@ -176,12 +169,12 @@ def test_reset_step_is_masked(backend):
         rollout, _ = collected(vecenv, horizon=6)
     assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 3, 0, 1]
     assert rollout.masks[:, 0].tolist() == [True, True, True, False, True, True]
-    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 0, 1, 1]  # 3 is the value of the last one
+    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 0, 1, 1]  # the value of the final observation is 3
     assert rollout.values[:, 0].tolist() == [0, 1, 2, 3, 0, 1, 2]
     assert rollout.episode_ends[:, 0].tolist() == [False, False, True, False, False, False]
     assert rollout.episode_starts[:, 0].tolist() == [False, False, False, False, True, False]
     advantages = generalized_advantage(rollout.rewards, rollout.values, rollout.episode_ends, 0.5, 1.0)
-    assert advantages[:3, 0].tolist() == [2.125, 1.25, 0.5]  # as with "same_step", above
+    assert advantages[:3, 0].tolist() == [2.125, 1.25, 0.5]  # as with "same_step" above
     assert advantages[4:, 0].tolist() == [1 + 0.5 * 1 - 0 + 0.5 * 1.0, 1 + 0.5 * 2 - 1]
 
 
@@ -197,7 +190,7 @@ def test_memory_is_reset_after_reset_step():
     vecenv = Scripted(1, truncated={(0, 2)}, autoreset="next_step")
     rollout, _ = collected(vecenv, horizon=4, recurrent=True)
     assert rollout.values[:, 0].tolist() == [0, 1, 1 + 2, 3, 3 + 4]
-    assert rollout.rewards[1, 0] == 2 + 0.5 * (1 + 2)  # with the memory of the episode cut off
+    assert rollout.rewards[1, 0] == 2 + 0.5 * (1 + 2)  # with the memory of the truncated episode
     assert rollout.episode_starts[:, 0].tolist() == [False, False, False, True]
     assert rollout.initial_state["sum"].tolist() == [0]
 
@@ -213,7 +206,7 @@ def test_reset_step_may_be_in_next_rollout(horizon):
     assert masks[:6] == [True, True, False, True, True, True]
     assert starts[:6] == [False, False, False, True, False, False]
     if horizon == 2:
-        rollout, collector = collected(vecenv, horizon)  # to where an episode has just ended
+        rollout, collector = collected(vecenv, horizon)  # ends right after an episode
         collector.reset(7)
         collector.collect()
         assert rollout.masks.all()
@@ -236,9 +229,9 @@ def test_memory_resets_with_episode_and_is_kept_between_rollouts():
     assert rollout.initial_state["sum"].tolist() == [0]
     assert rollout.values[:, 0].tolist() == [0, 1, 2, 2 + 3]
     rollout, _ = collected(vecenv, rollouts=2, recurrent=True)
-    assert rollout.initial_state["sum"].tolist() == [2]  # not 5: the last observation is seen again
+    assert rollout.initial_state["sum"].tolist() == [2]  # not 5, because the last observation is read again
     assert rollout.values[:, 0].tolist() == [5, 4, 9, 15]
-    assert rollout.rewards[0, 0] == 4 + 0.5 * (2 + 3 + 1000 + 1004)  # with the memory of the episode cut off
+    assert rollout.rewards[0, 0] == 4 + 0.5 * (2 + 3 + 1000 + 1004)  # with the memory of the truncated episode
 
 
 def test_memory_resets_when_absent_agent_returns():
@@ -257,13 +250,13 @@ def test_make_collector_chooses_class_by_batch_size():
 
 
 def test_policy_acts_on_observations_in_rollout_memory():
-    class Looking(Sum):
+    class Watched(Sum):
         def forward_eval(self, observations, state=None):
             seen.append(observations.data_ptr())
             return super().forward_eval(observations, state)
 
     seen, vecenv = [], Scripted(2)
-    policy = Looking(vecenv)
+    policy = Watched(vecenv)
     rollout = Rollout(vecenv, policy, 3, 6)
     collector = make_collector(vecenv, policy, rollout, TrainConfig(), torch.Generator())
     collector.reset(0)
@@ -303,7 +296,7 @@ def test_halves_store_actions_with_their_observations():
     rollout, _ = collected(vecenv, horizon=3, overlap="envs")
     sent = [vecenv.sent[turn : turn + 2] for turn in (0, 2, 4)]
     assert np.array_equal(rollout.actions.numpy(), np.reshape(sent, (3, 4)))
-    assert len(vecenv.sent) == 7  # the first half goes on, unrecorded, until the second is there
+    assert len(vecenv.sent) == 7  # the first half steps once more, unrecorded, until the second arrives
 
 
 def test_batches_that_are_not_alternating_halves_raise():

@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def by_torch(monkeypatch):
-    """Leave out the kernels in C, which a tape does not see."""
+    """Turn off the C kernels, which a tape cannot record."""
     monkeypatch.setattr(distributions, "is_plain", lambda params: False)
     for name in ("lstm", "gru", "mingru"):
         monkeypatch.setattr(f"pufferlib.models.recurrent.{name}.kernel_dtype", lambda *tensors: None)
@@ -59,7 +59,7 @@ def batch_of(policy, rows, **more):
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_graphed_steps_match_plain_steps(target_env, by_torch, optimizer, memory, parts):
-    """Learning rates, coefficients and minibatches change from step to step, as do their shapes."""
+    """Learning rates, coefficients, minibatches and their shapes change from step to step."""
     weights = []
     for is_graphed in (False, True):
         torch.manual_seed(0)

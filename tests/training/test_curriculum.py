@@ -1,4 +1,4 @@
-"""Episodes that begin in states of large advantages: which those are, how many, and that no score counts them."""
+"""Tests of StateCurriculum, which restarts episodes from states with large advantages."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ CONFIG = TrainConfig(restart_share=1.0, restart_states=8)
 
 
 class CountedGames:
-    """Games whose state says which step of which game it is of."""
+    """Games whose saved state is the number of the game and the step."""
 
     def __init__(self, count):
         self.count, self.step = count, 0
@@ -37,12 +37,12 @@ class CountedGames:
 
 
 def curriculum_of(vecenv, **settings):
-    """Environments in which every episode after the first starts in a state that was kept."""
+    """Wrap environments so that every episode after the first restarts from a saved state."""
     return StateCurriculum(dataclasses.replace(CONFIG, **settings)).wrap_envs(vecenv, None)
 
 
 def restarted(games, config):
-    """A batch of games of two agents each, whose states ``games`` invents."""
+    """Return a batch of games with two agents each, whose states come from ``games``."""
     return RestartedGames(ocean.Connect4(num_envs=games.count, players=2), games, config)
 
 
@@ -56,7 +56,7 @@ def roll_out(envs, games, horizon):
 def test_states_with_largest_advantages_are_kept():
     games = CountedGames(4)
     envs = restarted(games, dataclasses.replace(CONFIG, restart_states=2))
-    advantages = torch.arange(16.0).neg()[:, None].expand(16, 8)  # two agents of each game
+    advantages = torch.arange(16.0).neg()[:, None].expand(16, 8)  # two agents per game
     seen = []
     for _ in range(40):
         roll_out(envs, games, 16)
@@ -66,7 +66,7 @@ def test_states_with_largest_advantages_are_kept():
         games.restarted.clear()
     assert sorted(game for game, *_ in seen) == sorted([0, 1, 2, 3] * 40)
     late = np.mean([step for *_, step in seen])
-    assert late > 11  # of 16, where chance would have 7.5
+    assert late > 11  # of 16; 7.5 by chance
 
 
 def test_restarted_c_game_is_not_counted_in_reports():
@@ -125,7 +125,7 @@ def test_infos_of_restarted_episodes_are_dropped():
         lengths = []
         for _ in range(9):
             lengths += [info["episode_length"] for info in envs.step([0, 0, 0])[4]]
-        assert lengths == [4, 4, 4]  # the first episodes, which all others follow in the middle
+        assert lengths == [4, 4, 4]  # only the first episodes are whole
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def test_gymnasium_env_is_restarted_from_saved_state():
             if terminals[0]:
                 break
         assert (observations[0] == first).all(1).any()
-        assert rewards[0] == 1  # of the step that ended the episode, not of the state
+        assert rewards[0] == 1  # reward of the last step, not of the restored state

@@ -1,4 +1,4 @@
-"""Output of a training run: figures as text, plain lines, the live panel."""
+"""Tests of the progress output of training: number formats, plain lines and the live panel."""
 
 import io
 import math
@@ -22,7 +22,7 @@ NAN, INF = math.nan, math.inf
 
 
 class Clock:
-    """Seconds that pass only when told."""
+    """Clock that advances only when ``now`` is set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -32,7 +32,7 @@ class Clock:
 
 
 def metrics(done: float, **more: float) -> dict[str, float]:
-    """The metrics of a run of a million steps, ``done`` (0 to 1) through, at 100,000 steps/s."""
+    """Return metrics of a run of a million steps at 100,000 steps/s. ``done`` is the finished share."""
     return {
         "update": 1.0,
         "agent_steps": done * 1e6,
@@ -57,7 +57,7 @@ def terminal(width: int = 100, height: int = 30) -> Console:
 
 
 def shown(console: Console) -> str:
-    """Everything written to ``console``, without control sequences."""
+    """Return everything written to ``console``, without control sequences."""
     file: Any = console.file
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue())
 
@@ -97,7 +97,7 @@ def test_time_left_uses_speed_of_this_session() -> None:
     progress = Progress()
     assert math.isnan(progress.left_s)
     progress.update(metrics(0.8, uptime_s=100.0))  # resumed here
-    assert progress.left_s == pytest.approx(2)  # by sps, until there is more to go by
+    assert progress.left_s == pytest.approx(2)  # from sps, until this session has measured a speed
     progress.update(metrics(0.9, uptime_s=105.0))
     assert progress.left_s == pytest.approx(5)
     assert progress.fraction == pytest.approx(0.9)
@@ -152,7 +152,7 @@ def test_panel_shows_everything_that_fits(width: int, height: int) -> None:
 def test_long_metric_names_are_truncated() -> None:
     console = terminal(40)
     dashboard = Dashboard(console, "breakout")
-    dashboard.log(metrics(0.5, **{"environment/perf": 0.25, "environment/the_name_of_a_figure_of_some_user": 3.0}))
+    dashboard.log(metrics(0.5, **{"environment/perf": 0.25, "environment/the_name_of_a_metric_of_some_user": 3.0}))
     dashboard.close()
     last = shown(console).rpartition("Environment")[2]
     assert re.search(r"perf +0\.250 ", last)

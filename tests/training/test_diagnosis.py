@@ -1,4 +1,4 @@
-"""NaN and infinity in training: the run stops, names what had the first one, and keeps the tensors."""
+"""Tests of NaN and infinity in training: the run stops, names the first occurrence and keeps the tensors."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,7 @@ SMALL = {
 
 
 class Cart(gymnasium.Env[Any, Any]):
-    """Ends an episode every 50 steps; ``wrong`` of the second environment is told in its 20th step."""
+    """Environment with episodes of 50 steps. In step 20 of the second copy, ``wrong`` has the value ``value``."""
 
     observation_space = Dict({"position": Box(-1, 1, (2,)), "motion": Dict({"velocity": Box(-9, 9, (3,))})})
     action_space = Discrete(2)

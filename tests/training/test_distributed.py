@@ -1,4 +1,4 @@
-"""Ranks learn as one process with all of their environments would, and say what does not fit."""
+"""Tests of distributed training with ranks in threads, and of its configuration."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_ranks_share_moments_of_all_observations(tmp_path):
     assert torch.equal(weights(first), weights(second))
     for name, value in first.policy.state_dict().items():
         assert torch.equal(value, second.policy.state_dict()[name]), name
-    assert seen[0].numpy() == pytest.approx([41.5, 41.7], abs=0.2)  # 40 + 3 u; u above 0.2 where agents are there
+    assert seen[0].numpy() == pytest.approx([41.5, 41.7], abs=0.2)  # 40 + 3 u, where u is above 0.2 for present agents
     assert seen[1].numpy() == pytest.approx([9 / 12, 9 * 0.64 / 12], rel=0.2)
     whole, _ = train_as_one(tmp_path, settings)
     for name, value in whole.policy.state_dict().items():
@@ -77,25 +77,25 @@ def test_resumed_ranks_match_uninterrupted_ranks(tmp_path):
 
     def train(ranks, count, checkpoint=None):
         trainer = make_trainer(make_config(settings, 4), tmp_path, ranks)
-        goes_on = trainer.restore(checkpoint) if checkpoint else None
+        is_exact = trainer.restore(checkpoint) if checkpoint else None
         updates_of(trainer, count)
         trainer.save()
-        return trainer, goes_on
+        return trainer, is_exact
 
     both = in_threads(lambda ranks: train(ranks, 2))
     saved = both[0][0].checkpoint_path
     whole = in_threads(lambda ranks: (updates_of(both[ranks.rank][0], 2), both[ranks.rank][0])[1])
     resumed = in_threads(lambda ranks: train(ranks, 2, saved))
     for rank in range(2):
-        trainer, goes_on = resumed[rank]
-        assert goes_on
+        trainer, is_exact = resumed[rank]
+        assert is_exact
         assert torch.equal(weights(trainer), weights(whole[rank]))
         assert torch.equal(trainer.rollout.observations, whole[rank].rollout.observations)
     alone = Trainer(make_config(settings, 4), tmp_path)
     assert not alone.restore(saved)
     assert (alone.updates, alone.agent_steps) == (2, 2 * 2 * 4 * 16)
     three = in_threads(lambda ranks: train(ranks, 1, saved), 3)
-    assert [goes_on for _, goes_on in three] == [False] * 3
+    assert [is_exact for _, is_exact in three] == [False] * 3
     assert torch.equal(weights(three[0][0]), weights(three[2][0]))
 
 

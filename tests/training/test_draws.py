@@ -24,7 +24,7 @@ def many(advantages, masks=None, **settings):
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
 def test_by_priority_chances_and_weights_by_hand(alpha):
-    # two segments of two steps: mean sizes 1 and 3, and one of 4
+    # three segments of two steps with mean sizes 1, 3 and 4
     advantages = torch.tensor([[2.0, -1.0, 4.0], [0.0, 5.0, -4.0]])
     powers = torch.tensor([1.0, 3.0, 4.0]) ** alpha
     chances, weights, count = many(advantages, priority_alpha=alpha, priority_beta=0.5)

@@ -1,4 +1,4 @@
-"""Early stops: by score, without a better score, by time."""
+"""Tests of early stopping by score, patience and time."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from pufferlib.training.standard_callbacks import StopAfterSeconds, StopAtScore
 
 
 class Trainer:
-    """As much of one as these callbacks see; each update takes 100 steps."""
+    """Trainer with the attributes that the callbacks use. Each update takes 100 steps."""
 
     def __init__(self):
         self.agent_steps, self.uptime_s, self.stop_reason = 0, 0.0, None
@@ -29,9 +29,9 @@ class Trainer:
 
 def test_stop_at_score_averages_latest_episodes():
     trainer, stop = Trainer(), StopAtScore(score=2.0, episodes=3)
-    assert trainer.update(stop, [9, 9]) is None, "two are too few"
+    assert trainer.update(stop, [9, 9]) is None, "fewer than three episodes"
     assert trainer.update(stop, []) is None
-    assert trainer.update(stop, [0, 0, 0]) is None, "the first two are not among the latest"
+    assert trainer.update(stop, [0, 0, 0]) is None, "the first two episodes are not among the latest three"
     assert trainer.update(stop, [5]) is None
     assert trainer.update(stop, [6, 0]) == "the score of 3 episodes reached 3.67, stop.score is 2"
 

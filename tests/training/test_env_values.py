@@ -1,11 +1,10 @@
-"""Keywords of environments in files: what TOML lacks comes back as it was, or says what to do."""
+"""Tests of environment keywords in config files, including values that TOML does not support."""
 
 import dataclasses
 import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -13,28 +12,20 @@ import pufferlib
 from pufferlib.errors import APIUsageError
 from pufferlib.training.config import Config, load_config
 from pufferlib.training.env_values import Missing, check_present
+from tests.envs import FunctionEnv
 
 QUICK = {
     "vec.backend": "Serial", "vec.num_envs": 2, "train.total_timesteps": 256, "eval.episodes": 2, "train.device": "cpu",
 }  # fmt: skip
 
 
-class Keyword(gymnasium.Env):
-    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32), gymnasium.spaces.Discrete(2)
-
-    def __init__(self, value=None):
-        self.value = value
-
-    def reset(self, seed=None, options=None):
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.t += 1
-        return np.zeros(1, np.float32), 1.0, self.t == 5, False, {}
+def make_env(value=None):
+    return FunctionEnv(length=5)
 
 
 class Frame:
+    """Object that must not be compared."""
+
     def __eq__(self, other):
         raise AssertionError("compared")
 
@@ -63,7 +54,7 @@ def test_env_keyword_is_read_back_from_file(value, tmp_path):
 
 def test_object_is_found_in_same_process(tmp_path):
     frame = Frame()
-    done = pufferlib.train(Keyword, {**QUICK, "env.value": frame}, runs=tmp_path)
+    done = pufferlib.train(make_env, {**QUICK, "env.value": frame}, runs=tmp_path)
     assert done.run.settings().env["value"] is frame
     longer = pufferlib.train(resume=done.run.folder, settings={"train.total_timesteps": 2048})
     assert longer.run.about().agent_steps == 2048

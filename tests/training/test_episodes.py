@@ -54,7 +54,7 @@ def test_score_that_is_not_finite_raises(score):
         (1, [(False, False), (True, False)], [False, True]),
         (1, [(True, False), (True, False)], [True, False]),
         (1, [(True, True), (True, False)], [False, False]),
-        (17, [(True, False), (False, False), (False, False)], [False, False, True]),  # 8 steps a rollout
+        (17, [(True, False), (False, False), (False, False)], [False, False, True]),  # a rollout has 8 steps
         (17, [(True, False), (False, True), (True, False)], [False, False, False]),
         (9, [(True, False), (False, False), (True, False)], [False, True, False]),
     ],

@@ -66,7 +66,7 @@ def test_record_gets_frames_between_steps():
 
 
 class FirstSeen(torch.nn.Module):
-    """Names forever the number that it saw first in the episode."""
+    """Policy that always names the number that it saw first in the episode."""
 
     def __init__(self, env):
         super().__init__()
@@ -94,7 +94,7 @@ def test_memory_is_kept_per_episode(target_env, config):
 
 def test_memory_resets_at_terminal_of_agent(target_env, config):
     class Lives(target_env):
-        """Five lives, each with a number of its own; the score is known after the last."""
+        """Environment with five lives, each with its own number. The score is reported after the last one."""
 
         lives, total = 0, 0.0
 
@@ -125,7 +125,7 @@ def test_episodes_longer_than_max_steps_are_unfinished(target_env):
 
 
 class Crowd(PufferEnv):
-    """Agent a is there from the start, ends after ``a + 1`` steps and reports what it got; the last is never there."""
+    """Environment of four agents. Agent a ends after ``a + 1`` steps and reports a score. The last one is absent."""
 
     def __init__(self, per_agent, buf=None):
         self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
@@ -160,7 +160,7 @@ def test_multi_agent_episode_lasts_until_last_agent_ends(config, per_agent):
 
 
 class Batch(PufferEnv):
-    """``num_envs`` games, of which game i lasts i + 1 steps, over and over; each reports its length."""
+    """Batch of ``num_envs`` games. Episodes of game i last i + 1 steps, which is their score."""
 
     def __init__(self, num_envs=1, buf=None, seed=0):
         self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
@@ -190,7 +190,7 @@ def test_each_episode_has_its_own_env(config):
 
 
 class Respawning(Batch):
-    """Three agents of one game, whose lives last 1, 2 and 3 steps; their reports of a step are a mean."""
+    """Game with three agents whose lives last 1, 2 and 3 steps. Lives that end together report their mean score."""
 
     def __init__(self, buf=None, seed=0):
         super().__init__(3, buf)
@@ -202,16 +202,16 @@ class Respawning(Batch):
 
 
 def test_only_first_life_of_respawning_agents_counts(config):
-    """All lives that end within the three steps would be 1, 1, 2, 1 and 3, of which most are short."""
+    """Counting all lives within the three steps would give 1, 1, 2, 1 and 3, mostly short ones."""
     config = dataclasses.replace(config, env={})
     result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Respawning(buf))
-    # Of the lives of one step it is not told which is whose: half of the second step's count, with their mean.
+    # In the second step a second life of the first agent and a first life end. Half of their report counts.
     assert result.scores == ((1 + 1.5 + 2) / 3,)
     assert result.episode_length == 3
 
 
 class ReportsGames(Batch):
-    """A game of three lives of a step each, which end for the learner, and a report at its end."""
+    """Game of three lives with one step each. Each life is terminal, and the score is reported after the last one."""
 
     def step(self, actions):
         *rows, _ = super().step(actions)

@@ -1,4 +1,4 @@
-"""Evaluation during training: its figures, the best checkpoint, and that nothing else changes."""
+"""Tests of periodic evaluation during training."""
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import EvalResult, Evaluator, evaluate
 from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer
+from tests.loggers import ListLogger
 
 QUICK = {
     "train.device": "cpu",
@@ -23,15 +24,8 @@ QUICK = {
 }
 
 
-class Metrics(list):
-    def log(self, metrics):
-        self.append(metrics)
-
-    def close(self): ...
-
-
 def train(name, folder, **settings):
-    metrics = Metrics()
+    metrics = ListLogger()
     trainer = Trainer(load_config(name, QUICK | settings), folder, [metrics])
     trainer.train()
     return trainer, metrics
@@ -75,8 +69,8 @@ def test_evaluation_metrics_come_at_intervals_and_at_the_end(tmp_path):
     assert metrics[-1]["uptime_s"] == trainer.uptime_s
 
 
-class Scripted:
-    """In place of the evaluator: the scores as they are listed; None where no episode ended."""
+class ScriptedEvaluator:
+    """Evaluator that returns the given scores in turn. None stands for an evaluation without a finished episode."""
 
     def __init__(self, scores):
         self.scores = iter(scores)
@@ -95,13 +89,15 @@ class Scripted:
 
 def test_best_evaluation_checkpoint_is_kept_after_resume(tmp_path, monkeypatch):
     settings = {"eval.interval": 512, "train.keep_checkpoints": 1, "train.total_timesteps": 8 * 512}
-    monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", Scripted([1, 5, 4, 5, 3, 2, 1, 0, 4, 6, 5, 1]))
+    monkeypatch.setattr(
+        f"{PeriodicEvaluation.__module__}.Evaluator", ScriptedEvaluator([1, 5, 4, 5, 3, 2, 1, 0, 4, 6, 5, 1])
+    )
     train("squared", tmp_path, **settings)
     folder = tmp_path / "checkpoints"
     kept = {int(path.name): checkpoint.read_about(path) for path in folder.iterdir()}
-    assert kept.keys() == {2, 8}, "of equal scores the first; and the latest"
+    assert kept.keys() == {2, 8}, "the first of equal scores, and the latest"
     assert (kept[2].score, kept[2].score_of) == (5, "evaluation")
-    assert kept[8].score_of == "training", "that update's evaluation asked for none"
+    assert kept[8].score_of == "training", "the evaluation of this update was not the best"
     assert checkpoint.best(folder).name == "000002"
     longer = Trainer(load_config("squared", QUICK | settings | {"train.total_timesteps": 12 * 512}), tmp_path)
     longer.restore(longer.checkpoint_path)

@@ -1,4 +1,4 @@
-"""What fails beside a training costs a warning: checkpoints, evaluation and summary are written."""
+"""Tests of errors that must not stop a training, such as failing loggers, videos and evaluations."""
 
 import json
 import math
@@ -8,11 +8,9 @@ import sys
 import warnings
 import zipfile
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 import pufferlib
 from pufferlib.ocean.template import write_template
@@ -27,6 +25,7 @@ from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.result import EpisodeVideo
 from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer
+from tests.envs import FunctionEnv, MaskedEnv
 
 SMALL = {
     "train.device": "cpu",
@@ -37,29 +36,20 @@ SMALL = {
     "policy.hidden_size": 8,
     "eval.episodes": 2,
 }
-PICTURE = np.zeros((61, 47, 3), np.uint8)
+FRAME = np.zeros((61, 47, 3), np.uint8)
 
 
-class Short(gymnasium.Env):
-    """Episodes of 8 steps whose hooks subclasses replace."""
+class Short(FunctionEnv):
+    """Environment with rendering and episodes of 8 steps. Subclasses add one failure each."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
-    observation_space, action_space = Box(0, 1, (1,), np.float32), Discrete(2)
 
     def __init__(self, render_mode=None):
+        super().__init__(length=8)
         self.render_mode = render_mode
 
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.t += 1
-        return np.zeros(1, np.float32), 1.0, self.t == 8, False, {}
-
     def render(self):
-        return PICTURE
+        return FRAME
 
 
 class NoDisplay(Short):
@@ -71,14 +61,14 @@ class NoDisplay(Short):
 
 class BreaksWhileRendering(Short):
     def render(self):
-        if self.t == 3:
+        if self.count == 3:
             raise ValueError("the window is gone")
-        return PICTURE
+        return FRAME
 
 
 class ChangesSize(Short):
     def render(self):
-        return PICTURE[: 61 - 5 * self.t]
+        return FRAME[: 61 - 5 * self.count]
 
 
 class OddRate(Short):
@@ -98,26 +88,6 @@ class ChangesFolder(Short):
     def step(self, action):
         os.chdir("/")
         return super().step(action)
-
-
-class Strict(Short):
-    """Refuses actions that its mask forbids."""
-
-    observation_space = Dict(action_mask=MultiBinary(5), x=Box(-1, 1, (2,), np.float32))
-    action_space = Discrete(5)
-
-    def observe(self):
-        self.mask = np.zeros(5, np.int8)
-        self.mask[self.np_random.choice(5, 2, replace=False)] = 1
-        return {"action_mask": self.mask, "x": np.zeros(2, np.float32)}
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(), {}
-
-    def step(self, action):
-        assert self.mask[action], "illegal"
-        return self.observe(), *super().step(action)[1:]
 
 
 def train(env, folder, **settings):
@@ -187,7 +157,7 @@ def test_metric_that_is_not_number_is_dropped_with_one_warning(value, make_train
 
 
 class Broken:
-    """Fails in every call, after it has emptied what it got."""
+    """Logger that clears the metrics and raises in every call."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -211,17 +181,17 @@ def test_failing_logger_does_not_stop_training(kind, make_trainer, tmp_path):
     assert checkpoint.latest(Run.at(tmp_path).checkpoints).name.endswith("2")
 
 
-class Forgetful(Callback):
+class UnsupportedState(Callback):
     def state_dict(self):
         return {"what": object()}
 
 
-class Refusing(Callback):
+class FailingState(Callback):
     def state_dict(self):
         raise KeyError("lost")
 
 
-@pytest.mark.parametrize("callback", [Forgetful, Refusing])
+@pytest.mark.parametrize("callback", [UnsupportedState, FailingState])
 def test_checkpoint_is_saved_without_failing_callback_state(callback, make_trainer, tmp_path):
     trainer = make_trainer(callback())
     with pytest.warns(UserWarning, match=f"the checkpoint has no state of the callback {callback.__name__}"):
@@ -272,7 +242,7 @@ def test_unwritable_video_warns(tmp_path, monkeypatch):
         pytest.warns(UserWarning, match="the video could not be written: no room"),
         EpisodeVideo(tmp_path / "x.mp4", 0) as film,
     ):
-        film(PICTURE, 30)
+        film(FRAME, 30)
 
 
 def test_failing_random_play_keeps_score(tmp_path, monkeypatch):
@@ -297,8 +267,8 @@ def test_failing_learning_curve_keeps_summary(tmp_path, monkeypatch):
 def test_random_play_obeys_action_masks(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        done = train(Strict, tmp_path)
-    assert done.comparison.random.score_mean == 8
+        done = train(MaskedEnv, tmp_path)
+    assert done.comparison.random.score_mean == 6
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])

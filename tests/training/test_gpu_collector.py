@@ -20,8 +20,8 @@ def scripted(autoreset="same_step"):
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_gpu_collector_matches_cpu_collector(monkeypatch, is_recorded, recurrent, autoreset):
-    """Three rollouts, with episodes that end, are cut off, and agents that are absent."""
-    monkeypatch.setattr(distributions, "is_plain", lambda params: False)  # a tape does not see the kernels in C
+    """Three rollouts have terminated and truncated episodes and absent agents."""
+    monkeypatch.setattr(distributions, "is_plain", lambda params: False)  # a tape cannot record C kernels
     recorder = TapeRecorder()
     for_gpu = functools.partial(GpuCollector, recorder=recorder if is_recorded else None)
     rollouts, collectors = [], []
@@ -51,7 +51,7 @@ def test_nan_raises_in_its_step(monkeypatch):
 
 
 def test_step_does_not_synchronize_with_gpu(monkeypatch):
-    """A tape, like the recording of a graph, refuses what waits."""
+    """A tape raises if an operation synchronizes, like the recording of a CUDA graph."""
     monkeypatch.setattr(distributions, "is_plain", lambda params: False)
     recorder = TapeRecorder()
     collected(scripted(), rollouts=2, recurrent=True, make=functools.partial(GpuCollector, recorder=recorder))

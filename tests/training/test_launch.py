@@ -1,4 +1,4 @@
-"""``pufferlib.train``: a whole run from Python."""
+"""Tests of pufferlib.train."""
 
 import re
 import subprocess
@@ -13,6 +13,7 @@ from pufferlib.registry import outside
 from pufferlib.training.config import load_config
 from pufferlib.training.launch import train
 from pufferlib.vector import Bundle, replay
+from tests.loggers import ListLogger
 
 QUICK = {
     "train.total_timesteps": 1024, "train.device": "cpu", "train.num_threads": 1, "policy.hidden_size": 8,
@@ -20,28 +21,19 @@ QUICK = {
 }  # fmt: skip
 
 
-class Metrics(list[dict[str, float]]):
-    """Keeps them."""
-
-    def log(self, metrics: dict[str, float]) -> None:
-        self.append(metrics)
-
-    def close(self) -> None: ...
-
-
 def pole(max_episode_steps: int = 20) -> gymnasium.Env:
     return gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps)
 
 
 def test_train_accepts_function_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    metrics = Metrics()
+    metrics = ListLogger()
     done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])
     assert done.config.env_name == f"{__name__}:pole"
     assert [row["agent_steps"] for row in metrics] == [1024]
     assert 1 <= done.comparison.agent.score_mean <= 20
     assert all(path.exists() for path in (done.run.config, done.run.metrics, done.run.curve, done.run.summary))
     again = train(resume=done.run.folder, runs=tmp_path)
-    assert again.comparison.agent == done.comparison.agent, "nothing was left to train"
+    assert again.comparison.agent == done.comparison.agent, "the run was already finished"
     longer = train(resume=done.run.folder, runs=tmp_path, settings={"train.total_timesteps": 2048})
     assert longer.run.folder == done.run.folder
     assert longer.config.train.total_timesteps == 2048

@@ -1,4 +1,4 @@
-"""The suite that checks learners: sound ones pass, and each bug is named where it shows."""
+"""Tests of the learner suite: correct learners pass, and each bug is named."""
 
 import math
 import runpy
@@ -83,13 +83,13 @@ def test_learner_gets_arguments_and_episode_starts():
 
     class Act:
         def __init__(self):
-            self.begun = []
+            self.resets = []
 
         def __call__(self, observations):
             return np.zeros(len(observations), int)
 
         def reset(self, ended):
-            self.begun.append(ended.copy())
+            self.resets.append(ended.copy())
 
     def train(vecenv, seed, total_timesteps):
         observations, _ = vecenv.reset(seed)
@@ -99,11 +99,11 @@ def test_learner_gets_arguments_and_episode_starts():
     (result,) = check(train, ["password"], seed=7, scale=0.5)
     assert (seen["seed"], seen["steps"]) == (7, 50_000)
     assert 0 <= result.score <= 1
-    begun = seen["act"].begun  # at the start of each of four plays of eight steps, and after each step
-    assert len(begun) == 4 * 9
-    whole = [step for step, rows in enumerate(begun) if rows.all()]
+    resets = seen["act"].resets  # at the start of each of four plays of eight steps, and after each step
+    assert len(resets) == 4 * 9
+    whole = [step for step, rows in enumerate(resets) if rows.all()]
     assert whole == [play * 9 + step for play in range(4) for step in (0, 5)], "episodes of five steps"
-    assert all(len(rows) == seen["rows"] for rows in begun)
+    assert all(len(rows) == seen["rows"] for rows in resets)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_custom_loss_is_called():
 
 
 def test_edited_loss_term_has_effect(monkeypatch, target_env):
-    """An edit of any function that the loss calls, with other code, turns the kernel off."""
+    """An edit of any function that the loss calls turns the kernel off."""
 
     def value_loss(values, old_values, returns, clip_coef):
         return (values - returns).abs()
@@ -87,7 +87,7 @@ def batch_for(policy, memory="none"):
     )
 
 
-@pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
+@pytest.mark.filterwarnings("default")  # torch warns while it compiles
 def test_schedules_do_not_recompile_loss(target_env, monkeypatch):
     graphs = []
 
@@ -107,10 +107,10 @@ def test_schedules_do_not_recompile_loss(target_env, monkeypatch):
 
 @pytest.mark.all
 @pytest.mark.timeout(300)
-@pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
+@pytest.mark.filterwarnings("default")  # torch warns while it compiles
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 def test_compiled_loss_matches_plain_gradients(target_env, monkeypatch, memory):
-    """By torch's own interpreter of what it captured: the compilers behind it take a minute."""
+    """Use the "eager" backend, because real compilers take a minute."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
     torch.manual_seed(0)

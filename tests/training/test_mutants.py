@@ -1,4 +1,4 @@
-"""A trainer with a fault does not pass its unit tests."""
+"""Tests that the unit tests of the trainer fail for each mutant."""
 
 import os
 import subprocess

@@ -37,6 +37,7 @@ def weights(trainer):
 
 @pytest.fixture
 def run(tmp_path):
+    """Train a run of cartpole with normalized observations and rewards."""
     with_run = make(tmp_path)
     with_run.config.save(Run.at(tmp_path).config)
     with_run.train()
@@ -56,7 +57,7 @@ def test_rollout_is_normalized_with_moments_of_policy(tmp_path):
 
 
 def test_normalized_rewards_are_not_scaled_again(tmp_path):
-    for folder, normalizes in (("a", True), ("b", False)):  # which scales them by its first rollout
+    for folder, normalizes in (("a", True), ("b", False)):  # without normalization the first rollout sets the scale
         settings = {"train.normalize_rewards": normalizes, "train.reward_scale": 0.0, "train.gamma": 1.0}
         trainer = make(tmp_path / folder, **settings)
         trainer.step()
@@ -134,5 +135,5 @@ def test_evaluation_and_session_normalize_observations(run, monkeypatch):
 def test_passed_vecenv_is_normalized(tmp_path):
     trainer = Trainer(load_config("target", SMALL), tmp_path, vecenv=TargetEnv(8))
     trainer.step()
-    assert trainer.rollout.observations.abs().max() > 1  # of numbers that are 0 and 1
+    assert trainer.rollout.observations.abs().max() > 1  # raw observations are 0 or 1
     trainer.close()

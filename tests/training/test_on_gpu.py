@@ -1,4 +1,4 @@
-"""Training on a GPU, and its kernels, against the CPU. All of it is skipped without a GPU."""
+"""Tests of training on a GPU and of its kernels, compared with the CPU. Skipped without a GPU."""
 
 import copy
 import warnings
@@ -34,7 +34,7 @@ SMALL = {
 
 @pytest.fixture
 def train(tmp_path):
-    """Train breakout for some updates; returns the trainer, which is closed at the end."""
+    """Return a function that trains breakout for some updates. Its trainers are closed after the test."""
     trainers = []
 
     def run(updates, **settings):

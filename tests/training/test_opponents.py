@@ -1,4 +1,4 @@
-"""Opponents of a pool: who plays where and when, what is learned from, ratings, and runs that go on."""
+"""Tests of self-play training: the opponent pool, ratings, masked rows and resumed runs."""
 
 import itertools
 
@@ -50,7 +50,7 @@ def trainer(tmp_path):
 
 
 class HighestNumber(ParallelEnv):
-    """Two agents name a number, four times in a game; who names the higher one at the end wins."""
+    """Game of four steps in which two agents name numbers. The higher number in the last step wins."""
 
     def __init__(self, leaves=False):
         self.metadata = {"name": "highest_number"}
@@ -77,8 +77,8 @@ class HighestNumber(ParallelEnv):
         return rows, rewards, ended, dict.fromkeys(seen, False), {agent: {} for agent in seen}
 
 
-def names(number):
-    """A pool whose only opponent always names ``number``."""
+def pool_naming(number):
+    """Return a pool whose only opponent always names ``number``."""
 
     class Namer:
         def __init__(self):
@@ -116,7 +116,7 @@ def test_ratings_follow_elo_formula():
     for number, rating in enumerate((1613.0, 1609.0, 1477.0)):
         pool.join(Opponent(number, 0, rating, load_policy()))
     pool.rating = 1613.0
-    pool.record(0, 1)  # an equal
+    pool.record(0, 1)  # against an equal opponent
     assert pool.rating == 1613 + 16
     assert pool[0].rating == 1613 - 16
     before = pool.rating
@@ -155,13 +155,13 @@ def test_ranks_resumed_from_one_process_count_its_games_once():
     pool.record(0, 1)
     pool.pop_metrics()
 
-    def go_on(ranks):
+    def resume(ranks):
         resumed = OpponentPool(pool.config, seed=ranks.rank)
         resumed.load_state_dict(pool.state_dict(), policy)
         resumed.pop_metrics(ranks)
         return [resumed.rating, *(member.rating for member in resumed.members)]
 
-    assert in_threads(go_on) == [pytest.approx([FIRST_RATING + 16, FIRST_RATING - 16])] * 2
+    assert in_threads(resume) == [pytest.approx([FIRST_RATING + 16, FIRST_RATING - 16])] * 2
 
 
 def load_policy():
@@ -198,7 +198,7 @@ def test_pool_assigns_share_of_games_and_drops_oldest():
     pool.draw()
     pool.forget({0})
     assert [member.updates for member in pool.members] == [2, 3, 4, 5]
-    assert pool[0].updates == 0  # a game goes on against it
+    assert pool[0].updates == 0  # a running game still uses it
     pool.forget(())
     with pytest.raises(KeyError):
         pool[0]
@@ -211,7 +211,11 @@ def test_pool_assigns_share_of_games_and_drops_oldest():
 
 
 def play(vecenv, steps, action):
-    """Step with ``action`` of every agent; the masks, numbers and sides before each step, and its terminals."""
+    """Step with the same ``action`` for every agent.
+
+    Yields:
+        Masks, opponent numbers and sides before each step, and the episode ends of the step.
+    """
     vecenv.reset(seed=0)
     for _ in range(steps):
         before = vecenv.transitions.masks.copy()
@@ -222,12 +226,12 @@ def play(vecenv, steps, action):
 
 @pytest.mark.parametrize(("named", "score"), [(0, 1.0), (1, 0.5), (2, 0.0)])
 def test_opponent_acts_for_its_side(named, score):
-    with numbers_game(names(named), 40) as vecenv:
+    with numbers_game(pool_naming(named), 40) as vecenv:
         masks = [before for before, *_ in play(vecenv, 8, 1)]
-        assert all(before.all() for before in masks[:4])  # the first games are without
+        assert all(before.all() for before in masks[:4])  # the first games have no opponent
         hidden = ~masks[4].reshape(40, 2)
         assert (hidden.sum(1) == 1).all()
-        assert 10 < hidden[:, 0].sum() < 30  # it has either side
+        assert 10 < hidden[:, 0].sum() < 30  # opponents play on either side
         assert [kept for _, kept in vecenv.pool.scores] == [score] * 40
 
 
@@ -248,10 +252,10 @@ def test_opponents_change_only_between_games(trainer):
 
 
 def test_game_ends_with_last_agent():
-    with numbers_game(names(0), 10, leaves=True) as vecenv:
+    with numbers_game(pool_naming(0), 10, leaves=True) as vecenv:
         ends = [ends.reshape(10, 2) for *_, ends in play(vecenv, 12, 1)]
         assert [each.sum() for each in ends[4:8]] == [0, 10, 0, 10]
-        assert len(vecenv.pool.scores) == 20  # each of the two games after the first
+        assert len(vecenv.pool.scores) == 20  # two games per environment after the first one
 
 
 def test_rows_of_opponents_are_not_learned_from(tmp_path, monkeypatch):
@@ -261,15 +265,15 @@ def test_rows_of_opponents_are_not_learned_from(tmp_path, monkeypatch):
         for _ in range(3):
             trainer.step()
 
-        def spoilt(network, optimizer, rollout, advantages, *others, garbage=garbage):
+        def update_with_garbage(network, optimizer, rollout, advantages, *others, garbage=garbage):
             hidden = ~rollout.masks
             assert hidden.float().mean() > 0.3
-            for spoils in (rollout.observations, rollout.log_probs, rollout.values[:-1], advantages):
-                spoils[hidden] += garbage
+            for values in (rollout.observations, rollout.log_probs, rollout.values[:-1], advantages):
+                values[hidden] += garbage
             rollout.actions[hidden] = garbage % 3
             return update(network, optimizer, rollout, advantages, *others)
 
-        monkeypatch.setattr(ppo, "update", spoilt)
+        monkeypatch.setattr(ppo, "update", update_with_garbage)
         metrics = trainer.step()
         monkeypatch.undo()
         assert metrics["agent_steps"] < 4 * 512
@@ -312,7 +316,7 @@ def test_rating_rises_during_training(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (
             {"env.players": 1},
@@ -321,8 +325,8 @@ def test_rating_rises_during_training(tmp_path):
         ({"train.restart_share": 0.5}, "selfplay.opponents and train.restart_share exclude each other"),
     ],
 )
-def test_incompatible_settings_raise(tmp_path, settings, said):
-    with pytest.raises(APIUsageError, match=said):
+def test_incompatible_settings_raise(tmp_path, settings, message):
+    with pytest.raises(APIUsageError, match=message):
         trainer_of(tmp_path, **settings)
 
 

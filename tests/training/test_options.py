@@ -1,9 +1,8 @@
-"""Every option of learning, with every kind of action, with memory and without."""
+"""Tests of every training option with every action space, with and without memory."""
 
 import functools
 import threading
 
-import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
@@ -42,27 +41,6 @@ OPTIONS = {
 OPTIONS["all"] = {name: value for option in OPTIONS.values() for name, value in option.items()}
 
 
-class MaskedEnv(VariedEnv):
-    """Allows two of four actions in each step, and asserts that no other is taken."""
-
-    def __init__(self):
-        super().__init__(
-            Dict({"x": Box(-1, 1, (3,)), "action_mask": Box(0, 1, (4,), np.int8)}), action_space=Discrete(4)
-        )
-        self.observe = self._observe
-
-    @staticmethod
-    def _observe(env):
-        env.legal = env.count % 2
-        mask = np.zeros(4, np.int8)
-        mask[[env.legal, env.legal + 2]] = 1
-        return {"x": np.ones(3, np.float32), "action_mask": mask}
-
-    def step(self, action):
-        assert action % 2 == self.legal
-        return super().step(action)
-
-
 ENVS = {
     "continuous": functools.partial(VariedEnv, action_space=Box(-1, 1, (2,))),
     "multidiscrete": functools.partial(VariedEnv, action_space=MultiDiscrete([3, 2])),
@@ -74,10 +52,12 @@ ENVS = {
 
 
 def trained(make_env, folder, overrides):
+    """Run two updates. Return the weights, which must have changed."""
+
     def make(buf=None, seed=0):
         return GymnasiumPufferEnv(make_env(), buf=buf, seed=seed)
 
-    envs = vector.make(make, num_envs=4, backend="Serial", autoreset="next_step")  # whose resets are masked
+    envs = vector.make(make, num_envs=4, backend="Serial", autoreset="next_step")  # reset steps are masked
     trainer = Trainer(load_config("mine", {**SMALL, **overrides}), folder, vecenv=envs)
     before = torch.cat([weights.detach().flatten() for weights in trainer.policy.parameters()])
     lines = []
@@ -91,7 +71,8 @@ def trained(make_env, folder, overrides):
 
 
 @pytest.fixture(autouse=True)
-def able(monkeypatch):
+def bfloat16(monkeypatch):
+    """Pretend that the CPU supports bfloat16."""
     monkeypatch.setattr(cpus, "has_bfloat16", lambda: True)
 
 
@@ -103,7 +84,7 @@ def test_every_option_trains_every_action_space(make_env, memory, tmp_path):
     plain = trained(make_env, tmp_path, memory)
     for name, option in OPTIONS.items():
         weights = trained(make_env, tmp_path, {**memory, **option})
-        assert torch.equal(weights, plain) == (name == "offload"), name  # on a CPU it stores in the same memory
+        assert torch.equal(weights, plain) == (name == "offload"), name  # on a CPU it uses the same memory
 
 
 def test_options_that_are_off_add_nothing(tmp_path):

@@ -81,23 +81,23 @@ def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     whole.train()
     half = make(tmp_path / "half", name=name, **settings)
     collect = half.collector.collect
-    half.collector.collect = lambda: (time.sleep(0.02), collect())  # is not done when the checkpoint is due
+    half.collector.collect = lambda: (time.sleep(0.02), collect())  # still running when the checkpoint is due
     for _ in range(3):
         half.step()
     half.save()
-    going_on = half.step()
+    expected = half.step()
     half.close()
     resumed = make(tmp_path / "resumed", name=name, **settings)
     resumed.restore(half.checkpoint_path)
     metrics = resumed.step()
-    for key in going_on:
-        assert key.endswith("_s") or key == "sps" or metrics[key] == pytest.approx(going_on[key], nan_ok=True), key
+    for key in expected:
+        assert key.endswith("_s") or key == "sps" or metrics[key] == pytest.approx(expected[key], nan_ok=True), key
     resumed.train()
     assert torch.equal(weights(resumed.policy), weights(whole.policy))
 
 
 class Failing(TargetEnv):
-    """Fails in step ``at``; waits in step ``held`` for ``go``."""
+    """Environment that fails in step ``at`` and waits for ``go`` in step ``held``."""
 
     def __init__(self, at=None, held=None):
         super().__init__(8)
@@ -114,7 +114,7 @@ class Failing(TargetEnv):
 
 
 def test_error_in_collector_thread_is_raised_by_step(tmp_path):
-    env = Failing(at=20)  # in the second rollout
+    env = Failing(at=20)  # fails in the second rollout
     trainer = make(tmp_path, env)
     trainer.step()
     with pytest.raises(ValueError, match="the environment broke") as raised:

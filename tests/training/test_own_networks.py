@@ -1,4 +1,4 @@
-"""Networks of one's own: modules that behave differently in training, that draw random numbers, or that are lazy."""
+"""Tests of custom networks: dropout, batch normalization, random numbers and lazy modules."""
 
 import threading
 
@@ -28,8 +28,8 @@ SMALL = {
 }
 
 
-class Modal(Policy):
-    """Dropout and batch normalization."""
+class DropoutNet(Policy):
+    """Network with dropout and batch normalization."""
 
     def __init__(self, env, hidden_size=8):
         super().__init__(env, hidden_size)
@@ -39,13 +39,13 @@ class Modal(Policy):
         return self.body(observations)
 
 
-class Lazy(Modal):
+class LazyNet(DropoutNet):
     def __init__(self, env, hidden_size=8):
         super().__init__(env, hidden_size)
         self.body = nn.Sequential(nn.LazyLinear(hidden_size), nn.LazyBatchNorm1d(), nn.Tanh())
 
 
-def make_trainer(tmp_path, policy=Modal, name="CartPole-v1", **settings):
+def make_trainer(tmp_path, policy=DropoutNet, name="CartPole-v1", **settings):
     config = load_config(name, {**SMALL, **settings})
     with (
         vector.make(pufferlib.registry.env_creator(name), num_envs=1, backend="Serial") as vecenv,
@@ -64,12 +64,12 @@ def weights(trainer):
 @pytest.mark.filterwarnings("ignore:.*bfloat16")
 def test_network_acts_in_eval_mode_and_learns_in_train_mode(tmp_path, monkeypatch, settings):
     modes = {"acting": set(), "learning": set()}
-    encode, update = Modal.encode_observations, ppo.update
+    encode, update = DropoutNet.encode_observations, ppo.update
     trainer = make_trainer(tmp_path, **settings)
     is_learning = []
 
     def encoded(policy, observations):
-        is_here = threading.current_thread() is threading.main_thread()  # another thread may act meanwhile
+        is_here = threading.current_thread() is threading.main_thread()  # another thread may act at the same time
         modes["learning" if is_learning and is_here else "acting"].add(policy.body[-1].training)
         return encode(policy, observations)
 
@@ -79,12 +79,12 @@ def test_network_acts_in_eval_mode_and_learns_in_train_mode(tmp_path, monkeypatc
         is_learning.clear()
         return figures
 
-    monkeypatch.setattr(Modal, "encode_observations", encoded)
+    monkeypatch.setattr(DropoutNet, "encode_observations", encoded)
     monkeypatch.setattr(ppo, "update", updated)
     trainer.step()
     assert modes == {"acting": {False}, "learning": {True}}
     assert not any(module.training for module in trainer.policy.modules())
-    assert trainer.policy.body[1].num_batches_tracked == 4  # of learning alone
+    assert trainer.policy.body[1].num_batches_tracked == 4  # only minibatches of learning count
     trainer.close()
 
 
@@ -107,7 +107,7 @@ def test_vtrace_estimates_values_in_eval_mode(tmp_path):
 
 def test_evaluate_and_agent_use_eval_mode():
     with vector.make(pufferlib.registry.env_creator("CartPole-v1"), num_envs=2, backend="Serial") as vecenv:
-        policy = make_policy(vecenv.driver_env, Modal).train()
+        policy = make_policy(vecenv.driver_env, DropoutNet).train()
         agent = Agent(policy, vecenv, greedy=True)
         assert not policy.body[-1].training
         observation = vecenv.reset(seed=0)[0][0]
@@ -126,7 +126,7 @@ def test_weights_do_not_depend_on_global_random_state(tmp_path):
         trainer = make_trainer(tmp_path / str(number))
         before = torch.get_rng_state()
         trainer.step()
-        assert torch.equal(torch.get_rng_state(), before)  # those of the program stay as they are
+        assert torch.equal(torch.get_rng_state(), before)  # the global generator is restored
         torch.rand(3 + number)
         trainer.step()
         found.append(weights(trainer))
@@ -156,14 +156,14 @@ def test_resumed_run_restores_random_state(tmp_path):
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 def test_lazy_modules_are_initialized_before_training(tmp_path, memory):
-    trainer = make_trainer(tmp_path, Lazy, **{"policy.memory": memory})
+    trainer = make_trainer(tmp_path, LazyNet, **{"policy.memory": memory})
     trainer.step()
     inner = trainer.policy if memory == "none" else trainer.policy.policy
     assert inner.body[0].weight.shape == (128, 4)
     trainer.close()
 
 
-class Straight(Policy):
+class IdentityNet(Policy):
     def __init__(self, env):
         super().__init__(env, 3)
 
@@ -173,7 +173,7 @@ class Straight(Policy):
 
 @pytest.mark.parametrize("log_std", [-95.0, 95.0])
 def test_runaway_log_std_is_named(tmp_path, log_std):
-    trainer = make_trainer(tmp_path, Straight, "Pendulum-v1")
+    trainer = make_trainer(tmp_path, IdentityNet, "Pendulum-v1")
     with torch.no_grad():
         trainer.policy.log_std.fill_(log_std)
     with pytest.raises(PufferError, match=f"log_std reached {log_std:.0f}: the logarithm of the standard deviation"):

@@ -8,7 +8,7 @@ from tests.envs import EnvDescription
 
 
 def actions_of(policy, rows, observations):
-    """Actions of a sampling player: a step of all agents, of some, then a new episode of two of them, and an update."""
+    """Return actions of a sampling player: of all agents, of some, after new episodes of two, and after an update."""
     torch.manual_seed(1)
     player = PolicyPlayer(policy, len(rows), torch.Generator().manual_seed(1), greedy=False)
     actions = [player.act(observations), player.act(observations, rows[2:])]
@@ -28,7 +28,7 @@ def test_c_player_matches_torch_player(monkeypatch):
         torch.manual_seed(1)
         policy = make_policy(env, hidden_size=16, memory="LSTM")
         with torch.no_grad():
-            policy.policy.decoder.weight *= 100  # so that the memory shows in the actions
+            policy.policy.decoder.weight *= 100  # so that actions depend on the memory
         results.append(actions_of(policy, rows, observations))
         monkeypatch.setattr("pufferlib.models.engine.compile_policy", lambda policy: None)
     for in_c, in_torch in zip(*results, strict=True):

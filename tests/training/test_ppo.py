@@ -20,7 +20,7 @@ both_losses = pytest.mark.parametrize("loss", [ppo.ppo_loss, fused_ppo_loss])
 
 
 def test_policy_loss_by_hand():
-    # min(rho A, clip(rho, 0.8, 1.2) A), negated: the gain of a good action is capped, the harm of a bad one is not
+    # -min(rho A, clip(rho, 0.8, 1.2) A) limits the gain of a good action, but not the loss of a bad one
     ratio = torch.tensor([1.5, 1.5, 0.5, 0.5, 1.1])
     advantages = torch.tensor([2.0, -2.0, 2.0, -2.0, 3.0])
     assert ppo.policy_loss(ratio, advantages, 0.2).tolist() == pytest.approx([-2.4, 3.0, -1.0, 1.6, -3.3])
@@ -127,7 +127,7 @@ def test_masked_rows_do_not_change_gradients(policy, loss):
 
 
 def objective_of_outputs(loss, distribution, params, values, batch, config):
-    """``loss`` of a network that returns ``params`` and ``values``."""
+    """Compute ``loss`` for a network that returns ``params`` and ``values``."""
 
     class Constant:
         def __call__(self, *inputs):
@@ -150,8 +150,8 @@ def test_c_loss_matches_torch_loss(space, counted, changes):
 
     outputs = normal(distribution.num_params + 1)
     if distribution.dtype == torch.int64:
-        outputs[:10, 0] = -1e9  # a choice that a mask forbids
-    params = outputs[..., :-1]  # beside the values, as a network returns them
+        outputs[:10, 0] = -1e9  # a masked action
+    params = outputs[..., :-1]  # a view beside the values, as networks return them
     actions = distribution.sample(params, generator)
     mask = torch.rand(shape, generator=generator) < (0 if counted == "nothing" else 0.7)
     batch = Minibatch(
@@ -336,7 +336,7 @@ def test_priorities_select_minibatch_rows(policy, rollout):
     rollout.actions[:] = 1
     rollout.actions[1, 3] = 2
     advantages = torch.zeros(2, 4)
-    advantages[1, 3] = 1.0  # all but a millionth of the draws
+    advantages[1, 3] = 1.0  # gets almost all draws
     generator = torch.Generator().manual_seed(0)
     batches = minibatches(rollout, Estimates(advantages, advantages), config, generator)
     assert all(batch.actions.eq(2).all() and batch.weights.eq(1).all() for batch in batches)

@@ -11,7 +11,8 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
-def able(monkeypatch):
+def bfloat16(monkeypatch):
+    """Pretend that the CPU supports bfloat16."""
     monkeypatch.setattr(cpus, "has_bfloat16", lambda: True)
 
 

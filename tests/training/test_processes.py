@@ -1,4 +1,4 @@
-"""Ranks that are processes: they meet, train as one, and end together whatever ends one of them."""
+"""Tests of distributed training with one process per rank, including killed processes and signals."""
 
 import contextlib
 import os
@@ -28,12 +28,12 @@ from pufferlib.training.trainer import Trainer
 from tests.tiny_runs import TINY, only_run
 from tests.training.ranks import AGENTS, Patchy, make_config, train_as_one
 
-PATIENCE_S = 100
+TIMEOUT_S = 100
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class Fragile(Patchy):
-    """Fails in every rank but the first, after three updates or so."""
+    """Environment that fails in every rank but the first, after about three updates."""
 
     def step(self, actions):
         if self.age == 50 and os.environ.get("RANK", "0") != "0":
@@ -43,17 +43,17 @@ class Fragile(Patchy):
 
 @pytest.fixture
 def new_processes():
-    """Processes of this one that were not there when the test began."""
+    """Return a function that lists child processes started since the beginning of the test."""
     before = psutil.Process().children()
     return lambda: [child for child in psutil.Process().children() if child not in before]
 
 
 @pytest.fixture
 def config(monkeypatch):
-    """Settings for two processes and an environment that only this one knows by its name."""
+    """Return a function that registers an environment and makes settings for two processes."""
 
     def make(env, steps):
-        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # forgotten at the end of the test
+        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # monkeypatch removes the name after the test
         pufferlib.register("breakout_of_ranks", env)
         settings = {"train.processes": 2, "train.total_timesteps": steps}
         config = make_config(settings, AGENTS, "breakout_of_ranks")
@@ -123,8 +123,8 @@ def test_killed_process_stops_all_and_saves(victim, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
         (other,) = after_some_updates(training, tmp_path)
         os.kill(training.pid if victim == "first" else other.pid, signal.SIGKILL)
-        text, _ = training.communicate(timeout=PATIENCE_S)
-        psutil.wait_procs([other], PATIENCE_S)
+        text, _ = training.communicate(timeout=TIMEOUT_S)
+        psutil.wait_procs([other], TIMEOUT_S)
         assert not other.is_running()
     run = Run.at(only_run(tmp_path))
     assert run.about().updates >= 5
@@ -143,20 +143,20 @@ def test_signal_to_one_process_stops_all_and_run_is_resumed(number, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
         (other,) = after_some_updates(training, tmp_path)
         training.send_signal(number)
-        text, _ = training.communicate(timeout=PATIENCE_S)
+        text, _ = training.communicate(timeout=TIMEOUT_S)
         assert training.returncode == STOPPED[number], text
         assert not other.is_running()
     if number == signal.SIGTERM:
-        go_on = [sys.executable, "-m", "pufferlib.training", "--resume", only_run(tmp_path)]
+        resume = [sys.executable, "-m", "pufferlib.training", "--resume", only_run(tmp_path)]
         for processes, episodes in (2, "episodes continue where they were saved"), (1, "new episodes start"):
             flags = [f"--train.processes={processes}", f"--stop.seconds=0.00{processes}"]
-            done = subprocess.run([*go_on, *flags], capture_output=True, text=True, timeout=PATIENCE_S)
+            done = subprocess.run([*resume, *flags], capture_output=True, text=True, timeout=TIMEOUT_S)
             assert episodes in done.stdout, done.stderr
 
 
 def after_some_updates(training, folder):
-    """The processes that a training has started, once there are five lines of metrics."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Wait for five lines of metrics. Return the child processes of the training."""
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline and training.poll() is None:
         files = list(folder.glob("runs/*/metrics.jsonl"))
         if files and files[0].read_text().count("\n") >= 5:
@@ -180,7 +180,7 @@ def test_torchrun_starts_same_training(tmp_path):
     for name, start, flags in ("torchrun", launcher, ()), ("puffer", (), ("--train.processes=2",)):
         (tmp_path / name).mkdir()
         with run_two(tmp_path / name, *flags, launcher=start) as training:
-            text, _ = training.communicate(timeout=PATIENCE_S)
+            text, _ = training.communicate(timeout=TIMEOUT_S)
         assert training.returncode == 0, text
         assert text.count("files of the run: runs") == 1
         saved.append(Run.at(only_run(tmp_path / name)))

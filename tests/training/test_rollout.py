@@ -66,7 +66,7 @@ def test_weights_are_spread_over_unmasked_steps(make_rollout):
         batch.weights.clone() for batch in rollout.minibatches(rollout.rewards, torch.Generator(), draws=draws)
     )
     assert torch.equal(same, rollout.masks[:, [1, 1]].float())
-    expected = torch.tensor([[0.0, 0.75]] * 3 + [[1.5, 0.75]] * 3)  # their sum is the number of steps that count
+    expected = torch.tensor([[0.0, 0.75]] * 3 + [[1.5, 0.75]] * 3)  # they sum to the number of unmasked steps
     assert torch.allclose(other, expected)
 
 
@@ -107,6 +107,6 @@ def test_minibatch_larger_than_rollout_is_whole_rollout(make_rollout):
 
 
 def test_rollout_larger_than_memory_raises(target_env):
-    crowd = SimpleNamespace(num_agents=2**31, single_observation_space=Box(0, 1, (8,), np.float32))
+    vecenv = SimpleNamespace(num_agents=2**31, single_observation_space=Box(0, 1, (8,), np.float32))
     with pytest.raises(PufferError, match=r"65536 steps of 2147483648 agents do not fit into the memory of cpu; lower"):
-        Rollout(crowd, make_policy(target_env(2)), 2**16, 64)
+        Rollout(vecenv, make_policy(target_env(2)), 2**16, 64)

@@ -1,4 +1,4 @@
-"""Signals that end a training."""
+"""Tests of signals that end a training."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Suggestions for unknown settings."""
+"""Tests of suggestions for unknown settings."""
 
 import pytest
 

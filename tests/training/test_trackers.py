@@ -1,4 +1,4 @@
-"""CSV, TensorBoard and Weights & Biases: all figures arrive, and none of them can end a training."""
+"""Tests of CSV, TensorBoard, Weights & Biases and custom trackers."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ def test_csv_logger_adds_columns_for_new_metrics(tmp_path: Path) -> None:
 
 def test_csv_logger_continues_from_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
-    path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while it wrote; the checkpoint was at 10
+    path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while writing; the checkpoint was at 10
     logger = CsvLogger(path)
     logger.log({"agent_steps": 20, "sps": 2.0, SCORE: 3.0})
     logger.close()
@@ -73,11 +73,11 @@ def test_csv_logger_keeps_rows_while_disk_is_full(tmp_path: Path) -> None:
     logger.log({"agent_steps": 10})
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1, before[1]))
     try:
-        with pytest.warns(UserWarning, match=r"metrics.csv: metrics could not be written \(File too large\)") as told:
+        with pytest.warns(UserWarning, match=r"metrics.csv: metrics could not be written \(File too large\)") as warned:
             log_all(logger, [{"agent_steps": 20, "sps": 1.0}, {"agent_steps": 30, "sps": 1.0}])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert len(told) == 1
+    assert len(warned) == 1
     logger.close()
     assert [row["agent_steps"] for row in table(path)] == ["10", "20", "30"]
 
@@ -97,7 +97,7 @@ def test_tensorboard_logger_writes_metrics_settings_and_result(tmp_path: Path, r
     logger.close()
     logger.close()
     again = TensorBoardLogger(tmp_path, {"train.learning_rate": 0.5})
-    again.log({"agent_steps": 200, SCORE: 9.0})  # from a checkpoint at 100
+    again.log({"agent_steps": 200, SCORE: 9.0})  # resumed from a checkpoint at 100
     again.finish(result)
     again.close()
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -114,7 +114,7 @@ def test_tensorboard_logger_writes_metrics_settings_and_result(tmp_path: Path, r
 
 
 def wandb_records(file: Path) -> Iterator[Any]:
-    """The records of a run that W&B has written: blocks of 32 KiB, as of LevelDB's log, behind a header of 7 bytes."""
+    """Yield the records of a W&B file, which has a header of 7 bytes and blocks of 32 KiB in LevelDB's log format."""
     from wandb.proto import wandb_internal_pb2
 
     data, place, whole = file.read_bytes(), 7, b""
@@ -127,15 +127,15 @@ def wandb_records(file: Path) -> Iterator[Any]:
         _, length, kind = struct.unpack("<IHB", data[place : place + 7])
         whole += data[place + 7 : place + 7 + length]
         place += 7 + length
-        if kind in (1, 4):  # whole, or the last part
+        if kind in (1, 4):  # a whole record, or its last part
             record = wandb_internal_pb2.Record()
             record.ParseFromString(whole)
             whole = b""
             yield record
 
 
-def wandb_figures(folder: Path) -> tuple[Any, list[dict[str, Any]], dict[str, Any]]:
-    """The run, its history and its summary in the folder of an offline run."""
+def wandb_metrics(folder: Path) -> tuple[Any, list[dict[str, Any]], dict[str, Any]]:
+    """Return the run, its history and its summary from the folder of an offline run."""
     (file,) = folder.glob("wandb/offline-run-*/run-*.wandb")
     records = list(wandb_records(file))
     (run,) = (record.run for record in records if record.WhichOneof("record_type") == "run")
@@ -172,7 +172,7 @@ def test_all_trackers_get_metrics_and_result(tmp_path: Path) -> None:
     assert [event.step for event in events.Scalars("losses/policy")] == steps
     assert [event.value for event in events.Scalars("result/score")] == [pytest.approx(score)]
     assert events.Images("evaluation")[0].encoded_image_string.startswith(b"GIF89a")
-    run, history, summary = wandb_figures(folder)
+    run, history, summary = wandb_metrics(folder)
     assert (run.project, run.display_name, list(run.tags)) == ("tests", "wide", ["a", "b"])
     settings = {item.key: json.loads(item.value_json) for item in run.config.update}
     assert settings["train"]["total_timesteps"] == 4096
@@ -205,9 +205,9 @@ def test_wandb_without_account_raises_before_training(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
 def test_missing_tracker_names_install_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, name, None)
-    with pytest.raises(BindingMissing) as told:
+    with pytest.raises(BindingMissing) as raised:
         check_trackers(load_config("squared", {"track.loggers": name}))
-    assert str(told.value).endswith(f'the logger "{name}" needs it; {way_to_install("track")}')
+    assert str(raised.value).endswith(f'the logger "{name}" needs it; {way_to_install("track")}')
 
 
 OWN = """
@@ -259,7 +259,7 @@ def test_invalid_tracker_raises_before_training(
 
 
 class Broken:
-    """A tracker whose third call fails."""
+    """Tracker whose third call fails."""
 
     def __init__(self) -> None:
         self.got: list[float] = []
@@ -272,7 +272,7 @@ class Broken:
     def finish(self, result: Result) -> None: ...
 
     def close(self) -> None:
-        raise AssertionError("it got a call after it had failed")
+        raise AssertionError("called after it had failed")
 
 
 def test_failing_tracker_warns_once() -> None:
@@ -280,7 +280,7 @@ def test_failing_tracker_warns_once() -> None:
     tracker = BackgroundTracker("Broken", broken, 0)
     with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\) and receives nothing more") as told:
         log_all(tracker, [{"agent_steps": steps} for steps in range(100)], close=2)
-    assert len(told) == 1
+    assert len(warned) == 1
     assert broken.got == [0, 1]
 
 

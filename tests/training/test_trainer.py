@@ -34,6 +34,7 @@ from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
 from tests.envs import FunctionEnv, ScriptedParallelEnv, TargetEnv, alive
+from tests.loggers import ListLogger
 
 SMALL = {
     "train.device": "cpu",
@@ -51,18 +52,6 @@ SMALL = {
 }
 
 
-class Recorder:
-    def __init__(self):
-        self.lines = []
-        self.closed = 0
-
-    def log(self, metrics):
-        self.lines.append(metrics)
-
-    def close(self):
-        self.closed += 1
-
-
 @pytest.fixture
 def make_trainer(target_env, tmp_path):
     def make(overrides=None, loggers=(), env=None, run_dir=tmp_path, **others):
@@ -77,11 +66,11 @@ def weights(trainer):
 
 
 def test_train_logs_saves_and_closes(make_trainer, tmp_path):
-    recorder = Recorder()
+    recorder = ListLogger()
     trainer = make_trainer(loggers=[recorder, JsonlLogger(tmp_path / "metrics.jsonl")])
     trainer.train()
     assert trainer.agent_steps == 2048
-    assert trainer.updates == len(recorder.lines) == 16
+    assert trainer.updates == len(recorder) == 16
     assert trainer.checkpoint_path == tmp_path / "checkpoints" / "000016"
     assert trainer.vecenv.closed == recorder.closed == 1
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -104,11 +93,9 @@ def test_missing_run_dir_raises(make_trainer, tmp_path):
 
 
 def test_learning_rate_falls_to_zero(make_trainer):
-    recorder = Recorder()
+    recorder = ListLogger()
     make_trainer({"train.learning_rate": 0.016}, [recorder]).train()
-    assert [line["learning_rate"] for line in recorder.lines] == pytest.approx(
-        [0.001 * left for left in range(16, 0, -1)]
-    )
+    assert [line["learning_rate"] for line in recorder] == pytest.approx([0.001 * left for left in range(16, 0, -1)])
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
@@ -193,8 +180,8 @@ ATARI = {
 def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     def make(folder):
         (tmp_path / folder).mkdir()
-        recorder = Recorder()
-        return Trainer(load_config(name, {**SMALL, **settings}), tmp_path / folder, [recorder]), recorder.lines
+        recorder = ListLogger()
+        return Trainer(load_config(name, {**SMALL, **settings}), tmp_path / folder, [recorder]), recorder
 
     whole, lines = make("whole")
     whole.train()
@@ -215,7 +202,7 @@ def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
 
 
 class Counting(gymnasium.Env):
-    """An environment with an iterator, which is no plain data, but can be pickled."""
+    """Environment with an iterator, which is not plain data but can be pickled."""
 
     observation_space, action_space = Box(0, 99, (1,)), Discrete(2)
 
@@ -286,8 +273,8 @@ def test_games_of_other_version_start_new_episodes_with_warning(tmp_path, monkey
     trainer.close()
 
 
-class TestRewardsOfAnySize:
-    """Are learned from alike where their scale is automatic; it follows from the first episodes."""
+class TestAutomaticRewardScale:
+    """Tests of the automatic reward scale, which is fitted to the first episodes."""
 
     AUTOMATIC = {"train.reward_scale": 0.0}  # noqa: RUF012
 
@@ -359,7 +346,10 @@ def test_run_is_resumed_on_other_kind_of_device(make_trainer):
     trainer = make_trainer({"train.total_timesteps": 1024})
     trainer.train()
     path = trainer.checkpoint_path
-    state = {**checkpoint.read_state(path), "generator": torch.zeros(16, dtype=torch.uint8)}  # of CUDA
+    state = {
+        **checkpoint.read_state(path),
+        "generator": torch.zeros(16, dtype=torch.uint8),
+    }  # state of a CUDA generator
     checkpoint.save(path.parent, checkpoint.read_policy(path), state, checkpoint.read_about(path))
     assert trainer.checkpoint_path != path
     again = [make_trainer() for _ in range(2)]
@@ -385,8 +375,8 @@ def test_saving_does_not_change_training(make_trainer):
     assert torch.equal(weights(often), weights(never))
 
 
-class SmallDisk(Recorder):
-    """Lets no file grow over 100 bytes from one update to another."""
+class SmallDisk(ListLogger):
+    """Logger that limits files to 100 bytes from update ``first`` to update ``last``."""
 
     def __init__(self, first, last):
         super().__init__()
@@ -438,10 +428,10 @@ def test_full_disk_raises_before_training(make_trainer, target_env):
 
 
 def test_latest_and_best_checkpoints_are_kept(make_trainer, tmp_path):
-    recorder = Recorder()
+    recorder = ListLogger()
     trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 2}, [recorder])
     trainer.train()
-    scores = [line["environment/score"] for line in recorder.lines]  # of equally many episodes each
+    scores = [line["environment/score"] for line in recorder]  # each update has the same number of episodes
     means = {updates: sum(scores[updates - 2 : updates]) / 2 for updates in range(2, 17, 2)}
     best = max(means, key=lambda updates: (means[updates], updates))
     kept = {int(path.name): checkpoint.read_about(path) for path in (tmp_path / "checkpoints").iterdir()}
@@ -469,7 +459,7 @@ def test_restore_warns_about_other_versions(make_trainer, monkeypatch):
 
 
 def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
-    class Interrupting(Recorder):
+    class Interrupting(ListLogger):
         def log(self, metrics):
             super().log(metrics)
             if metrics["update"] == 3:
@@ -481,7 +471,7 @@ def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
     assert signal.getsignal(signal.SIGINT) is before
-    assert len(recorder.lines) == 3
+    assert len(recorder) == 3
     assert trainer.vecenv.closed == recorder.closed == 1
     resumed = make_trainer()
     resumed.restore(trainer.checkpoint_path)
@@ -505,7 +495,7 @@ def test_second_ctrl_c_stops_at_once(make_trainer, target_env):
 
 
 def test_error_closes_envs_and_loggers(make_trainer, target_env):
-    recorder, env = Recorder(), target_env(8)
+    recorder, env = ListLogger(), target_env(8)
 
     def failing(actions):
         raise ZeroDivisionError
@@ -587,12 +577,14 @@ def test_missing_score_of_emulated_env_warns_once(stats, warned, tmp_path):
         trainer = Trainer(config, tmp_path, vecenv=envs)
         trainer.train()
     assert trainer.rollout.episode_ends.any()
-    told = [warning for warning in caught if "wrap the environment with pufferlib.EpisodeStats" in str(warning.message)]
-    assert len(told) == warned
+    found = [
+        warning for warning in caught if "wrap the environment with pufferlib.EpisodeStats" in str(warning.message)
+    ]
+    assert len(found) == warned
 
 
 def test_absent_agents_are_masked(tmp_path):
-    # agent a leaves after a + 1 steps
+    # agent a ends after a + 1 steps
     script = [alive(0, 1, 2, 3), *({left: "dead", **alive(*range(left + 1, 4))} for left in range(4))]
     dwindling = functools.partial(
         ScriptedParallelEnv, *script, names=range(4), action_space=Discrete(2), info=lambda *_, fate: {"score": 1.0}
@@ -601,7 +593,7 @@ def test_absent_agents_are_masked(tmp_path):
     vecenv = vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step")
     trainer = Trainer(load_config("dwindling", SMALL), tmp_path, vecenv=vecenv)
     trainer.step()
-    # of every 4 steps agent a is there for a + 1
+    # agent a is present in a + 1 of every 4 steps
     assert trainer.rollout.masks.sum(0).tolist() == [4, 8, 12, 16] * 2
     assert trainer.agent_steps == 80
     trainer.close()
@@ -611,7 +603,7 @@ def test_absent_agents_are_masked(tmp_path):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("hide", [False, True], ids=["reaction", "memory"])
 def test_trainer_learns_rewarded_actions(make_trainer, target_env, hide):
-    recorder = Recorder()
+    recorder = ListLogger()
     overrides = {
         "train.total_timesteps": 20_480,
         "train.minibatch_size": 256,
@@ -621,8 +613,8 @@ def test_trainer_learns_rewarded_actions(make_trainer, target_env, hide):
         "policy.num_layers": 1,
     }
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
-    assert recorder.lines[0]["environment/score"] < 1.7  # of 4; a third of it by chance
-    assert recorder.lines[-1]["environment/score"] > 3.9
+    assert recorder[0]["environment/score"] < 1.7  # of 4; 4/3 by chance
+    assert recorder[-1]["environment/score"] > 3.9
 
 
 def test_num_threads_depends_on_network_size(make_trainer, monkeypatch):
@@ -683,7 +675,9 @@ def test_fit_to_agents_works_for_any_number_of_agents(recurrent):
         batch_size = settings.horizon * agents
         assert batch_size >= 1024
         assert batch_size % settings.minibatch_size == 0
-        assert settings.minibatch_size <= 8192 or (recurrent and agents == 1009)  # a prime: all segments at once
+        assert settings.minibatch_size <= 8192 or (
+            recurrent and agents == 1009
+        )  # a prime, so the minibatch has all segments
         assert settings.minibatch_size % settings.horizon == 0 or not recurrent
         assert 1 <= settings.update_epochs <= 10
 
@@ -743,7 +737,7 @@ def test_init_starts_from_weights_of_other_run(normalize, tmp_path):
     after = Trainer(load_config("cartpole", {**settings, **still}), second)
     after.step()
     assert np.array_equal(weights(after), weights(before))
-    if normalize:  # the moments go on from those of the other run
+    if normalize:  # moments continue from the other run
         count = "observation_moments.count"
         assert after.policy.state_dict()[count] > before.policy.state_dict()[count] > 100
     after.close()
@@ -765,7 +759,7 @@ def test_missing_score_of_native_env_warns(tmp_path, monkeypatch):
         def step(self, actions):
             return *super().step(actions)[:4], []
 
-    monkeypatch.setitem(REGISTERED, "silent", None)  # forgotten at the end of the test
+    monkeypatch.setitem(REGISTERED, "silent", None)  # monkeypatch removes the name after the test
     pufferlib.register("silent", Silent)
     with pytest.warns(UserWarning, match=r"let its step return the info \{'score': ...\} of each episode that ends"):
         Trainer(load_config("silent", SMALL), tmp_path).train()
