@@ -23,7 +23,7 @@ NIGHT = 20  # factor for the timeouts of nightly tests
 TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen": {"all", "nightly"}}
 
 BINDINGS = set(all_facts())
-DEFAULT_BINDING = "atari"  # tested in the default suite; the others need --all
+DEFAULT_BINDING = "atari"  # tested in the default suite, the others need --all
 
 # Files whose tests share a slow fixture: the Ray cluster, a sweep, all findings of the doctor.
 SHARED = ("tests/cluster/", "tests/sweeps/", "tests/installation/test_doctor.py")

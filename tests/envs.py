@@ -283,7 +283,8 @@ class ScriptedPufferEnv(pufferlib.PufferEnv):
         size: Number of elements of an observation.
         num_actions: Number of actions.
         action_space: Space of actions, used instead of ``num_actions``.
-        on_build, on_reset, on_step, on_close: Functions called first. Those of reset and step may return infos.
+        on_build, on_reset, on_step, on_close: Functions called before the environment is made, reset, stepped or closed.
+            ``on_reset`` and ``on_step`` may return infos.
     """
 
     def __init__(

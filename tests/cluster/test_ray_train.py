@@ -74,7 +74,7 @@ def trainer_of(config, folder):
         yield trainer
 
 
-@pytest.mark.nightly  # starting Ray takes 90 seconds; the full suite trains ranks without Ray
+@pytest.mark.nightly  # starting Ray takes 90 seconds, the full suite trains ranks without Ray
 def test_ranks_train_on_cluster_nodes(config, tmp_path):
     with trainer_of(config(Placed, 900), tmp_path) as trainer:
         trainer.train()

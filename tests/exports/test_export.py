@@ -52,7 +52,7 @@ CASES = {
     "picture": (PICTURE, Discrete(5), {"name": "NatureCNN"}),
     "pictures": (PICTURE, Discrete(5), {"name": "NatureCNN", "memory": "GRU"}),
 }
-DEFAULT_C = {"labels", "unbounded", "nested"}  # cases in C of the default suite; torch needs seconds for other formats
+DEFAULT_C = {"labels", "unbounded", "nested"}  # cases in C of the default suite, torch needs seconds for other formats
 STEPS = 100
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")

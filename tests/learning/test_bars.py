@@ -13,20 +13,20 @@ from tests.needs import missing_binding
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(5400)]
 
 BARS = [  # environment, metric, and the mean of the metric over the episodes
-    ("breakout", "score", 820.0),  # of 864; three seeds reached 855 to 862
-    ("pong", "score", 20.5),  # of 21; three seeds 20.8 to 20.9
-    ("cartpole", "score", 500.0),  # the maximum, in every episode; fifteen seeds reached it
+    ("breakout", "score", 820.0),  # of 864, three seeds reached 855 to 862
+    ("pong", "score", 20.5),  # of 21, three seeds 20.8 to 20.9
+    ("cartpole", "score", 500.0),  # the maximum, in every episode, fifteen seeds reached it
     ("connect4", "perf", 0.95),  # games won against an opponent that looks four moves ahead
-    ("go", "perf", 0.95),  # games won; three seeds reached 0.998 to 1
-    ("rware", "score", 4.7),  # deliveries of each robot; three seeds reached 4.9 to 5.5
-    ("trash_pickup", "score", 13.2),  # of 15 pieces; three seeds reached 13.5 to 15
-    ("tripletriad", "perf", 0.8),  # games won; three seeds reached 0.82 to 0.85
-    ("tactical", "perf", 0.8),  # games won against the script; three seeds won 0.844 to 0.853
-    ("nmmo3", "score", 6.36),  # the lower of both levels, of 8; three seeds reached 6.6 to 6.8
-    ("moba", "perf", 0.99),  # games won; three seeds won all
-    ("snake", "score", 100.0),  # length; three seeds reached 109 to 119
+    ("go", "perf", 0.95),  # games won, three seeds reached 0.998 to 1
+    ("rware", "score", 4.7),  # deliveries of each robot, three seeds reached 4.9 to 5.5
+    ("trash_pickup", "score", 13.2),  # of 15 pieces, three seeds reached 13.5 to 15
+    ("tripletriad", "perf", 0.8),  # games won, three seeds reached 0.82 to 0.85
+    ("tactical", "perf", 0.8),  # games won against the script, three seeds won 0.844 to 0.853
+    ("nmmo3", "score", 6.36),  # the lower of both levels, of 8, three seeds reached 6.6 to 6.8
+    ("moba", "perf", 0.99),  # games won, three seeds won all
+    ("snake", "score", 100.0),  # length, three seeds reached 109 to 119
 ]
-LIVES = 1000  # played after each run; an episode counts the first life of each agent
+LIVES = 1000  # played after each run, an episode counts the first life of each agent
 AGENTS = {"nmmo3": 16, "snake": 16}  # agents of one environment
 
 

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.timeout(900)
 SCORES = [  # environment, steps, score of the evaluation
     ("squared", 2_000_000, 0.95),
     ("cartpole", 2_000_000, 450.0),
-    ("acrobot", 500_000, -100.0),  # Gymnasium calls this solved; -433 at random, four seeds reached -87 to -82
-    ("mountain_car", 1_500_000, -110.0),  # solved; -199 at random, three seeds reached -101 to -99
-    ("mountain_car_continuous", 500_000, 90.0),  # solved; 34 at random, two seeds reached 93.8
+    ("acrobot", 500_000, -100.0),  # Gymnasium calls this solved, -433 at random, four seeds reached -87 to -82
+    ("mountain_car", 1_500_000, -110.0),  # solved, -199 at random, three seeds reached -101 to -99
+    ("mountain_car_continuous", 500_000, 90.0),  # solved, 34 at random, two seeds reached 93.8
     ("pendulum", 1_500_000, -250.0),  # -1,230 at random, two seeds reached -161 and -171
     ("bandit", 300_000, 0.9),
     ("stochastic", 500_000, 0.99),  # 0.957 at random, 0.91 with one action only
@@ -30,7 +30,7 @@ SCORES = [  # environment, steps, score of the evaluation
     ("multiagent", 300_000, 0.9),
     ("pymultiagent", 100_000, 0.9),
     ("spaces", 200_000, 0.9),
-    ("trash_pickup", 2_500_000, 9.0),  # of 15 pieces; 5.8 at random
+    ("trash_pickup", 2_500_000, 9.0),  # of 15 pieces, 5.8 at random
 ]
 DEFAULT = ("cartpole", "memory")  # one quick to learn, and one that needs a recurrent network
 
@@ -64,13 +64,13 @@ def test_other_recurrent_cells_remember(name, steps, settings, tmp_path):
 BEGINNINGS = [
     ("pong", "score", 3_500_000, 10.0),  # -21 at random
     ("breakout", "score", 4_000_000, 150.0),  # 0.8 at random
-    ("go", "perf", 2_000_000, 0.8),  # games won; none at random
-    ("rware", "score", 8_000_000, 1.5),  # deliveries of each robot; 0.008 at random
-    ("tactical", "perf", 300_000, 0.35),  # games won; none at random
-    ("snake", "score", 1_500_000, 30.0),  # length; 3.1 at random
-    ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead; none at random
+    ("go", "perf", 2_000_000, 0.8),  # games won, none at random
+    ("rware", "score", 8_000_000, 1.5),  # deliveries of each robot, 0.008 at random
+    ("tactical", "perf", 300_000, 0.35),  # games won, none at random
+    ("snake", "score", 1_500_000, 30.0),  # length, 3.1 at random
+    ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead, none at random
     ("tripletriad", "perf", 1_300_000, 0.65),  # 0.38 at random
-    ("nmmo3", "score", 1_500_000, 1.5),  # the lower of both levels; 1 at random
+    ("nmmo3", "score", 1_500_000, 1.5),  # the lower of both levels, 1 at random
 ]
 
 

@@ -15,7 +15,7 @@ from pufferlib.runs.statistics import bootstrap_interval, estimate_iqm, iqm
         ([1, 2, 9], 4),  # a quarter of three scores is less than one
         ([9, 1, 2, 4], 3),
         ([1, 5, 3, 100, 4], 4),
-        ([[0, 10, 2, 8], [4, 6, 100, -100]], 5),  # scores of all tasks together; 2, 4, 6 and 8 are left
+        ([[0, 10, 2, 8], [4, 6, 100, -100]], 5),  # scores of all tasks together, 2, 4, 6 and 8 are left
     ],
 )
 def test_iqm_by_hand(scores: list[float], mean: float) -> None:

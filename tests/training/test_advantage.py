@@ -21,7 +21,7 @@ def test_generalized_advantage_by_hand():
 
 
 def test_advantage_stops_at_episode_end():
-    # episode ends after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5; step 2 as before
+    # episode ends after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5, step 2 as before
     advantages = generalized_advantage(
         rewards=torch.tensor([[1.0], [2.0], [3.0]]),
         values=torch.tensor([[2.0], [4.0], [6.0], [8.0]]),

@@ -66,7 +66,7 @@ def test_states_with_largest_advantages_are_kept():
         games.restarted.clear()
     assert sorted(game for game, *_ in seen) == sorted([0, 1, 2, 3] * 40)
     late = np.mean([step for *_, step in seen])
-    assert late > 11  # of 16; 7.5 by chance
+    assert late > 11  # of 16, 7.5 by chance
 
 
 def test_restarted_c_game_is_not_counted_in_reports():

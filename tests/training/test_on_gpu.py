@@ -61,14 +61,14 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize("has_starts", [False, True])
 @pytest.mark.parametrize("name", CELLS)
-def test_cells_match_outputs_and_gradients_of_torch(name, begins):
+def test_cells_match_outputs_and_gradients_of_torch(name, has_starts):
     torch.manual_seed(0)
     make, ours, theirs, count = CELLS[name]
     cell, results = make().cuda(), []
     inputs, memory = torch.randn(33, 37, 64).cuda(), [torch.randn(37, 64).cuda() for _ in range(count)]
-    starts = torch.rand(33, 37).cuda() < 0.1 if begins else None
+    starts = torch.rand(33, 37).cuda() < 0.1 if has_starts else None
     for compute in (ours, theirs):
         given = [each.clone().requires_grad_() for each in (inputs, *memory)]
         cell.zero_grad()

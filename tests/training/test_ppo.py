@@ -29,7 +29,7 @@ def test_policy_loss_by_hand():
 def test_value_loss_by_hand():
     values, old, returns = torch.tensor([3.0, 3.0]), torch.tensor([1.0, 2.9]), torch.tensor([5.0, 5.0])
     assert ppo.value_loss(values, old, returns, 0.0).tolist() == [2.0, 2.0]
-    # clipped to 1 + 0.5 = 1.5: (1.5 - 5)^2 / 2; the second moved less than the clip
+    # clipped to 1 + 0.5 = 1.5: (1.5 - 5)^2 / 2, the second moved less than the clip
     assert ppo.value_loss(values, old, returns, 0.5).tolist() == [6.125, 2.0]
 
 

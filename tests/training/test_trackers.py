@@ -58,7 +58,7 @@ def test_csv_logger_adds_columns_for_new_metrics(tmp_path: Path) -> None:
 
 def test_csv_logger_continues_from_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
-    path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while writing; the checkpoint was at 10
+    path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while writing, the checkpoint was at 10
     logger = CsvLogger(path)
     logger.log({"agent_steps": 20, "sps": 2.0, SCORE: 3.0})
     logger.close()

@@ -613,7 +613,7 @@ def test_trainer_learns_rewarded_actions(make_trainer, target_env, hide):
         "policy.num_layers": 1,
     }
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
-    assert recorder[0]["environment/score"] < 1.7  # of 4; 4/3 by chance
+    assert recorder[0]["environment/score"] < 1.7  # of 4, 4/3 by chance
     assert recorder[-1]["environment/score"] > 3.9
 
 
