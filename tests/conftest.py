@@ -75,6 +75,13 @@ def nightly(request):
     return request.config.option.tier == "nightly"
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Return the current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(autouse=True)
 def seeds(monkeypatch):
     """Give every test the same random numbers, independent of earlier tests in the same process.

@@ -18,6 +18,7 @@ __all__ = [
     "NESTED",
     "EnvDescription",
     "FunctionEnv",
+    "IteratingEnv",
     "MaskedEnv",
     "SamplePufferEnv",
     "ScriptedParallelEnv",
@@ -106,6 +107,21 @@ class FunctionEnv(gymnasium.Env):
     def _observation(self):
         self.observations.append(self.observe(self) if self.observe else self.observation_space.sample())
         return self.observations[-1]
+
+
+class IteratingEnv(FunctionEnv):
+    """Environment with an iterator, which is not plain data but can be pickled. Episodes have 7 steps."""
+
+    def __init__(self):
+        super().__init__(length=7)
+
+    def reset(self, *, seed=None, options=None):
+        self.iterator = iter(range(self.length))
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        assert next(self.iterator) == self.count
+        return super().step(action)
 
 
 class MaskedEnv(gymnasium.Env):
@@ -283,7 +299,7 @@ class ScriptedPufferEnv(pufferlib.PufferEnv):
         size: Number of elements of an observation.
         num_actions: Number of actions.
         action_space: Space of actions, used instead of ``num_actions``.
-        on_build, on_reset, on_step, on_close: Functions called before the environment is made, reset, stepped or closed.
+        on_build, on_reset, on_step, on_close: Functions called when it is made, reset, stepped or closed.
             ``on_reset`` and ``on_step`` may return infos.
     """
 

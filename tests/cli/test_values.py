@@ -13,23 +13,13 @@ from pufferlib.training.config import Config
 from tests.tiny_runs import only_run
 
 ENV = """
-import gymnasium, numpy as np
+from tests.envs import FunctionEnv
 
 
-class Kw(gymnasium.Env):
-    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32), gymnasium.spaces.Discrete(2)
-
+class Kw(FunctionEnv):
     def __init__(self, value="default", size: int = 3, label: str = "x", limit: int | None = 5):
-        self.given = value, size, label, limit
-        print("made with", self.given)
-
-    def reset(self, seed=None, options=None):
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.t += 1
-        return np.zeros(1, np.float32), 1.0, self.t == 5, False, {}
+        super().__init__(length=5)
+        print("made with", (value, size, label, limit))
 """
 
 

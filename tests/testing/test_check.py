@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -12,6 +11,7 @@ import pufferlib
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.testing import CONTRACT, ContractError, check_env
+from tests.envs import FunctionEnv
 
 
 class Good(pufferlib.PufferEnv):
@@ -213,14 +213,12 @@ def test_broken_env_raises(broken, message):
 
 
 def test_emulated_info_that_is_not_dict_raises():
-    class Lists(gymnasium.Env):
-        observation_space, action_space = Box(0, 1), Discrete(2)
-
+    class InfoIsAList(FunctionEnv):
         def reset(self, *, seed=None, options=None):
-            return np.zeros(1, np.float32), []
+            return super().reset(seed=seed)[0], []
 
     with pytest.raises(ContractError, match=r"GymnasiumPufferEnv: the info must be a dict, got \[\]; return"):
-        check_env(GymnasiumPufferEnv(Lists()))
+        check_env(GymnasiumPufferEnv(InfoIsAList()))
 
 
 class Modes(Good):

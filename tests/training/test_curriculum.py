@@ -13,7 +13,7 @@ from pufferlib import ocean, vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.curriculum import RestartedGames, StateCurriculum
-from tests.envs import FunctionEnv
+from tests.envs import FunctionEnv, IteratingEnv
 
 CONFIG = TrainConfig(restart_share=1.0, restart_states=8)
 
@@ -148,12 +148,7 @@ def test_envs_that_cannot_be_restarted_raise(make, message):
 
 
 def test_env_without_plain_state_names_save_state():
-    class Iterating(FunctionEnv):
-        def reset(self, **others):
-            self.iterator = iter([1])
-            return super().reset(**others)
-
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Iterating)
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=IteratingEnv)
     vecenv = vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step")
     with curriculum_of(vecenv) as envs:
         envs.reset(seed=1)

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from pufferlib.training.distributed.place import place_of_this_process
@@ -17,11 +18,16 @@ def test_on_cpu_copies_nested_tensors_to_cpu():
     assert (sent["others"][1][0], sent["count"]) == ("words", 3)
 
 
-def test_local_rank_is_read_from_slurm_variables():
-    meeting = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "here", "MASTER_PORT": "1234"}
-    place = place_of_this_process({**meeting, "SLURM_LOCALID": "1", "SLURM_NTASKS_PER_NODE": "4"})
-    assert (place.local_rank, place.local_size) == (1, 4)
-    place = place_of_this_process({**meeting, "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4", "SLURM_LOCALID": "1"})
-    assert (place.local_rank, place.local_size) == (3, 4)
-    place = place_of_this_process(meeting)
-    assert (place.local_rank, place.local_size) == (0, 1)
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"SLURM_LOCALID": "1", "SLURM_NTASKS_PER_NODE": "4"}, (1, 4)),
+        ({"LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4", "SLURM_LOCALID": "1"}, (3, 4)),
+        ({}, (0, 1)),
+    ],
+    ids=["slurm", "torchrun", "unset"],
+)
+def test_local_rank_is_read_from_torchrun_or_slurm_variables(variables, expected):
+    common = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "here", "MASTER_PORT": "1234"}
+    place = place_of_this_process({**common, **variables})
+    assert (place.local_rank, place.local_size) == expected

@@ -33,7 +33,7 @@ from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
-from tests.envs import FunctionEnv, ScriptedParallelEnv, TargetEnv, alive
+from tests.envs import FunctionEnv, IteratingEnv, ScriptedParallelEnv, TargetEnv, alive
 from tests.loggers import ListLogger
 
 SMALL = {
@@ -201,30 +201,15 @@ def test_resumed_run_matches_uninterrupted_run(name, settings, tmp_path):
     assert got == expected
 
 
-class Counting(gymnasium.Env):
-    """Environment with an iterator, which is not plain data but can be pickled."""
-
-    observation_space, action_space = Box(0, 99, (1,)), Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self._left = iter(range(self.np_random.integers(5, 30)))
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        at = next(self._left, None)
-        return np.array([at or 0], np.float32), float(action == (at or 0) % 2), at is None, False, {}
-
-
-def counting_trainer(tmp_path, **settings):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: EpisodeStats(Counting()))
+def iterating_trainer(tmp_path, **settings):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: EpisodeStats(IteratingEnv()))
     vecenv = vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step")
     return Trainer(load_config("breakout", {**SMALL, **settings}), tmp_path, vecenv=vecenv)
 
 
 def test_pickled_games_are_restored_only_with_allow_pickle(tmp_path):
     asked = {"train.save_games": "pickle"}
-    trainer = counting_trainer(tmp_path, **asked)
+    trainer = iterating_trainer(tmp_path, **asked)
     for _ in range(5):
         trainer.step()
     trainer.save()
@@ -234,7 +219,7 @@ def test_pickled_games_are_restored_only_with_allow_pickle(tmp_path):
     resumed = counting_trainer(tmp_path, **asked)
     with pytest.warns(UserWarning, match=r"new episodes start, .*: they are pickles, which can execute any code"):
         assert not resumed.restore(path)
-    resumed = counting_trainer(tmp_path)
+    resumed = iterating_trainer(tmp_path)
     assert resumed.restore(path, allow_pickle=True)
     for _ in range(3):
         resumed.step()
@@ -242,7 +227,7 @@ def test_pickled_games_are_restored_only_with_allow_pickle(tmp_path):
 
 
 def test_games_that_need_pickle_are_not_saved_by_default(tmp_path):
-    trainer = counting_trainer(tmp_path)
+    trainer = iterating_trainer(tmp_path)
     trainer.save()
     assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
     assert not trainer.restore(trainer.checkpoint_path)
