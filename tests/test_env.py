@@ -109,7 +109,7 @@ def test_async_reset_send_and_recv():
     assert (observations == 1).all()  # in place
     with pytest.raises(APIUsageError, match=r"FlexibleEnv.send: the next call must be recv, got send"):
         env.send([1, 0])
-    assert (observations == 1).all()  # an invalid call does nothing
+    assert (observations == 1).all()  # a refused call does nothing
     env.recv()
     with pytest.raises(APIUsageError, match="nothing to receive"):
         env.recv()

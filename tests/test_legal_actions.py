@@ -74,7 +74,7 @@ def test_check_env_takes_legal_actions():
     check_env(make_masked, steps=100)
 
 
-def test_autotune_plays_legal_actions(monkeypatch, tmp_path):
+def test_autotune_takes_legal_actions(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("pufferlib.autotune.search.candidates", lambda *_: [{"backend": "Serial", "num_envs": 2}])
     (found,) = vector.autotune(make_masked, batch_size=2, max_envs=2, time_per_test=0.02)

@@ -143,7 +143,7 @@ class TestCachedViews:
     def test_same_memory_returns_the_same_views(self, batch):
         array, samples, dtype = batch
         first = nativize_tensor(torch.from_numpy(array), dtype)
-        second = nativize_tensor(torch.from_numpy(array), dtype)  # another tensor with the same memory
+        second = nativize_tensor(torch.from_numpy(array), dtype)  # another tensor of the same memory
         assert same_tensors(first, second)
         assert_equal(second, samples, NESTED)
         array[:] = 0
@@ -225,7 +225,7 @@ class TestCachedViews:
         assert observations.grad.sum() == 4 * 4
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
-    def test_functional_and_forward_gradients(self):
+    def test_cached_views_support_func_grad_jvp_and_forward_ad(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations, ones = torch.from_numpy(array), torch.ones(array.shape)
         nativize_tensor(observations, dtype)
@@ -282,7 +282,7 @@ class TestCachedViews:
             np.testing.assert_array_equal(native["a"], np.stack([sample["a"] for sample in others]) * 2)
 
     @pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated
-    def test_traced_function_reads_its_input(self):
+    def test_jit_trace_does_not_store_cached_views(self):
         array, _, dtype = batch_of(SAME)
         observations = torch.from_numpy(array)
         nativize_tensor(observations, dtype)
@@ -305,7 +305,7 @@ def test_policy_on_structures_compiles_without_graph_breaks():
 
 @pytest.mark.all
 @pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside torch
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
 def test_nativize_tensor_compiles_with_inductor():
     array, samples, dtype = batch_of(MIXED)

@@ -33,7 +33,7 @@ def _no_cluster(monkeypatch):
 
 @pytest.mark.parametrize("kind", once(["gymnasium", "pettingzoo"], ["gymnasium"]))
 def test_same_bytes_as_serial(kind):
-    check(kind, {"backend": "Ray", "num_workers": 4, "batch_size": 3, "zero_copy": False}, 100, "same_step")
+    check(kind, {"backend": "Ray", "num_workers": 2, "batch_size": 2, "zero_copy": False}, 100, "same_step")
 
 
 class Loud(SamplePufferEnv):
@@ -75,7 +75,7 @@ class Env(pufferlib.PufferEnv):
         pass
 
 for _ in range(2):  # the second one is never closed
-    vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=4, overwork=True, backend="Ray")
+    vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=2, overwork=True, backend="Ray")
     vecenv.reset()
     print(vecenv.step([0, 1, 0, 1])[0].shape)
     if _ == 0:

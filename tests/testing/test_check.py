@@ -42,10 +42,10 @@ class Good(pufferlib.PufferEnv):
 def test_valid_env_passes():
     check_env(Good, continuing=True)
     env = Good()
-    check_env(env, continuing=True)
+    check_env(env, steps=50, continuing=True)
     assert not env.closed
-    check_env(lambda buf=None: Good(buf), continuing=True)
-    check_env(Truncates)
+    check_env(lambda buf=None: Good(buf), steps=50, continuing=True)
+    check_env(Truncates, steps=50)
 
 
 class ReturnsCopies(Good):

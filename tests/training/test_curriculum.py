@@ -155,7 +155,7 @@ def test_env_without_plain_state_names_save_state():
         envs.begin(1)
         with pytest.raises(
             pufferlib.APIUsageError,
-            match=r"train\.restart_share: .* leave it out: .*Iterating must be .*define save_state",
+            match=r"train\.restart_share: .* leave it out: .*IteratingEnv must be .*define save_state",
         ):
             envs.step([0, 0])
 

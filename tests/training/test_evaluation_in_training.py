@@ -106,7 +106,7 @@ def test_best_evaluation_checkpoint_is_kept_after_resume(tmp_path, monkeypatch):
 
 
 def test_training_continues_if_evaluation_has_no_episode(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", Scripted([None, 3]))
+    monkeypatch.setattr(f"{PeriodicEvaluation.__module__}.Evaluator", ScriptedEvaluator([None, 3]))
     with pytest.warns(UserWarning, match="update 4 has no evaluation, training continues: evaluate: none of 2 epi"):
         trainer, metrics = train("breakout", tmp_path, **{"eval.interval": 2048})
     assert trainer.updates == 8

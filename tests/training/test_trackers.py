@@ -278,7 +278,7 @@ class Broken:
 def test_failing_tracker_warns_once() -> None:
     broken = Broken()
     tracker = BackgroundTracker("Broken", broken, 0)
-    with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\) and receives nothing more") as told:
+    with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\) and receives nothing more") as warned:
         log_all(tracker, [{"agent_steps": steps} for steps in range(100)], close=2)
     assert len(warned) == 1
     assert broken.got == [0, 1]

@@ -216,7 +216,7 @@ def test_pickled_games_are_restored_only_with_allow_pickle(tmp_path):
     path = trainer.checkpoint_path
     for _ in range(3):
         trainer.step()
-    resumed = counting_trainer(tmp_path, **asked)
+    resumed = iterating_trainer(tmp_path, **asked)
     with pytest.warns(UserWarning, match=r"new episodes start, .*: they are pickles, which can execute any code"):
         assert not resumed.restore(path)
     resumed = iterating_trainer(tmp_path)
