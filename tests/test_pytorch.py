@@ -183,7 +183,7 @@ class TestCachedViews:
             owned = torch.from_numpy(array).clone()
             rows = [views.of(owned[row : row + 1], dtype) for row in range(4)]
             assert views.kept <= 8
-        assert torch.assert_equal(rows[0]["a"], owned[:1, :8].view(torch.float32))
+        assert torch.equal(rows[0]["a"], owned[:1, :8].view(torch.float32))
         owner = weakref.ref(owned)
         del owned
         assert owner() is None

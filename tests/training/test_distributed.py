@@ -182,7 +182,7 @@ def test_number_of_processes_must_match_setting():
 
 def test_different_numbers_of_agents_raise():
     def check(ranks):
-        with pytest.raises(APIUsageError, match="got 1 agent in rank 0, 6 agents in rank 1; give "):
+        with pytest.raises(APIUsageError, match="got 1 agent in rank 0, 6 agents in rank 1; set "):
             check_agents(ranks, Patchy() if ranks.rank else Solo())
 
     class Solo:
