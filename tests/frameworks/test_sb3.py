@@ -26,6 +26,7 @@ from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 from pufferlib.machine import cpus
 from pufferlib.machine.cpus import has_bfloat16
 from tests.envs import NESTED, FunctionEnv, MaskedEnv
+from tests.tiers import once
 from tests.vector_envs import RandomWalk
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -187,8 +188,16 @@ def test_unsupported_environments_and_modes_are_refused():
         to_sb3(RandomWalk())
 
 
-@pytest.mark.parametrize("shape", [(3, 40, 40), (40, 40, 3)])
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+FIRST, LAST = (3, 40, 40), (40, 40, 3)  # axis of channels
+
+
+@pytest.mark.parametrize(
+    ("shape", "precision"),
+    once(
+        [(shape, precision) for shape in (FIRST, LAST) for precision in ("float32", "bfloat16")],
+        [(FIRST, "bfloat16"), (LAST, "float32")],
+    ),
+)
 def test_ppo_trains_image_policy(shape, precision):
     space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
     env = make_envs(functools.partial(FunctionEnv, space))

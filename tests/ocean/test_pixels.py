@@ -103,7 +103,7 @@ def test_wrong_image_shapes_are_refused():
     image = np.zeros((4, 4, 3), np.uint8)
     for wrong in (np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8)):
         for pair in ((image, wrong), (wrong, image)):
-            with pytest.raises(pufferlib.APIUsageError, match="both images must have the shape"):
+            with pytest.raises(pufferlib.APIUsageError, match="both pictures must have the shape"):
                 scale_picture(*pair)
 
 

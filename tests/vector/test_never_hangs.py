@@ -415,9 +415,11 @@ def resident_mib():
 
 
 def use_and_close(vecenv):
+    pids = getattr(vecenv, "worker_pids", [])
     vecenv.reset()
     vecenv.step([0] * vecenv.num_agents)
     vecenv.close()
+    assert all(stat_of(pid)[:1] in ([], ["Z"]) for pid in pids), "workers must have stopped"
 
 
 def cycle(make_one, count):
