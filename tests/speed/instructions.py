@@ -29,7 +29,7 @@ LIMIT = 0.03
 
 
 def why_not_here() -> str:
-    """Explain why no instructions can be counted here; "" if they can."""
+    """Return why instructions cannot be counted on this machine, or "" if they can."""
     if os.environ.get("TANK_COMMAND") != "pytest" or os.environ.get("TANK_DEVICE") != "cpu":
         return "only in the test image for the CPU, whose compiler and libraries the counts belong to"
     if "avx2" not in Path("/proc/cpuinfo").read_text().split():
@@ -72,7 +72,7 @@ def read_dump(text: str) -> tuple[str, int] | None:
 
 
 def compare(expected: Mapping[str, int], counted: Mapping[str, int]) -> list[str]:
-    """Return a sentence for each row whose count is not within ``LIMIT`` of the expected one."""
+    """Return a message for each row whose count is not within ``LIMIT`` of the expected one."""
     found = []
     for row in sorted({*expected, *counted}):
         if row not in expected:
@@ -126,7 +126,7 @@ def recorded() -> tuple[dict[str, int], dict[str, str]]:
 
 
 def main() -> int:
-    """Record the counts; returns the exit code."""
+    """Record the counts and return the exit code."""
     if reason := why_not_here():
         print(f"instructions.py: {reason}; run: {COMMAND}", file=sys.stderr)
         return 2

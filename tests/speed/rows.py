@@ -33,7 +33,7 @@ COUNTER = ctypes.CDLL(None)  # counter.c is preloaded
 WARM_STEPS = 32  # CPython specializes code that has run this often
 STEPS = 64
 NUM_ENVS = 8
-AGENTS = 256  # of a native environment: enough that its own loop outweighs the call
+AGENTS = 256  # so many that the loop over agents takes longer than the call
 TRAINING = {
     "env.num_envs": 64,
     "policy.hidden_size": 64,
