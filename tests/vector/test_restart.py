@@ -20,6 +20,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
+from tests.envs import counting_env
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -79,6 +80,17 @@ def make(creator=FailingEnv, num_envs=4, num_workers=2, backend="Multiprocessing
 
 
 SEEDS = [env_seed(5, index) for index in range(4)]
+
+
+def fail_on_last_action(env):
+    fail_on_command(env.actions[-1])
+    return {}
+
+
+# A Gymnasium environment with endless episodes, which observes its number of steps and fails like FailingEnv.
+make_endless = functools.partial(
+    counting_env, None, 100, action_space=gymnasium.spaces.Discrete(5), info=fail_on_last_action
+)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +226,7 @@ def play(vecenv, failures, num_steps=12):
 
 @pytest.mark.parametrize("autoreset", [None, "next_step", "same_step", "disabled"])
 def test_serial_restarts_like_one_worker_per_environment(autoreset):
-    creator = FailingEnv if autoreset is None else functools.partial(GymnasiumPufferEnv, env_creator=Endless)
+    creator = FailingEnv if autoreset is None else functools.partial(GymnasiumPufferEnv, env_creator=make_endless)
     failures = {1: 2, 2: 0, 5: 2, 6: 2, 8: 2}  # two failures in a row, the third would raise
     with make(creator, num_workers=4, autoreset=autoreset) as vecenv:
         expected = play(vecenv, failures)
@@ -237,31 +249,6 @@ def test_serial_continues_after_a_failed_reset(tmp_path):
         assert (vecenv.worker_restarts, vecenv.worker_pids) == (1, [])
 
 
-def test_serial_raises_after_three_failures_in_a_row(tmp_path):
-    vecenv = make(backend="Serial")
-    vecenv.reset()
-    for _ in range(2):
-        vecenv.step([CONTINUE, RAISE, CONTINUE, CONTINUE])
-    with pytest.raises(WorkerError, match=r"(?s)boom, in step of environment 1 .*failed 3 times without finishing"):
-        vecenv.step([CONTINUE, RAISE, CONTINUE, CONTINUE])
-    with pytest.raises(APIUsageError, match="by an earlier error; make new environments"):
-        vecenv.step([CONTINUE] * 4)
-    vecenv.close()
-
-
-def test_serial_raises_if_replacement_cannot_be_built(tmp_path):
-    def on_build():
-        if (tmp_path / "broken").exists():
-            raise ValueError("broken")
-
-    vecenv = make(backend="Serial", env_kwargs={"on_build": on_build})
-    vecenv.reset()
-    (tmp_path / "broken").touch()
-    with pytest.raises(WorkerError, match=r"(?s)ValueError: broken, in build of environment 2 .*failed 3 times"):
-        vecenv.step([CONTINUE, CONTINUE, RAISE, CONTINUE])
-    vecenv.close()
-
-
 def test_failure_before_a_reset_is_not_reported():
     with make() as vecenv:
         vecenv.reset()
@@ -272,30 +259,34 @@ def test_failure_before_a_reset_is_not_reported():
         assert vecenv.step([CONTINUE] * 4)[0][:, 1].tolist() == [1] * 4
 
 
-@pytest.mark.parametrize("command", [RAISE, KILL])
-def test_three_failures_of_a_worker_in_a_row_raise(command):
-    vecenv = make()
+FAILURES = [("Serial", RAISE), ("Multiprocessing", RAISE), ("Multiprocessing", KILL)]
+
+
+@pytest.mark.parametrize(("backend", "command"), FAILURES)
+def test_three_failures_in_a_row_raise(backend, command):
+    vecenv = make(backend=backend)
     vecenv.reset()
     vecenv.step([CONTINUE] * 4)
     for _ in range(2):
         vecenv.step([CONTINUE, command, CONTINUE, CONTINUE])
     with pytest.raises(WorkerError, match=r"(?s)in step of environment 1 .*failed 3 times without finishing a step"):
         vecenv.step([CONTINUE, command, CONTINUE, CONTINUE])
-    with pytest.raises(APIUsageError, match="the workers were ended by an earlier error; make new environments"):
+    with pytest.raises(APIUsageError, match="by an earlier error; make new environments"):
         vecenv.step([CONTINUE] * 4)
     vecenv.close()
 
 
-def test_replacement_that_cannot_be_built_raises(tmp_path):
+@pytest.mark.parametrize(("backend", "command"), FAILURES)
+def test_replacement_that_cannot_be_built_raises(tmp_path, backend, command):
     def on_build():
         if (tmp_path / "broken").exists():
             raise ValueError("broken")
 
-    vecenv = make(env_kwargs={"on_build": on_build})
+    vecenv = make(backend=backend, env_kwargs={"on_build": on_build})
     vecenv.reset()
     (tmp_path / "broken").touch()
     with pytest.raises(WorkerError, match=r"(?s)ValueError: broken, in build of environment 2 .*failed 3 times"):
-        vecenv.step([CONTINUE, CONTINUE, KILL, CONTINUE])
+        vecenv.step([CONTINUE, CONTINUE, command, CONTINUE])
     vecenv.close()
 
 
@@ -304,23 +295,9 @@ def test_failure_of_the_first_build_raises(tmp_path):
         make(env_kwargs={"on_build": fail_once(tmp_path / "failed")})
 
 
-class Endless(gymnasium.Env):
-    observation_space = gymnasium.spaces.Box(0, 100, (1,), np.float32)
-    action_space = gymnasium.spaces.Discrete(5)
-
-    def reset(self, *, seed=None, options=None):
-        self.count = np.zeros(1, np.float32)
-        return self.count, {}
-
-    def step(self, action):
-        fail_on_command(action)
-        self.count += 1
-        return self.count, 1.0, False, False, {}
-
-
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 def test_next_step_autoreset_truncates_lost_episode_and_then_resets(backend):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Endless)
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=make_endless)
     with make(creator, num_envs=2, backend=backend, autoreset="next_step") as vecenv:
         vecenv.reset()
         vecenv.step([CONTINUE, CONTINUE])
@@ -340,7 +317,9 @@ def test_next_step_autoreset_truncates_lost_episode_and_then_resets(backend):
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 def test_resetting_step_does_not_count_as_finished_step(backend):
-    vecenv = make(functools.partial(GymnasiumPufferEnv, env_creator=Endless), backend=backend, autoreset="next_step")
+    vecenv = make(
+        functools.partial(GymnasiumPufferEnv, env_creator=make_endless), backend=backend, autoreset="next_step"
+    )
     vecenv.reset()
     for _ in range(4):  # every second step only resets
         vecenv.step([CONTINUE, RAISE, CONTINUE, CONTINUE])
@@ -351,7 +330,7 @@ def test_resetting_step_does_not_count_as_finished_step(backend):
 
 def test_disabled_autoreset_keeps_lost_episode_finished():
     def creator(buf=None, seed=0):
-        return GymnasiumPufferEnv(env_creator=Endless, buf=buf)
+        return GymnasiumPufferEnv(env_creator=make_endless, buf=buf)
 
     with make(creator, num_envs=2, autoreset="disabled") as vecenv:
         vecenv.reset()

@@ -12,15 +12,8 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
-from tests.envs import FunctionEnv, VariedEnv
+from tests.envs import FunctionEnv
 from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
-
-
-class Truncated(VariedEnv):
-    """Environment whose episodes are truncated, because Gymnasium resets returns only at truncations."""
-
-    def __init__(self):
-        super().__init__(truncates=True)
 
 
 @pytest.mark.parametrize("backend", ["serial", "workers"])
@@ -39,7 +32,7 @@ def test_normalize_observation_matches_gymnasium(backend):
 
 
 def test_normalize_reward_matches_gymnasium():
-    mine, other = (make(varied(Truncated)) for _ in range(2))
+    mine, other = (make(varied(truncates=True)) for _ in range(2))  # Gymnasium resets returns at truncations only
     mine = NormalizeReward(mine, gamma=0.9, clip=1e9)
     other = theirs.NormalizeReward(pufferlib.vector.to_gymnasium(other), gamma=0.9)
     with mine:
