@@ -56,15 +56,15 @@ def test_steps_match_the_library() -> None:
 def test_environments_of_a_batch_equal_single_ones() -> None:
     batch = ProcgenGames("coinrun", num_envs=4, distribution_mode="easy")
     threaded = ProcgenGames("coinrun", num_envs=4, distribution_mode="easy", num_threads=2)
-    single = ProcgenGames("coinrun", distribution_mode="easy")
+    alone = ProcgenGames("coinrun", distribution_mode="easy")
     together = play(batch, 5)
     assert play(threaded, 5) == together
     for index in (0, 3):
-        single = play(single, env_seed(5, index), columns=slice(index, index + 1))
+        single = play(alone, env_seed(5, index), columns=slice(index, index + 1))
         assert [step[0] for step in single] == [
             step[0][index * 64 * 64 * 3 : (index + 1) * 64 * 64 * 3] for step in together
         ]
-    for env in (batch, threaded, single):
+    for env in (batch, threaded, alone):
         env.close()
 
 
