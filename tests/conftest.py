@@ -50,7 +50,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 def pytest_addoption(parser):
     tier = {"dest": "tier", "action": "store_const"}
-    parser.addoption("--default", const="once", help="the default tests, also of folders and files", **tier)
+    parser.addoption("--default", const="once", help="run the default suite, also for folders and files", **tier)
     parser.addoption(
         "--all", const="all", help="also run every binding, worker layout, learning bar and sanitizer", **tier
     )

@@ -83,7 +83,7 @@ def test_ranks_train_on_cluster_nodes(config, tmp_path):
     assert trainer.updates * 3 * AGENTS * 16 > trainer.agent_steps > trainer.updates * 2 * AGENTS * 16
 
 
-@pytest.mark.nightly  # two minutes; that a lost rank ends all is seen without Ray in every run of --all
+@pytest.mark.nightly  # takes two minutes, the full suite tests lost ranks without Ray
 def test_exception_on_node_stops_all_ranks_and_saves(config, tmp_path):
     match = r"train: rank [12] of 3 ended: ValueError: boom; a checkpoint of update 3 was saved$"
     with pytest.raises(RankLostError, match=match), trainer_of(config(Failing, 10**6), tmp_path) as trainer:

@@ -43,6 +43,6 @@ def test_find_run_accepts_checkpoints_folder(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "run" / "checkpoints" / "000001" / "policy.safetensors").touch()
     assert find_run("here", str(tmp_path / "run" / "checkpoints"), tmp_path) == Run(tmp_path / "run")
     with pytest.warns(UserWarning, match="left out"), pytest.raises(APIUsageError, match="no complete checkpoint"):
-        Run(tmp_path / "run").checkpoint  # noqa: B018 - it is looked for here
+        Run(tmp_path / "run").checkpoint  # noqa: B018 - the property searches the folder
     monkeypatch.chdir(tmp_path / "run" / "checkpoints")
     assert find_run("here", ".", tmp_path).folder.resolve() == tmp_path / "run"

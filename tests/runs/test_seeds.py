@@ -37,12 +37,12 @@ def test_parse_seeds_of_invalid_text_raises(text: str) -> None:
 
 
 def test_seeds_are_trained_in_one_folder_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_but_the_second(run: Run) -> AbstractContextManager[Run]:
+    def interrupt_second_seed(run: Run) -> AbstractContextManager[Run]:
         if run.folder.name == "seed-43":
             raise KeyboardInterrupt
         return removed_if_empty(run)
 
-    monkeypatch.setattr(seeds_module, "removed_if_empty", all_but_the_second)
+    monkeypatch.setattr(seeds_module, "removed_if_empty", interrupt_second_seed)
     with pytest.raises(KeyboardInterrupt):
         pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")
     monkeypatch.setattr(seeds_module, "removed_if_empty", removed_if_empty)

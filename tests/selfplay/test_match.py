@@ -88,7 +88,7 @@ def change(run, before, after):
 
 
 def test_missing_agent_raises(tmp_path):
-    with pytest.raises(UsageError, match="'nobody' is not a run, a checkpoint or an environment"):
-        pufferlib.selfplay.match(["nobody", "random"], runs=tmp_path)
+    with pytest.raises(UsageError, match="'absent' is not a run, a checkpoint or an environment"):
+        pufferlib.selfplay.match(["absent", "random"], runs=tmp_path)
     with pytest.raises(APIUsageError, match="at least one entrant must be a trained agent"):
         pufferlib.selfplay.match(["scripted", "random"], runs=tmp_path)

@@ -1,4 +1,4 @@
-"""Loggers with ``log_episodes`` get a record of every episode, from each kind of environment."""
+"""Tests of ``log_episodes``, which gives loggers a record of every episode."""
 
 import warnings
 
@@ -9,6 +9,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.training import Config, Trainer, load_config, train
 from pufferlib.wrappers import EpisodeStats
 from tests.envs import counting_env
+from tests.loggers import ListLogger
 from tests.training.ranks import AGENTS, Patchy, in_threads, make_config, make_trainer, updates_of
 
 SETTINGS = {
@@ -20,19 +21,7 @@ SETTINGS = {
 }
 
 
-class Metrics:
-    """Logger that keeps metrics."""
-
-    def __init__(self) -> None:
-        self.metrics: list[dict[str, float]] = []
-
-    def log(self, metrics: dict[str, float]) -> None:
-        self.metrics.append(metrics)
-
-    def close(self) -> None: ...
-
-
-class Episodes(Metrics):
+class EpisodeLogger(ListLogger):
     """Logger that keeps metrics and episodes."""
 
     def __init__(self) -> None:
@@ -57,19 +46,19 @@ def native_config(**settings) -> Config:
 
 
 def test_log_episodes_gets_one_record_per_episode_of_a_python_environment(tmp_path):
-    logger = Episodes()
-    python_trainer(tmp_path, [logger, Metrics()]).train()
+    logger = EpisodeLogger()
+    python_trainer(tmp_path, [logger, ListLogger()]).train()
     record = {"n": 1, "score": 5, "episode_return": 5, "episode_length": 5}
     assert logger.episodes == [{"agent_steps": 32, **record}] * 6 + [{"agent_steps": 64, **record}] * 6
-    assert len(logger.metrics) == 2
+    assert len(logger) == 2
 
 
 def test_log_episodes_gets_means_of_n_episodes_of_a_c_environment(tmp_path):
-    logger = Episodes()
+    logger = EpisodeLogger()
     trainer = Trainer(native_config(**{"env.log_interval": 8, "train.total_timesteps": 256}), tmp_path, [logger])
     trainer.train()
     assert sum(record["n"] for record in logger.episodes) > len(logger.episodes) > 1
-    for update in logger.metrics:
+    for update in logger:
         steps = update["agent_steps"]
         mine = [record for record in logger.episodes if record["agent_steps"] == steps]
         score = sum(record["score"] * record["n"] for record in mine) / sum(record["n"] for record in mine)
@@ -77,24 +66,24 @@ def test_log_episodes_gets_means_of_n_episodes_of_a_c_environment(tmp_path):
 
 
 def test_no_records_are_kept_if_no_logger_has_log_episodes(tmp_path):
-    trainer = python_trainer(tmp_path, [Metrics()])
+    trainer = python_trainer(tmp_path, [ListLogger()])
     trainer.step()
     assert trainer.episodes.records is None
     trainer.close()
 
 
 def test_log_episodes_that_fails_is_reported_once_and_training_continues(tmp_path):
-    class Failing(Episodes):
+    class Failing(EpisodeLogger):
         def log_episodes(self, episodes):
             raise OSError("the disk is gone")
 
-    failing, logger = Failing(), Episodes()
+    failing, logger = Failing(), EpisodeLogger()
     with pytest.warns(
         UserWarning, match="the logger Failing failed in log_episodes: OSError: the disk is gone"
-    ) as told:
+    ) as warned:
         python_trainer(tmp_path, [failing, logger]).train()
-    assert len(told) == 1
-    assert (len(logger.episodes), len(failing.metrics)) == (12, 2)
+    assert len(warned) == 1
+    assert (len(logger.episodes), len(failing)) == (12, 2)
 
 
 def test_log_episodes_of_a_tracker_class_is_called(tmp_path):
@@ -112,7 +101,7 @@ def test_log_episodes_of_a_tracker_class_is_called(tmp_path):
 
 def test_rank_0_gets_the_episodes_of_all_ranks(tmp_path):
     def train_rank(ranks):
-        logger = Episodes()
+        logger = EpisodeLogger()
         trainer = make_trainer(make_config({}, AGENTS), tmp_path, ranks, Patchy())
         trainer.loggers = [logger] if ranks.is_first else []
         updates_of(trainer, 2)
@@ -135,18 +124,18 @@ def test_rank_0_gets_the_episodes_of_all_ranks(tmp_path):
     ],
     ids=["native", "workers", "partial batches"],
 )
-def test_a_run_shorter_than_log_interval_reports_its_episodes_in_the_last_update(tmp_path, vec):
+def test_short_run_reports_its_episodes_in_last_update(tmp_path, vec):
     agents = 8 * vec.get("vec.num_envs", 1)
     settings = {"env.log_interval": 100_000, "train.total_timesteps": agents * 48, **vec}
-    logger = Metrics()
+    logger = ListLogger()
     Trainer(native_config(**settings), tmp_path, [logger]).train()
-    scores = ["environment/score" in metrics for metrics in logger.metrics]
+    scores = ["environment/score" in metrics for metrics in logger]
     assert scores == [False, False, True]
 
 
-def test_an_environment_that_reports_each_episode_is_not_asked_for_more(tmp_path):
-    logger = Metrics()
+def test_env_that_reports_each_episode_is_not_asked_for_reports(tmp_path):
+    logger = ListLogger()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         python_trainer(tmp_path, [logger]).train()
-    assert [metrics["environment/score"] for metrics in logger.metrics] == [5, 5]
+    assert [metrics["environment/score"] for metrics in logger] == [5, 5]

@@ -48,7 +48,7 @@ def test_edited_loss_term_has_effect(monkeypatch, target_env):
 
 
 def test_kernel_fingerprint_matches_code():
-    """If this fails, ``ppo.py`` has changed: change ``puffer_objective.h`` alike, then record the new fingerprint."""
+    """If this fails, ``ppo.py`` has changed. Change ``puffer_objective.h`` accordingly, then update the fingerprint."""
     assert fused_loss.fingerprint() == fused_loss.KERNEL_FINGERPRINT
 
 
