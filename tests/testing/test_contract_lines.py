@@ -14,6 +14,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.seeding import env_seed
 from pufferlib.testing import CONTRACT, ContractError, check_env, examine
 from tests.testing.test_defects import LENGTH, Walk
+from tests.tiers import once
 
 STEPS = 60
 
@@ -332,6 +333,12 @@ BROKEN = [
 ]
 
 
+@pytest.fixture
+def short_search(monkeypatch):
+    """Search for the end of an episode for 1,000 instead of 10,000 steps, which saves a second."""
+    monkeypatch.setattr("pufferlib.testing.check.LONGEST_EPISODE", 1000)
+
+
 def name_of(value):
     return getattr(value, "__name__", None) or value.keywords["env_creator"].__name__
 
@@ -341,6 +348,15 @@ def test_broken_line_is_found(line, creator, message):
     with pytest.raises(ContractError, match=message) as error:
         check_env(creator, steps=STEPS)
     assert error.value.line == line
+
+
+ONE_PER_LINE = [*{case[0]: case for case in BROKEN}.values()]  # examine takes a second, so the default suite runs these
+
+
+@pytest.mark.parametrize(
+    ("line", "creator", "message"), once(BROKEN, ONE_PER_LINE), ids=[name_of(case[1]) for case in BROKEN]
+)
+def test_examine_finds_broken_line(line, creator, message, short_search):
     assert line in {result.line for result in examine(creator, steps=STEPS) if result.state == "broken"}
 
 
@@ -372,7 +388,7 @@ def test_later_first_end_is_reported_with_its_step():
     assert results["ends"].message == "no episode ended: use more steps, at least 10"
 
 
-def test_continuing_task_needs_no_end():
+def test_continuing_task_needs_no_end(short_search):
     check_env(EndlessNative, steps=STEPS, continuing=True)
     results = {result.line: result for result in examine(EndlessNative, steps=STEPS, continuing=True)}
     assert {result.state for result in results.values()} == {"kept", "unknown"}

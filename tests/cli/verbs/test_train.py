@@ -246,7 +246,7 @@ def test_full_disk_exits_before_training(size_bytes: int, here: Path, capsys: py
     assert not list(here.glob("runs/*"))
 
 
-@pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])
+@pytest.mark.parametrize("package", once(["torch", "tyro", "rich", "psutil"], ["torch", "psutil"]))
 def test_missing_package_names_install_command(package: str, here: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from pufferlib.cli import main; sys.exit(main())"
     done = subprocess.run(
