@@ -1,12 +1,4 @@
-"""Draw the galleries in docs: images of all Ocean environments and of the bindings, and their pages.
-
-Usage: scripts/gallery [--check] [NAME...]
-
-Writes docs/ocean.md, docs/gallery.md and docs/pictures/. Without names, all environments that are installed are
-drawn again. Names (breakout, atari) limit which images are drawn. The pages are always written.
-
-  --check    change nothing, and exit with 1 if a page is out of date
-"""
+"""Draw the galleries in docs. scripts/gallery runs this in .venv and explains the arguments."""
 
 import argparse
 import multiprocessing
