@@ -68,9 +68,9 @@ def page(facts: dict[str, Any], before: str) -> str:
     lines += [f"- [{e.title}]({e.homepage}), `{e.name}/...`: {e.unavailable}." for e in facts.values() if e.unavailable]
     lines += ["", "Debian packages that some of them need (`sudo apt-get install ...`):", ""]
     for entry in here:
-        needs = [f"`{name}` ({why})" for name, why in entry.apt.items()]
-        needs += [f"to compile, `{name}` ({why})" for name, why in entry.apt_build.items()]
-        lines += [f"- {entry.name}: {'; '.join(needs)}"] if needs else []
+        for label, packages in ((entry.name, entry.apt), (f"{entry.name}, to compile", entry.apt_build)):
+            needs = [f"`{name}` ({why})" for name, why in packages.items()]
+            lines += [f"- {label}: {', '.join(needs)}"] if needs else []
     return "\n".join([*lines, ""])
 
 

@@ -121,7 +121,7 @@ def _facts_of(name: str) -> list[str]:
         if name in ocean.names():
             rows.append(("Agents in a game", str(env.num_agents)))
             rows.append(("Memory of a game", f"{env.game_bytes:,} bytes"))
-            rows += [("Metrics", "; ".join(f"`{key}`: {about}" for key, about in env_types()[name].metrics.items()))]
+            rows += [("Metrics", "<br>".join(f"`{key}`: {about}" for key, about in env_types()[name].metrics.items()))]
         key_map = KeyMap(env.single_action_space, keys_for(env.single_action_space, _declared(name)))
         rows.append(("Play", f"`puffer play {name}`: {', '.join(key_map.help())}"))
     finally:

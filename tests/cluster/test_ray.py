@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import cloudpickle
-import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 
 import pufferlib
 import pufferlib.vector
@@ -22,7 +22,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.vector.ray import workers as ray_workers
 from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import check
-from tests.envs import ScriptedPufferEnv
+from tests.envs import ScriptedPufferEnv, VariedEnv
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -75,20 +75,16 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-class Fragile(gymnasium.Env):
-    """Environment with random observations that raises an error for action 4."""
+class Fragile(VariedEnv):
+    """Environment that raises an error for action 4."""
 
-    observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float64)
-    action_space = gymnasium.spaces.Discrete(5)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.np_random.random(3), {}
+    def __init__(self):
+        super().__init__(action_space=Discrete(5))
 
     def step(self, action):
         if action == 4:
             raise ValueError("boom")
-        return self.np_random.random(3), float(action), self.np_random.random() < 0.2, False, {}
+        return super().step(action)
 
 
 class PlacedEnv(ScriptedPufferEnv):

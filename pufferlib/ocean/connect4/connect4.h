@@ -47,7 +47,7 @@ static const char connect4_about[] = "Four in a line against an opponent that se
 
 /* clang-format off */
 static const PufferParameter connect4_parameters[] = {
-    PUFFER_PARAMETER(Connect4, depth, 4, 0, 8, "moves that the opponent looks ahead; 0: it plays at random"),
+    PUFFER_PARAMETER(Connect4, depth, 4, 0, 8, "moves that the opponent looks ahead, 0 to play at random"),
     PUFFER_PARAMETER(Connect4, players, 1, 1, 2, "agents of a game: 1 plays against the opponent, 2 against each other"),
 };
 

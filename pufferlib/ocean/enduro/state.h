@@ -119,7 +119,7 @@ static const PufferParameter enduro_parameters[] = {
     PUFFER_PARAMETER(Enduro, first_quota, 200, 1, 100000, "cars to pass on the first day"),
     PUFFER_PARAMETER(Enduro, quota, 300, 1, 100000, "cars to pass on every later day"),
     PUFFER_PARAMETER(Enduro, max_days, 10, 1, 1000, "days after which the race is cut off"),
-    PUFFER_PARAMETER(Enduro, car_width, 16, 4, 28, "width of a car, px of a screen of 152; a lane has 32"),
+    PUFFER_PARAMETER(Enduro, car_width, 16, 4, 28, "width of a car, px of a screen of 152 (a lane has 32)"),
     PUFFER_PARAMETER(Enduro, car_length, 4, 1, 6, "length of a car along the road"),
     PUFFER_PARAMETER(Enduro, reward_pass, 1, 0, 10, "reward for a car passed for the first time"),
     PUFFER_PARAMETER(Enduro, reward_repass, -0.1, -10, 0, "reward for a car that passes the player"),

@@ -7,7 +7,7 @@
 #include "puffer_draw.h"
 
 static const PufferKey memory_keys[] = {
-    {"0", 0, 0, "digit 0; also while you are shown the digits"},
+    {"0", 0, 0, "digit 0, also while digits are shown"},
     {"1", 0, 1, "digit 1"},
 };
 

@@ -53,7 +53,7 @@ static const PufferParameter moba_parameters[] = {
 };
 
 static const PufferMetric moba_metrics[] = {
-    PUFFER_METRIC(Moba, score, "1 if radiant won, 0 if dire; cut off: half of it, moved by the towers that fell"),
+    PUFFER_METRIC(Moba, score, "1 if radiant won, 0 if dire won, about 0.5 by the towers that fell if the game was cut off"),
     PUFFER_METRIC(Moba, perf, "1 if radiant won, 0 otherwise"),
     PUFFER_METRIC(Moba, level, "mean level of radiant's heroes"),
     PUFFER_METRIC(Moba, towers, "dire's towers that fell"),

@@ -24,7 +24,7 @@ typedef struct {
     bool has_last;
 } Password;
 
-static const char password_about[] = "Guess a fixed binary password; only the last digit is rewarded.";
+static const char password_about[] = "Guess a fixed binary password: only the last digit is rewarded.";
 
 static const PufferParameter password_parameters[] = {
     PUFFER_PARAMETER(Password, password_length, 5, 1, 32, "digits"),

@@ -71,10 +71,10 @@ static const PufferParameter tactical_parameters[] = {
     PUFFER_PARAMETER(Tactical, mp, 6, 0, 100, "movement points of a turn"),
     PUFFER_PARAMETER(Tactical, max_turns, 200, 1, 100000, "turns, of both units together, until the game is cut off"),
     PUFFER_PARAMETER(Tactical, turn_actions, 20, 1, 1000, "actions, legal or not, until a turn ends by itself"),
-    PUFFER_PARAMETER(Tactical, map, 0, 0, TACTICAL_KINDS, "1 meadow, 2 ruins, 3 lakes, 4 river, 5 island; 0 draws one of these for each game"),
+    PUFFER_PARAMETER(Tactical, map, 0, 0, TACTICAL_KINDS, "1 meadow, 2 ruins, 3 lakes, 4 river, 5 island, 0 one of these at random"),
     PUFFER_PARAMETER(Tactical, players, 1, 1, 2, "agents of a game: 1 plays against the scripted unit, 2 against each other"),
-    PUFFER_PARAMETER(Tactical, strength, 1, 0, 1, "share of its actions that the scripted unit chooses well; the others are any legal ones"),
-    PUFFER_PARAMETER(Tactical, damage_reward, 0.2, 0, 10, "reward for all hit points of the other; its loss for one's own"),
+    PUFFER_PARAMETER(Tactical, strength, 1, 0, 1, "share of its actions that the scripted unit chooses well instead of at random"),
+    PUFFER_PARAMETER(Tactical, damage_reward, 0.2, 0, 10, "reward for taking all hit points of the other, and cost of losing one's own"),
 };
 
 static const PufferMetric tactical_metrics[] = {
