@@ -15,7 +15,7 @@ from pufferlib.runs.seeds import SeedGroup, TrainedSeeds, new_group, train_group
 from pufferlib.runs.status import in_training
 from pufferlib.training.callbacks import Callback, CallbackFunction
 from pufferlib.training.config import Config
-from pufferlib.training.distributed.job import open_ranks
+from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.loggers import JsonlLogger, Logger, Tracking, check_trackers, open_tracking
 from pufferlib.training.result import Comparison, finish_run
 from pufferlib.training.trainer import Trainer

@@ -16,7 +16,7 @@ from ray.cluster_utils import Cluster
 import pufferlib
 from pufferlib.errors import PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training.distributed.job import open_ranks
+from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.distributed.ranks import RankLostError
 from pufferlib.training.trainer import Trainer
 from tests.training.ranks import AGENTS, Patchy, make_config

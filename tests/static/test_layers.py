@@ -115,12 +115,19 @@ def import_graph():
     modules = files.keys() - doors
 
     def targets(path):
-        for name in imports(path):
+        for name in (*imports(path), *names_for_import_module(path)):
             owner = name.rpartition(".")[0]
             is_compiled = (ROOT / name.replace(".", "/")).with_suffix(".pyx").exists()
             yield name if name in files else "" if is_compiled else owner
 
     return {name: {*targets(files[name])} & modules - {name} for name in sorted(modules)}
+
+
+def names_for_import_module(path):
+    """Yield the names that a file passes to importlib.import_module as literals."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module":
+            yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 
 
 def find_circle(graph):

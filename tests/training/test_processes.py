@@ -20,7 +20,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
-from pufferlib.training.distributed.job import open_ranks
+from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import RankLostError

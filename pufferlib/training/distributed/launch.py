@@ -1,61 +1,19 @@
-"""Description of a training that rank 0 sends to the other ranks."""
+"""Start of the other ranks, and of the training that they run with this process."""
 
 import contextlib
-import os
-import pickle
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pufferlib import registry
-from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.runs.folder import Run
 from pufferlib.training.build import pick_device
 from pufferlib.training.config import Config
+from pufferlib.training.distributed.follow import Job
 from pufferlib.training.distributed.local import join, start_ranks
 from pufferlib.training.distributed.place import place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
 
-__all__ = ["Job", "open_ranks"]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Training that all ranks run together.
-
-    Attributes:
-        config: Settings.
-        run_dir: Folder of the run, which may be on another machine.
-        checkpoint: Checkpoint to resume from, or None for a new training.
-        registered: Environment that the caller has registered, by its name.
-    """
-
-    config: Config
-    run_dir: Path
-    checkpoint: Path | None
-    registered: Mapping[str, Any] = field(default_factory=dict)
-
-    def pack(self) -> bytes:
-        """Return bytes for ``unpack`` in another process. They include objects that only this process has.
-
-        Raises:
-            APIUsageError: An environment of the caller cannot be sent.
-        """
-        return pickle.dumps((list(sys.path), os.getcwd(), pickle_by_value(self)))
-
-    @staticmethod
-    def unpack(data: bytes) -> "Job":
-        """Restore a job from ``pack``, and let this process import the modules that the caller can import."""
-        path, folder, packed = pickle.loads(data)
-        sys.path.extend(entry for entry in path if entry not in sys.path)
-        with contextlib.suppress(OSError):
-            os.chdir(folder)
-        job: Job = pickle.loads(packed)
-        for name, registration in job.registered.items():
-            registry.register(name, registration.creator, registration.settings)
-        return job
+__all__ = ["open_ranks"]
 
 
 @contextlib.contextmanager
