@@ -68,17 +68,17 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("Neural MMO 2", WORLD, 4, "2400; 68; 59; 7.2", longer=4),
-    Entry("NetHack", "nethack/NetHackScore-v0", 32, "39k; 0.63; 45.3; 64"),
-    Entry("MiniHack", "minihack/MiniHack-River-v0", 32, "11k; 2.1; 28; 4.9"),
-    Entry("Pokemon Red's stand-in", "pokemon_red/practice", 8, "700; 0; 43; 0.08"),
-    Entry("CartPole", "classic/CartPole-v1", 32, "270k; 18; 37; 13"),
-    Entry("Squared, Python", SQUARED, 32, "240k; 55; 53; 14"),
+    Entry("Neural MMO 2", WORLD, 4, "2400 / 68 / 59 / 7.2", longer=4),
+    Entry("NetHack", "nethack/NetHackScore-v0", 32, "39k / 0.63 / 45.3 / 64"),
+    Entry("MiniHack", "minihack/MiniHack-River-v0", 32, "11k / 2.1 / 28 / 4.9"),
+    Entry("Pokemon Red's stand-in", "pokemon_red/practice", 8, "700 / 0 / 43 / 0.08"),
+    Entry("CartPole", "classic/CartPole-v1", 32, "270k / 18 / 37 / 13"),
+    Entry("Squared, Python", SQUARED, 32, "240k / 55 / 53 / 14"),
     Entry("Squared, Ocean's C", "squared", 32, batches_itself=True),
-    Entry("Procgen Bigfish", "procgen/bigfish", 32, "25k; 0.36; 14; 2.5", batches_itself=True),
-    Entry("Atari Breakout", "atari/breakout", 8, "1.2k; 54; 4.3; 0.16", longer=2),
-    Entry("Crafter", "crafter/CrafterReward-v1", 8, "320; 80; 26; 0.04", longer=4),
-    Entry("MiniGrid", "minigrid/MiniGrid-DoorKey-8x8-v0", 32, "16k; 4.5; 8.1; 2.7"),
+    Entry("Procgen Bigfish", "procgen/bigfish", 32, "25k / 0.36 / 14 / 2.5", batches_itself=True),
+    Entry("Atari Breakout", "atari/breakout", 8, "1.2k / 54 / 4.3 / 0.16", longer=2),
+    Entry("Crafter", "crafter/CrafterReward-v1", 8, "320 / 80 / 26 / 0.04", longer=4),
+    Entry("MiniGrid", "minigrid/MiniGrid-DoorKey-8x8-v0", 32, "16k / 4.5 / 8.1 / 2.7"),
 )
 
 

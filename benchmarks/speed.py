@@ -123,7 +123,7 @@ def measured_on(rows: Rows) -> str:
     if len(parts) > 1:
         numbers = [sources.count(source) for source in counted]
         parts = [f"{part} ({n} row{'s' * (n > 1)})" for part, n in zip(parts, numbers, strict=True)]
-    return f"Measured on {'; '.join(parts)}."
+    return f"Measured on {', and on '.join(parts)}."
 
 
 def table(header: str, rows: Iterable[Sequence[str]]) -> Lines:
@@ -145,7 +145,7 @@ def timed_cells(row: Stored) -> list[str]:
     ours = f"{figure(medians[OURS])} {row['unit']}" if OURS in medians else "not measured"
     limit = f"{figure(medians[LIMIT])}: {row['limit']}" if LIMIT in medians else ""
     reached = verdict(row).replace("NO", "**no**")
-    return [row["what"], goal(row), ours, "; ".join(other(row, name) for name in others), limit, reached]
+    return [row["what"], goal(row), ours, "<br>".join(other(row, name) for name in others), limit, reached]
 
 
 def other(row: Stored, name: str) -> str:

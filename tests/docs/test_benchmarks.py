@@ -203,7 +203,8 @@ def test_stored_rows_contain_commit_date_and_machine(checkout, speed, report):
         "third": (3.0, "aaaa"),
     }
     assert speed.measured_on(speed.kept("wrappers")) == (
-        "Measured on fast, 2 cores, 2026-11-26, commit aaaa (2 rows); fast, 2 cores, 2026-11-26, commit bbbb (1 row)."
+        "Measured on fast, 2 cores, 2026-11-26, commit aaaa (2 rows), "
+        "and on fast, 2 cores, 2026-11-26, commit bbbb (1 row)."
     )
     speed.keep("wrappers", result_of(report, "cccc", True, first=5.0, second=None))  # without a third row
     assert [(row["what"], row["commit"]) for row in speed.kept("wrappers")] == [("second", "bbbb"), ("first", "cccc")]
