@@ -252,7 +252,7 @@ class Checkpointer:
         checkpoint.load_optimizer(state.optimizer, contents["optimizer"], path)
         state.load_state_dict(contents)
         state.load_rank_state_dict(contents, is_own)
-        self._callbacks.load_state_dict(contents.get("callbacks", {}))
+        self._callbacks.load_state_dict(_callback_states(contents))
         if path.absolute().parent == self._run.checkpoints.absolute():
             self._saved_updates = state.updates
         if not self._config.train.reward_scale:
@@ -291,3 +291,9 @@ class Checkpointer:
         collector.load_state_dict(contents["collector"])
         load_wrappers(collector.vecenv, contents, with_episodes=True)
         return True
+
+
+def _callback_states(contents: dict[str, Any]) -> dict[str, Any]:
+    """Return the states of callbacks by name. Checkpoints of earlier versions have the opponent pool beside them."""
+    states: dict[str, Any] = contents.get("callbacks", {})
+    return {"SelfPlay": contents["opponents"], **states} if "opponents" in contents else states

@@ -60,7 +60,7 @@ class Opponents(VectorWrapper):
         self._restarts_all = True
 
     def end_rollout(self, policy: Policy, updates: int, ranks: Ranks = ALONE) -> dict[str, float]:
-        """Add ``policy`` to the pool if a snapshot is due, and draw opponents for the next games.
+        """Add ``policy`` to the pool if a snapshot is due or the pool is empty, and draw opponents for the next games.
 
         Args:
             policy: Policy that learns.
@@ -71,7 +71,7 @@ class Opponents(VectorWrapper):
             Metrics of the pool.
         """
         metrics = self.pool.pop_metrics(ranks) if self.pool.members else {}
-        if updates % self.pool.config.snapshot_interval == 0:
+        if not self.pool.members or updates % self.pool.config.snapshot_interval == 0:
             self.pool.add(policy, updates)
         self.pool.draw()
         self.pool.forget(set(self.numbers.tolist()))

@@ -12,6 +12,7 @@ from pufferlib import ocean, vector
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
+from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.training import ppo
 from pufferlib.training.config import SelfplayConfig, load_config
@@ -301,6 +302,35 @@ def test_resumed_run_restores_pool_exactly(tmp_path, memory, overlap):
     assert any(each.startswith("selfplay/win_rate") for each in metrics)
     first.close()
     second.close()
+
+
+def test_pool_of_earlier_version_is_restored(tmp_path, monkeypatch):
+    """Earlier versions stored the pool beside the states of callbacks."""
+    settings = {"selfplay.snapshot_interval": 4}
+    first = trainer_of(tmp_path / "first", **settings)
+    for _ in range(5):
+        first.step()
+    read = checkpoint.read_state
+
+    def read_earlier(path, device):
+        contents = read(path, device)
+        return {**contents, "opponents": contents.pop("callbacks")["SelfPlay"]}
+
+    monkeypatch.setattr(checkpoint, "read_state", read_earlier)
+    first.save()
+    second = trainer_of(tmp_path / "second", **settings)
+    second.restore(Run.at(tmp_path / "first").checkpoint)
+    assert [member.updates for member in second.vecenv.pool.members] == [0, 4]
+    second.step()
+    first.close()
+    second.close()
+
+
+def test_empty_pool_takes_a_snapshot_at_any_update(tmp_path):
+    trainer = trainer_of(tmp_path, **{"selfplay.snapshot_interval": 4})
+    trainer.vecenv.end_rollout(trainer.policy, updates=5)
+    assert [member.updates for member in trainer.vecenv.pool.members] == [5]
+    trainer.close()
 
 
 def test_rating_rises_during_training(tmp_path):
