@@ -4,6 +4,7 @@ Sources: Ecoffet et al., "First return, then explore" (2021), for returning to s
 Jiang et al., "Prioritized Level Replay" (2021), for the size of advantages as a measure of what is left to learn.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -166,11 +167,21 @@ class RestartedGames(VectorWrapper):
         return {"states": states, "priorities": priorities, "generator": self._random.bit_generator.state}
 
     def load_kept_states(self, saved: Mapping[str, Any]) -> None:
-        """Restore the result of ``kept_states``."""
+        """Restore the result of ``kept_states``. Warn and keep no states if the environments cannot load them.
+
+        The environments must have been reset, and must be reset again afterwards.
+        """
+        self._random.bit_generator.state = saved["generator"]
         states = [state.cpu().numpy().tobytes() for state in saved["states"]]
         pairs = zip(states, saved["priorities"], strict=True)
+        self._kept = []
+        try:
+            for state in states[:1]:  # all of them were saved by the same code
+                self._games.restart([0], state)
+        except APIUsageError as error:
+            warnings.warn(f"train.restart_share starts without the states of the checkpoint: {error}", stacklevel=2)
+            return
         self._kept = [_Candidate(0, 0, state, priority) for state, priority in pairs]
-        self._random.bit_generator.state = saved["generator"]
 
     def _episode_arrays(self) -> dict[str, Array]:
         return {"partial": self._games.is_partial}

@@ -175,3 +175,20 @@ def test_gymnasium_env_is_restarted_from_saved_state():
                 break
         assert (observations[0] == first).all(1).any()
         assert rewards[0] == 1  # reward of the last step, not of the restored state
+
+
+def test_states_that_other_code_saved_are_dropped_with_a_warning(monkeypatch):
+    first, second = (curriculum_of(ocean.Connect4(num_envs=2, players=2)) for _ in range(2))
+    first.reset(seed=1)
+    first.begin(1)
+    first.step(np.zeros(4, np.int64))
+    first.learn(torch.ones(1, 4))
+    second.reset(seed=2)
+    second.load_kept_states(first.kept_states())
+    assert len(second.kept_states()["states"]) == 2
+    facts = ocean.OceanEnv._facts
+    monkeypatch.setattr(ocean.OceanEnv, "_facts", lambda env: {**facts(env), "code": "changed"})
+    with pytest.warns(UserWarning, match=r"restart_share starts without .*code must be changed"):
+        second.load_kept_states(first.kept_states())
+    assert second.kept_states()["states"] == []
+    assert second.restart(np.ones(2, bool)) is None
