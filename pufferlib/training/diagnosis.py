@@ -167,7 +167,8 @@ def _in_deviations(policy: nn.Module) -> str:
 
 
 def _in_losses(error: NonFiniteError, trainer: TrainerView) -> str:
-    broken = [name for name, loss in (error.losses or {}).items() if name != "total" and _is_broken(loss)]
+    losses = error.losses or {}
+    broken = sorted((name for name, loss in losses.items() if _is_broken(loss)), key="total".__eq__)  # total at the end
     reward, value = (float(part.abs().max()) for part in (trainer.rollout.rewards, trainer.rollout.values))
     return f"the {broken[0]} loss, with rewards of up to {reward:g} in size, values of {value:g}" if broken else ""
 

@@ -224,8 +224,7 @@ def accumulate_gradients(
         losses = loss(policy, part, config)
         if is_checked and not torch.isfinite(losses.total):
             raise NonFiniteError(
-                f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
-                "or train.reward_scale, and look for NaN in the observations",
+                f"ppo.update: the loss must be finite, got {losses.total.item()}; {_advice(losses)}",
                 part.observations,
                 part.state,
                 episode_starts=part.episode_starts,
@@ -235,6 +234,13 @@ def accumulate_gradients(
         torch.autograd.backward(losses.total, share)
         figures.append(torch.stack([figure.detach() for figure in losses]))
     return figures
+
+
+def _advice(losses: Losses) -> str:
+    """Return how to fix a total loss that is not finite."""
+    if torch.stack([losses.policy, losses.value, losses.entropy]).isfinite().all():
+        return "the losses of policy, value and entropy are finite, so check the other terms of your loss"
+    return "lower train.learning_rate or train.reward_scale, and look for NaN in the observations"
 
 
 class Reduction:

@@ -287,6 +287,17 @@ def test_nan_loss_raises(policy, rollout):
     assert all(torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))
 
 
+def test_nan_in_another_term_of_the_loss_names_the_term(policy, rollout):
+    def loss(policy, batch, config):
+        losses = ppo.ppo_loss(policy, batch, config)
+        return losses._replace(total=losses.total + float("nan"))
+
+    config = TrainConfig(update_epochs=1)
+    optimizer = build_optimizer(config, policy)
+    with pytest.raises(PufferError, match=r"got nan; .* are finite, so check the other terms of your loss"):
+        ppo.update(policy, optimizer, rollout, torch.ones(2, 4), config, torch.Generator().manual_seed(0), loss)
+
+
 @torch.no_grad()
 def test_vtrace_uses_current_policy(policy, rollout):
     config = TrainConfig(vtrace_rho_clip=1.0, vtrace_c_clip=0.9, gamma=0.9)
