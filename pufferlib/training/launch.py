@@ -1,6 +1,6 @@
 """``pufferlib.train(...)``: a whole run from Python, as ``puffer train`` does it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -135,8 +135,11 @@ class _Progress(Display):
         return [progress_logger(trainer)]
 
 
-def _listed(seeds: int | str | Sequence[int]) -> int | str:
-    return seeds if isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
+def _listed(seeds: int | str | Sequence[int]) -> str:
+    """Return ``seeds`` as a text for ``parse_seeds``, which is empty for an empty list."""
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        return str(seeds)
+    return "".join(f"{seed}," for seed in seeds)
 
 
 def _with_track(
@@ -178,8 +181,8 @@ def _resume_seeds(
     if group is None:
         raise APIUsageError(f"{WHERE}: {folder} has no seeds.json; expected the folder of several seeds")
     now = group.settings(settings)
-    if isinstance(further, int | str) or further:
-        group = group.with_seeds(parse_seeds(_listed(further), now.train.seed))
+    if listed := _listed(further):
+        group = group.with_seeds(parse_seeds(listed, now.train.seed))
     trained = lifecycle.resume(group, now, hooks)
     assert trained is not None  # only a single run can be finished
     return trained

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pufferlib
@@ -34,6 +35,12 @@ def test_parse_seeds_accepts_number_or_list(text: str | int, seeds: tuple[int, .
 def test_parse_seeds_of_invalid_text_raises(text: str) -> None:
     with pytest.raises(UsageError, match=r"a number of seeds, such as 5, or different seeds .*, such as 1,2,3; got '"):
         parse_seeds(text, 42)
+
+
+@pytest.mark.parametrize("seeds", [2.0, "2.0", [1.5], np.float32(2), np.array([1, 1])])
+def test_train_with_invalid_seeds_raises(tmp_path: Path, seeds: Any) -> None:
+    with pytest.raises(UsageError, match=r"train\.seeds must be a number of seeds"):
+        pufferlib.train("squared", QUICK, runs=tmp_path, seeds=seeds)
 
 
 def test_seeds_are_trained_in_one_folder_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
