@@ -48,7 +48,8 @@ def source_of(where: str, path: str) -> Path:
     hint = (
         f"did you mean {' or '.join(str(Path(path).parent / name) for name in close)}?"
         if close
-        else (f"to write one from a template: {as_typed(f'puffer new {source.stem}')}")
+        else "if it was moved, give its new path in the command, or for a run in env_name of its config.toml; or write "
+        f"one from a template: {as_typed(f'puffer new {source.stem}')}"
     )
     raise UnknownNameError(f"{where}: there is no file {source}; {hint}")
 

@@ -212,7 +212,7 @@ def test_type_made_by_returns_the_type_of_c_environments(corridor):
 def test_missing_file_suggests_another(corridor, tmp_path):
     with pytest.raises(pufferlib.UnknownNameError, match=r"there is no file .*corridr\.c; did you mean .*/corridor\.c"):
         pufferlib.make(str(tmp_path / "corridr.c"))
-    with pytest.raises(pufferlib.UnknownNameError, match=r"to write one from a template: .* new maze"):
+    with pytest.raises(pufferlib.UnknownNameError, match=r"moved, give its new path .* template: .* new maze"):
         pufferlib.make(str(tmp_path / "nowhere" / "maze.c"))
 
 
