@@ -169,6 +169,11 @@ class CallbackList(Callback):
         for callback in self.members:
             if hasattr(callback, "wrap_envs"):
                 vecenv = callback.wrap_envs(vecenv, policy)
+                if vecenv is None:
+                    raise APIUsageError(
+                        f"Trainer: {_name(callback)}.wrap_envs must return the environments, got None; return vecenv, "
+                        "or a wrapper around it"
+                    )
         return vecenv
 
     @override

@@ -169,11 +169,17 @@ def test_callback_error_in_own_loop_is_raised_after_update(make_trainer):
     trainer.close()
 
 
+class ForgottenReturn(Callback):
+    def wrap_envs(self, vecenv, policy):
+        pass
+
+
 @pytest.mark.parametrize(
     ("callback", "sentence"),
     [
         (EventLog, "must be an object, got the class EventLog; call it first"),
         (3, "a function of trainer and metrics, or"),
+        (ForgottenReturn(), r"ForgottenReturn\.wrap_envs must return the environments, got None"),
     ],
 )
 def test_invalid_callback_raises(make_trainer, callback, sentence):
