@@ -169,6 +169,15 @@ def test_incomplete_or_invalid_variables_raise(variables, message):
         place_of_this_process(variables)
 
 
+def test_trainer_without_ranks_warns_under_torchrun(monkeypatch):
+    for name, value in GIVEN.items():
+        monkeypatch.setenv(name, value)
+    with pytest.warns(UserWarning, match="one of 4, and trains alone, because Trainer was called without ranks"):
+        assert config_of_all(load_config("squared"), ALONE).train.processes == 1
+    monkeypatch.delenv("WORLD_SIZE")
+    config_of_all(load_config("squared"), ALONE)
+
+
 def test_number_of_processes_must_match_setting():
     config = load_config("squared", {"train.processes": 3})
     with pytest.raises(APIUsageError, match="asks for 3 processes, and there is 1; puffer train"):

@@ -5,6 +5,7 @@ import dataclasses
 import pickle
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
 from pufferlib.text import plural
 from pufferlib.training.config import Config
-from pufferlib.training.distributed.place import Place
+from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.rollout import CollectingStopped
 
 __all__ = [
@@ -295,6 +296,8 @@ def _sendable(error: Exception | None) -> Exception | None:
 def config_of_all(config: Config, ranks: Ranks) -> Config:
     """Return the settings with the actual number of processes in ``train.processes``.
 
+    Warn if a launcher started several processes, and this one trains alone.
+
     Raises:
         APIUsageError: The settings ask for another number of processes.
     """
@@ -302,10 +305,25 @@ def config_of_all(config: Config, ranks: Ranks) -> Config:
     if wanted not in (1, ranks.size):
         raise APIUsageError(
             f"train.processes asks for {wanted} processes, and there {'is' if ranks.size == 1 else 'are'} "
-            f"{ranks.size}; puffer train and pufferlib.train start the processes, or use torchrun --nproc-per-node "
-            f"{wanted}"
+            f"{ranks.size}; puffer train and pufferlib.train start the processes, or join those of torchrun "
+            f"--nproc-per-node {wanted}; a Trainer without ranks is one process"
+        )
+    if ranks.size == 1 and (count := _launched()) > 1:
+        warnings.warn(
+            f"Trainer: this process is one of {count}, and trains alone, because Trainer was called without ranks; use "
+            "puffer train or pufferlib.train, which train in all processes together, or start one process",
+            stacklevel=3,
         )
     return dataclasses.replace(config, train=dataclasses.replace(config.train, processes=ranks.size))
+
+
+def _launched() -> int:
+    """Return the number of processes that a launcher such as ``torchrun`` started."""
+    try:
+        place = place_of_this_process()
+    except APIUsageError:
+        return 1
+    return place.size if place else 1
 
 
 def config_of_rank(config: Config, ranks: Ranks) -> Config:
