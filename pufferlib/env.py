@@ -7,15 +7,17 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, MultiDiscrete
+from gymnasium.vector import AutoresetMode as GymnasiumAutoresetMode
 
 from pufferlib.actions import action_array
 from pufferlib.buffers import Array, BufferSource, RowArrays, set_buffers
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
 __all__ = [
     "Autoreset",
+    "AutoresetLike",
     "AutoresetMode",
     "EnvIds",
     "Infos",
@@ -39,7 +41,10 @@ EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
 
 class AutoresetMode(StrEnum):
-    """Behavior of an environment after an episode ends. Each mode is equal to its name, ``"same_step"`` for example."""
+    """Behavior of an environment after an episode ends. Each mode is equal to its name, ``"same_step"`` for example.
+
+    Arguments called ``autoreset`` also accept the members of ``gymnasium.vector.AutoresetMode``.
+    """
 
     NEXT_STEP = "next_step"
     """The next step resets the environment. It ignores its actions and has reward 0."""
@@ -51,8 +56,26 @@ class AutoresetMode(StrEnum):
     def __repr__(self) -> str:
         return repr(self.value)
 
+    @classmethod
+    def _missing_(cls, value: object) -> "AutoresetMode | None":
+        """Convert a member of ``gymnasium.vector.AutoresetMode``, which has the same names and other values."""
+        return cls.__members__.get(value.name) if isinstance(value, GymnasiumAutoresetMode) else None
+
+    @classmethod
+    def of(cls, where: str, mode: Any) -> "AutoresetMode":
+        """Return the mode for a member, its name, or a member of ``gymnasium.vector.AutoresetMode``.
+
+        Raises:
+            UnknownNameError: There is no such mode. ``where`` starts the message.
+        """
+        try:
+            return cls(mode)
+        except ValueError:
+            raise UnknownNameError.of(where, "autoreset", mode, cls) from None
+
 
 Autoreset = AutoresetMode | Literal["next_step", "same_step", "disabled"]
+AutoresetLike = Autoreset | GymnasiumAutoresetMode
 
 
 BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")

@@ -54,7 +54,8 @@ class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
         if seed is not None and self._reseed is not None:
             self._reseed(self.dm_env, seed)
         elif seed is not None:
-            warnings.warn(f"{self.dm_env} cannot be seeded: it has no seed(); pass reseed=function", stacklevel=2)
+            name = type(self.dm_env).__name__  # not the address, so that many environments give one warning
+            warnings.warn(f"{name} cannot be seeded: it has no seed(); pass reseed=function", stacklevel=2)
         return self.dm_env.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:

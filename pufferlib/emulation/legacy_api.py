@@ -262,7 +262,8 @@ class _Reset:
         elif isinstance(self._env, gymnasium.Env):
             gymnasium.Env.reset(self._env.unwrapped, seed=seed)  # only seeds np_random
         else:
-            warnings.warn(f"{self._env} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=4)
+            name = type(self._env).__name__  # not the address, so that many environments give one warning
+            warnings.warn(f"{name} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=4)
         return True
 
 

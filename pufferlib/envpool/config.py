@@ -69,7 +69,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
     )
     config["reward_threshold"] = _threshold(where, given["reward_threshold"], task.reward_threshold)
     config |= _render_settings(where, given, config["num_envs"])
-    config["autoreset"] = str(_choice(where, "autoreset", given["autoreset"], list(AutoresetMode)))
+    config["autoreset"] = str(AutoresetMode.of(where, given["autoreset"]))
     config["copy"] = _flag(where, "copy", given["copy"])
     return config | {name: value for name, value in given.items() if name not in COMMON}
 

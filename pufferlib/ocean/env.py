@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
 from pufferlib.env import (
-    Autoreset,
+    AutoresetLike,
     AutoresetMode,
     EnvIds,
     Infos,
@@ -89,7 +89,7 @@ class OceanEnv(PufferEnv):
         log_interval: int = 128,
         buf: Mapping[str, Array] | None = None,
         num_threads: int | Literal["auto"] = 1,
-        autoreset: Autoreset = AutoresetMode.SAME_STEP,
+        autoreset: AutoresetLike = AutoresetMode.SAME_STEP,
         pixels: Sequence[int] | None = None,
         check_actions: bool = False,
         **params: Any,
@@ -101,9 +101,7 @@ class OceanEnv(PufferEnv):
         check_count(where, "log_interval", log_interval)
         self.name = env_type.name
         self.render_mode, self.log_interval = render_mode, log_interval
-        if autoreset not in list(AutoresetMode):
-            raise UnknownNameError.of(where, "autoreset", autoreset, AutoresetMode)
-        self.autoreset = mode = AutoresetMode(autoreset)
+        self.autoreset = mode = AutoresetMode.of(where, autoreset)
         threads = checked_threads(where, num_threads)
         self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
         values = env_type.numbers(params)

@@ -6,7 +6,7 @@ by name, ``creators`` makes environments of any kind, and ``facts`` reads what a
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -256,12 +256,16 @@ def make(
         APIUsageError: The environment does not accept a keyword argument, or a value is out of range.
         BindingMissing: The package behind the binding is not installed.
     """
+    try:
+        return _made(name, num_envs, backend, kwargs)  # type: ignore[no-any-return]
+    except UnknownNameError as error:
+        raise _with_options_of_make(error, kwargs, is_batch=num_envs is not None or backend is not None) from None
+
+
+def _made(name: str | PathLike[str], num_envs: int | None, backend: Any, kwargs: dict[str, Any]) -> Any:
     creator = env_creator(name)
     if backend is None and (num_envs is None or _takes_num_envs(fspath(name))):
-        made: PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv = (
-            creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
-        )
-        return made
+        return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions
     from pufferlib.vector.factory import make as make_vector
 
@@ -269,6 +273,19 @@ def make(
     own = own_keywords(fspath(name))
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
+
+
+def _with_options_of_make(error: UnknownNameError, given: Iterable[str], is_batch: bool) -> UnknownNameError:
+    """Add the options of ``make`` that are similar to the ``given`` keywords, which the environment rejected."""
+    from pufferlib.vector.factory import VectorOptions
+
+    options = ["num_envs", "backend", *VectorOptions.__annotations__]
+    close = [option for key in given for option in nearest(key, options, count=1, cutoff=0.8)]
+    close = [option for option in close if f"did you mean {option!r}" not in str(error)]
+    if not close:
+        return error
+    condition = "" if is_batch or close[0] in options[:2] else ", together with num_envs"
+    return UnknownNameError(f"{error}; pufferlib.make itself takes {close[0]!r}{condition}")
 
 
 def _takes_num_envs(name: str) -> bool:

@@ -61,7 +61,7 @@ def vector_spec(
         batch_size=batch_size,
         num_workers=num_workers,
         zero_copy=options["zero_copy"],
-        autoreset=None if options["autoreset"] is None else AutoresetMode(options["autoreset"]),
+        autoreset=options["autoreset"],
         seed=int(seed),
         timeout_s=options["timeout_s"],
         on_crash=options["on_crash"],
@@ -77,7 +77,7 @@ def _check_int(name: str, value: object, extra: str = "") -> None:
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Check ``options`` and return a copy in which numpy integers are ints.
+    """Check ``options`` and return a copy in which numpy integers are ints, and the autoreset mode is a member.
 
     Raises:
         APIUsageError: An option has an invalid value.
@@ -95,8 +95,8 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         raise APIUsageError(f"{WHERE}: timeout_s must be a number of seconds above 0, or None, got {timeout_s!r}")
     if options["on_crash"] not in ON_CRASH:
         raise UnknownNameError.of(WHERE, "on_crash", options["on_crash"], ON_CRASH)
-    if options["autoreset"] not in (None, *AutoresetMode):
-        raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AutoresetMode)
+    if options["autoreset"] is not None:
+        options["autoreset"] = AutoresetMode.of(WHERE, options["autoreset"])
     return options
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from pufferlib.env import Autoreset, PufferEnv
+from pufferlib.env import AutoresetLike, PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.replays.recorder import Recorder
@@ -39,7 +39,7 @@ class VectorOptions(TypedDict, total=False):
     batch_size: Count
     zero_copy: bool
     overwork: bool
-    autoreset: Autoreset | None
+    autoreset: AutoresetLike | None
     timeout_s: float | None
     on_crash: OnCrash
     hide_output: bool
@@ -97,7 +97,7 @@ def make(
     batch_size: Count = None,
     zero_copy: bool = True,
     overwork: bool = False,
-    autoreset: Autoreset | None = None,
+    autoreset: AutoresetLike | None = None,
     timeout_s: float | None = 120.0,
     on_crash: OnCrash = "raise",
     hide_output: bool = False,
@@ -123,8 +123,9 @@ def make(
         zero_copy: If True, a batch is the next block of adjacent rows. If False, a batch holds the environments that
             finish first, and their rows are copied together.
         overwork: Allow more workers than usable cores.
-        autoreset: "next_step" (default of emulated environments), "same_step" or "disabled". It is passed to native
-            environments that take the keyword. Other native environments have a fixed mode.
+        autoreset: "next_step" (default of emulated environments), "same_step" or "disabled", or a member of
+            ``gymnasium.vector.AutoresetMode``. It is passed to native environments that take the keyword. Other native
+            environments have a fixed mode.
         timeout_s: Time limit in seconds for building, resetting or stepping one environment in a worker. A
             ``WorkerError`` is raised if it is exceeded. None disables it. ``Serial`` and the native backend have no
             time limit, because they run in this process.

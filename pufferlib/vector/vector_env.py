@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, Buffers, slice_rows
 from pufferlib.env import (
-    Autoreset,
+    AutoresetLike,
     AutoresetMode,
     EnvIds,
     Infos,
@@ -123,7 +123,7 @@ class VectorEnv(ABC):
         batch_size: Count = None,
         zero_copy: bool = True,
         overwork: bool = False,
-        autoreset: Autoreset | None = None,
+        autoreset: AutoresetLike | None = None,
         timeout_s: float | None = 120.0,
         on_crash: OnCrash = "raise",
         hide_output: bool = False,

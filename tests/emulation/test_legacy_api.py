@@ -153,7 +153,7 @@ def test_environment_without_seed_warns():
         seed = None
         random = np.random.RandomState(0)
 
-    with pytest.warns(UserWarning, match="cannot be seeded: it has neither"):
+    with pytest.warns(UserWarning, match="^Fixed cannot be seeded: it has neither"):
         GymToGymnasium(Fixed()).reset(seed=3)
 
 

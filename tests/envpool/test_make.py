@@ -1,5 +1,6 @@
 """``make`` and ``make_spec``: every keyword argument, its default and its errors."""
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
@@ -130,6 +131,11 @@ def test_unknown_keyword_suggests_the_nearest():
         envpool.make("Breakout-v0", env_type="gymnasium", num_env=3)
     with pytest.raises(UnknownNameError, match="unknown keyword 'framskip'; did you mean 'frameskip'"):
         envpool.make_spec("Breakout-v0", framskip=3)
+
+
+def test_autoreset_modes_of_gymnasium_are_accepted(task):
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    assert envpool.make_spec(task, autoreset=mode).config.autoreset == "same_step"
 
 
 def test_make_spec_accepts_gym_reset_return_info_false(task):

@@ -1,5 +1,6 @@
 """Autoreset modes of C environments, which give the same episodes."""
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -125,6 +126,13 @@ def test_autoreset_in_env_kwargs_conflicts_with_argument():
         pufferlib.vector.make(
             pufferlib.env_creator("squared"), env_kwargs={"autoreset": "disabled"}, autoreset="next_step"
         )
+
+
+@pytest.mark.parametrize("mode", gymnasium.vector.AutoresetMode)
+@pytest.mark.parametrize("keywords", [{"num_envs": 2}, {"backend": "native"}])
+def test_autoreset_modes_of_gymnasium_are_accepted(keywords, mode):
+    with pufferlib.make("squared", autoreset=mode, **keywords) as env:
+        assert env.autoreset is pufferlib.vector.AutoresetMode[mode.name]
 
 
 def test_unknown_autoreset_suggests_a_mode():

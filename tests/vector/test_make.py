@@ -1,5 +1,6 @@
 """Arguments of ``vector.make``: forms of calls, values chosen by "auto", and errors."""
 
+import contextlib
 import functools
 import inspect
 import pickle
@@ -215,6 +216,15 @@ def test_native_refuses_num_workers_and_batch_size(option):
 def test_native_refuses_on_crash_restart():
     with pytest.raises(APIUsageError, match=r"on_crash must be 'raise' with the native backend, .* got 'restart'"):
         pufferlib.vector.make(Env, on_crash="restart")
+
+
+@pytest.mark.parametrize("mode", gymnasium.vector.AutoresetMode)
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_make_accepts_autoreset_modes_of_gymnasium(backend, mode):
+    creator = pufferlib.env_creator("CartPole-v1")
+    with contextlib.closing(pufferlib.vector.make(creator, backend=backend, num_envs=1, autoreset=mode)) as vecenv:
+        assert vecenv.autoreset is pufferlib.vector.AutoresetMode[mode.name]
+        assert pufferlib.vector.to_gymnasium(vecenv).metadata["autoreset_mode"] == mode
 
 
 def test_native_refuses_other_autoreset_modes():
