@@ -15,6 +15,7 @@ from gymnasium.spaces import Box
 from pufferlib import registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.legal_actions import mask_reader
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
@@ -34,6 +35,7 @@ __all__ = [
     "pick_num_threads",
     "ready_device",
     "warn_of_action_bounds",
+    "warn_of_unread_masks",
 ]
 
 
@@ -224,6 +226,25 @@ def warn_of_action_bounds(vecenv: Any) -> None:
             f"the bounds of actions should be near -1 and 1, got {low.flat[first]:g} and {high.flat[first]:g} for "
             f"action {first}: a policy starts with mean 0 and standard deviation 1, and learns other scales slowly or "
             "not at all; wrap the environment in gymnasium.wrappers.RescaleAction(env, -1, 1)",
+            stacklevel=3,
+        )
+
+
+def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:
+    """Warn if the environment has the method ``action_masks`` of sb3-contrib, and neither observations nor policy do.
+
+    Training reads masks from observations only, so the policy would choose illegal actions.
+    """
+    if not vecenv.emulated or mask_reader(vecenv) is not None or type(policy).action_mask is not Policy.action_mask:
+        return
+    try:
+        (has_masks,) = vecenv.call("has_wrapper_attr", "action_masks", env_ids=0)
+    except (AttributeError, APIUsageError):  # an environment of PettingZoo, or a step is running
+        return
+    if has_masks:
+        warnings.warn(
+            "the method action_masks of the environment is not used, so illegal actions may be chosen; return the mask "
+            "as the field 'action_mask' of Dict observations",
             stacklevel=3,
         )
 

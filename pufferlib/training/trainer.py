@@ -32,6 +32,7 @@ from pufferlib.training.build import (
     pick_num_threads,
     ready_device,
     warn_of_action_bounds,
+    warn_of_unread_masks,
 )
 from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList
 from pufferlib.training.checkpointer import Checkpointer
@@ -143,6 +144,7 @@ class Trainer:
             attach_moments(policy, self.vecenv)
         if self.ranks.is_first:
             warn_of_action_bounds(self.vecenv)
+            warn_of_unread_masks(self.vecenv, policy)
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()
 

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from torch.nn.utils import parameters_to_vector
 
 import pufferlib
@@ -774,6 +774,50 @@ def test_action_bounds_far_from_1_warn(make_trainer, low, high, warned):
     assert len(found) == bool(warned)
     assert RuntimeWarning not in [warning.category for warning in caught]
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
+
+
+class MaskedEnv(FunctionEnv):
+    def action_masks(self):
+        return np.ones(2, bool)
+
+
+class MaskReadingPolicy(build.Policy):
+    def action_mask(self, observations):
+        return None
+
+
+MASK_SPACE = Dict(action_mask=Box(0, 1, (2,), np.int8), observation=Box(-1, 1, (2,), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("kind", "space", "policy", "warns"),
+    [
+        (MaskedEnv, None, build.Policy, True),
+        (FunctionEnv, None, build.Policy, False),
+        (MaskedEnv, MASK_SPACE, build.Policy, False),
+        (MaskedEnv, None, MaskReadingPolicy, False),
+    ],
+    ids=["unread", "no masks", "in the observation", "policy"],
+)
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_action_masks_method_that_is_not_read_warns(backend, kind, space, policy, warns):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=kind, env_kwargs={"observation_space": space})
+    with (
+        contextlib.closing(vector.make(creator, num_envs=1, backend=backend)) as vecenv,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        build.warn_of_unread_masks(vecenv, object.__new__(policy))
+    assert ["the method action_masks of the environment is not used" in str(each.message) for each in caught] == (
+        [True] if warns else []
+    )
+
+
+def test_missing_action_masks_of_pettingzoo_env_do_not_warn():
+    with contextlib.closing(
+        vector.make(PettingZooPufferEnv, env_kwargs={"env_creator": ScriptedParallelEnv}, num_envs=1, backend="Serial")
+    ) as vecenv:
+        build.warn_of_unread_masks(vecenv, object.__new__(build.Policy))
 
 
 def test_initial_weights_are_deterministic_in_threads(monkeypatch):
