@@ -4,6 +4,7 @@ import dataclasses
 import threading
 import warnings
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -144,6 +145,11 @@ def load(
         APIUsageError: There is no such run, or it has no complete checkpoint.
         BindingMissing: The package of the environment is not installed. It is needed to read the spaces.
     """
+    if not isinstance(run, str | PathLike):
+        raise APIUsageError(
+            f"{WHERE}: run must be a folder, a file or the name of an environment, got {type(run).__name__}; for the "
+            "result of pufferlib.train, pass result.run.folder"
+        )
     found = find_run(WHERE, str(run), Path(runs), best)
     config = found.settings({"train.device": device})
     policy, vecenv = _open_policy(config, found)

@@ -62,6 +62,8 @@ def test_load_returns_agent_that_acts_in_env(tmp_path):
     assert isinstance(pufferlib.load("CartPole-v1", runs=tmp_path, greedy=True, best=False), Agent)
     with pytest.raises(UsageError, match="is not a run, a checkpoint or an environment"):
         pufferlib.load("CartPoel", runs=tmp_path)
+    with pytest.raises(APIUsageError, match=r"got TrainedRun; .* pass result\.run\.folder$"):
+        pufferlib.load(done)
 
 
 def test_single_observation_gets_same_action_as_in_batch():
