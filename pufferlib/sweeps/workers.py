@@ -281,6 +281,7 @@ def _probe(request: ProbeRequest, setup: WorkerSetup) -> ProbeResult:
 def _train(request: TrialRequest, setup: WorkerSetup, conn: Connection) -> TrialScore:
     from pufferlib.runs.report import plot_learning_curve, read_metrics, write_summary
     from pufferlib.training.lifecycle import Hooks, trained
+    from pufferlib.training.loggers.base import Result
     from pufferlib.training.result import run_metadata, warned
 
     run = Run.at(request.folder)
@@ -290,15 +291,16 @@ def _train(request: TrialRequest, setup: WorkerSetup, conn: Connection) -> Trial
         config = fit_minibatch(config, request.num_agents or _count_agents(config))
     reporter = TrialReporter(conn, request.number, setup)
     hooks = Hooks("puffer sweep", callbacks=lambda: [reporter])
-    with trained(config, run, run if run.has_checkpoint else None, hooks) as (trainer, _):
-        pass
-    if reporter.is_pruned:
-        return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_pruned=True)
-    score, result = _evaluate(trainer.config, trainer.policy, setup.metric)
-    write_summary(run.summary, {**run_metadata(trainer), **result})
-    with warned("the learning curve is not drawn"):
-        title = f"trial {request.number}, evaluated: {score:g}"
-        plot_learning_curve(run.curve, read_metrics(run.metrics), title)
+    with trained(config, run, run if run.has_checkpoint else None, hooks) as (trainer, tracking):
+        if reporter.is_pruned:
+            return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_pruned=True)
+        score, result = _evaluate(trainer.config, trainer.policy, setup.metric)
+        summary = {**run_metadata(trainer), **result}
+        write_summary(run.summary, summary)
+        with warned("the learning curve is not drawn"):
+            title = f"trial {request.number}, evaluated: {score:g}"
+            plot_learning_curve(run.curve, read_metrics(run.metrics), title)
+        tracking.finish(Result(summary, run.curve, video=None))
     return TrialScore(score, trainer.uptime_s, trainer.agent_steps)
 
 

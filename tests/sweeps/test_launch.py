@@ -1,5 +1,6 @@
 """Searches from start to end: repeated, invalid, failing, stopped and shared ones."""
 
+import json
 import re
 import signal
 import subprocess
@@ -73,6 +74,33 @@ def test_three_failures_stop_search(tmp_path):
     assert "episode" in found.trials[0].reason
     with pytest.raises(APIUsageError, match="no trial has finished yet"):
         write_report(found)
+
+
+NOTEBOOK = """
+import json
+
+class Notebook:
+    def __init__(self, run):
+        self.path, self.updates = run.folder / "notebook.json", 0
+
+    def log(self, metrics):
+        self.updates += 1
+
+    def finish(self, result):
+        self.path.write_text(json.dumps({"updates": self.updates, **result.numbers}))
+
+    def close(self): ...
+"""
+
+
+def test_trackers_receive_the_result_of_each_trial(tmp_path):
+    (tmp_path / "notebook.py").write_text(NOTEBOOK)
+    settings = {**TINY, "track.loggers": f"{tmp_path}/notebook.py:Notebook"}
+    found = sweep("squared", settings, spaces=SPACES, only=ONLY, trials=1, workers=1, sweeps=tmp_path)
+    (note,) = tmp_path.glob("squared/**/notebook.json")
+    noted = json.loads(note.read_text())
+    assert noted["score"] == found.trials[0].score
+    assert noted["updates"] > 0
 
 
 FRAGILE = """
