@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from tyro import _errors
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-__all__ = ["Parser", "parse_config", "split_env", "split_flags", "typed", "with_commands", "with_switch_values"]
+__all__ = [
+    "Parser",
+    "parse_config",
+    "split_env",
+    "split_flags",
+    "tracker_flags",
+    "typed",
+    "with_commands",
+    "with_switch_values",
+]
 
 ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
@@ -123,6 +132,11 @@ def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, str]
             raise UsageError(f"{prog}: {token}: expected a value; write {prefix}{key or 'name'} VALUE")
         values[key.replace("-", "_")] = text
     return values, rest
+
+
+def tracker_flags(track: str | None) -> list[str]:
+    """Return the flags of the setting that ``--track LIST`` stands for."""
+    return [] if track is None else ["--track.loggers", *track.split(",")]
 
 
 def with_switch_values(prog: str, argv: Sequence[str]) -> list[str]:

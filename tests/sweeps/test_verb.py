@@ -47,8 +47,9 @@ def test_choices_from_flags(setting, choices, values, tmp_path, monkeypatch):
     flags = [flag for flag in FLAGS if not flag.startswith("--sweep.") and "horizon" not in flag]
     space = [f"--sweep.{setting}.distribution=choice", f"--sweep.{setting}.choices={choices}"]
     only = [f"--sweep.only={setting}", "--sweep.trials=2", "--train.minibatch-size=0"]
-    assert main(["sweep", "squared", *flags, *space, *only]) == 0
+    assert main(["sweep", "squared", "--track", "csv", *flags, *space, *only]) == 0
     result = load_sweep("squared")
+    assert len(list(result.folder.rglob("*.csv"))) == 2
     found = {trial.settings[setting.replace("-", "_")] for trial in result.trials}
     assert found <= values
     assert {type(value) for value in found} <= {type(value) for value in values}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.options import Parser, parse_config, split_flags, with_switch_values
+from pufferlib.cli.options import Parser, parse_config, split_flags, tracker_flags, with_switch_values
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
@@ -39,6 +39,8 @@ share the work. Settings with a value (--train.gamma 0.99) are the same in all t
 {settings}
   --sweeps FOLDER       folder of all sweeps (default: sweeps)
   --config FILE         settings that override the environment's defaults; [sweep] in the file configures the search
+  --track LIST          send metrics and result of each trial to csv, tensorboard, wandb or a class of your own
+                        (my_logger.py:Class); separate several by commas
   --report              write report.html of the sweep named by ENV or --sweep.name, also while it runs"""
 
 
@@ -51,7 +53,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--sweeps", type=Path, default=SWEEPS)
     parser.add_argument("--config", type=Path)
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--track")
     options, argv = parser.parse_known_args(argv)
+    argv = [*argv, *tracker_flags(options.track)]
     overrides, flags = split_flags(PROG, with_switch_values(PROG, argv), PREFIX)
     if options.report:
         name = str(overrides.get("name", name))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import note, outliving_readers, say
-from pufferlib.cli.options import Parser, parse_config
+from pufferlib.cli.options import Parser, parse_config, tracker_flags
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
@@ -104,8 +104,7 @@ def _tracking_flags(options: Namespace) -> list[str]:
     """Return the flags of the settings that short flags stand for."""
     name = ["--track.name", options.name] if options.name is not None else []
     tags = ["--track.tags", *options.tag] if options.tag else []
-    loggers = ["--track.loggers", *options.track.split(",")] if options.track is not None else []
-    return [*name, *tags, *loggers]
+    return [*name, *tags, *tracker_flags(options.track)]
 
 
 def _train(
