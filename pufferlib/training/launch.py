@@ -19,6 +19,7 @@ from pufferlib.training.callbacks import Callback, CallbackFunction
 from pufferlib.training.config import Config, load_config
 from pufferlib.training.lifecycle import Display, Hooks, TrainedRun
 from pufferlib.training.loggers import Logger
+from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.result import compare
 from pufferlib.training.trainer import Trainer
 from pufferlib.training.tuned import with_tuned_vec
@@ -41,6 +42,7 @@ class _Options(TypedDict, total=False):
     track: str | Sequence[str]
     loggers: Sequence[Logger]
     callbacks: Sequence[Callback | CallbackFunction]
+    loss: Loss
     progress: bool
 
 
@@ -74,6 +76,7 @@ def train(
     track: str | Sequence[str] = (),
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
+    loss: Loss = ppo_loss,
     progress: bool = False,
 ) -> TrainedRun | TrainedSeeds:
     """Train an agent, evaluate it, plot its learning curve and record a video, as ``puffer train`` does.
@@ -100,6 +103,7 @@ def train(
             "my_logger.py:MyLogger", or several of them.
         loggers: Loggers that get the metrics of each update. They are closed after each seed.
         callbacks: Objects like ``Callback``, or functions of the trainer and the metrics, called after each update.
+        loss: Loss to minimize, as in ``Trainer``. It is not stored in the run, so pass it again with ``resume``.
         progress: Show steps, pace and score on standard output. By default nothing is printed.
 
     Raises:
@@ -111,7 +115,7 @@ def train(
     """
     settings = _with_track(settings, name, tags, track)
     display = _Progress() if progress else Display()
-    hooks = Hooks(WHERE, callbacks=lambda: callbacks, loggers=loggers, display=display)
+    hooks = Hooks(WHERE, callbacks=lambda: callbacks, loggers=loggers, display=display, loss=loss)
     if resume is not None:
         if env is not None or config is not None or vec is not None:
             raise APIUsageError(

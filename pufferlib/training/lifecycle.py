@@ -17,6 +17,7 @@ from pufferlib.training.callbacks import Callback, CallbackFunction
 from pufferlib.training.config import Config
 from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.loggers import JsonlLogger, Logger, Tracking, check_trackers, open_tracking
+from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.result import Comparison, finish_run
 from pufferlib.training.trainer import Trainer
 
@@ -85,12 +86,14 @@ class Hooks:
         callbacks: Function that makes the callbacks of one run.
         loggers: Loggers in addition to the trackers of the settings.
         display: Observer of the run.
+        loss: Loss to minimize.
     """
 
     where: str
     callbacks: Callable[[], Sequence[Callback | CallbackFunction]] = tuple
     loggers: Sequence[Logger] = ()
     display: Display = field(default_factory=Display)
+    loss: Loss = ppo_loss
 
 
 def start(config: Config, runs: Path, seeds: tuple[int, ...], hooks: Hooks) -> TrainedRun | TrainedSeeds:
@@ -173,8 +176,10 @@ def trained(config: Config, run: Run, resumed: Run | None, hooks: Hooks) -> Iter
         hooks.display.on_start(config)
         with (
             contextlib.chdir("."),  # restored for the evaluation
-            open_ranks(config, run.folder, resumed) as ranks,
-            contextlib.closing(Trainer(config, run.folder, callbacks=hooks.callbacks(), ranks=ranks)) as trainer,
+            open_ranks(config, run.folder, resumed, hooks.loss) as ranks,
+            contextlib.closing(
+                Trainer(config, run.folder, callbacks=hooks.callbacks(), ranks=ranks, loss=hooks.loss)
+            ) as trainer,
         ):
             if resumed:
                 hooks.display.on_restore(_restore(trainer, resumed))

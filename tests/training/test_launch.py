@@ -7,10 +7,14 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+import torch
+from torch.nn.utils import parameters_to_vector
 
 import pufferlib
+from pufferlib.models import Policy
 from pufferlib.registry import outside
-from pufferlib.training.config import load_config
+from pufferlib.training import Losses, Minibatch, ppo_loss
+from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.launch import train
 from pufferlib.vector import Bundle, replay
 from tests.loggers import ListLogger
@@ -52,6 +56,24 @@ def test_settings_of_call_override_config_file(tmp_path: Path) -> None:
     bundles = [Bundle.load(path) for path in sorted((tmp_path / "bundles").iterdir())]
     assert [len(bundle.actions) for bundle in bundles] == [512, 512]
     assert all(replay(bundle).is_same for bundle in bundles)
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=[pytest.mark.all, pytest.mark.timeout(300)])])
+def test_train_minimizes_given_loss_in_all_processes(processes: int, tmp_path: Path) -> None:
+    def zero(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        losses = ppo_loss(policy, batch, config)
+        return losses._replace(total=0 * losses.total)
+
+    settings = {**QUICK, "vec.backend": "native", "vec.num_envs": 1, "train.processes": processes}
+    settings |= {"env.num_envs": 32, "train.horizon": 16, "train.minibatch_size": 256}
+    trained = [
+        train("squared", {**settings, "train.total_timesteps": steps}, loss=zero, runs=tmp_path)
+        for steps in (1024, 2048)
+    ]
+    first, second = (parameters_to_vector(run.policy.parameters()) for run in trained)
+    assert torch.equal(first, second)
+    resumed = train(resume=trained[0].run.folder, settings={"train.total_timesteps": 2048}, runs=tmp_path)
+    assert not torch.equal(first, parameters_to_vector(resumed.policy.parameters()))
 
 
 def test_lambda_env_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

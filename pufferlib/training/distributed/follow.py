@@ -17,6 +17,7 @@ from pufferlib.training.config import Config
 from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import JoinedRanks
+from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.trainer import Trainer
 
 __all__ = ["Job", "follow", "follow_on_ray"]
@@ -33,18 +34,20 @@ class Job:
         run_dir: Folder of the run, which may be on another machine.
         checkpoint: Checkpoint to resume from, or None for a new training.
         registered: Environment that the caller has registered, by its name.
+        loss: Loss that all ranks minimize.
     """
 
     config: Config
     run_dir: Path
     checkpoint: Path | None
     registered: Mapping[str, Any] = field(default_factory=dict)
+    loss: Loss = ppo_loss
 
     def pack(self) -> bytes:
         """Return bytes for ``unpack`` in another process. They include objects that only this process has.
 
         Raises:
-            APIUsageError: An environment of the caller cannot be sent.
+            APIUsageError: An environment or a loss of the caller cannot be sent.
         """
         return pickle.dumps((list(sys.path), os.getcwd(), pickle_by_value(self)))
 
@@ -78,7 +81,7 @@ def follow(place: Place, timeout_s: float) -> int:
 
 
 def _train(job: Job, ranks: JoinedRanks) -> int:
-    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks)) as trainer:
+    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks, loss=job.loss)) as trainer:
         if job.checkpoint:
             trainer.restore(job.checkpoint, allow_pickle=job.config.train.save_games == "pickle")
         try:
