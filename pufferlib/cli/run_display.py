@@ -56,6 +56,13 @@ class RunDisplay(Display):
     @override
     def on_training_start(self, run: Run, trainer: Trainer) -> Sequence[Logger]:
         say(f"files of the run: {run.folder}")
+        settings = trainer.config.train
+        steps = trainer.vecenv.num_agents * settings.horizon * trainer.ranks.size
+        if steps > settings.total_timesteps:
+            note(
+                f"one update takes {steps} steps, more than train.total_timesteps ({settings.total_timesteps}); for a "
+                "shorter training, lower the number of environments or train.horizon"
+            )
         return [progress_logger(trainer)]
 
     @override

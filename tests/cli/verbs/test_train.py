@@ -222,6 +222,11 @@ def test_run_without_finished_episodes_has_no_score(here: Path, capsys: pytest.C
     assert "finished" in capsys.readouterr().out
 
 
+def test_update_longer_than_training_is_noted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--train.total-timesteps", "100"]) == 0
+    assert "one update takes 512 steps, more than train.total_timesteps (100)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("seeds", ["1", "2"])
 @pytest.mark.filterwarnings("default")
 def test_seeds_without_finished_episodes_have_no_score(seeds: str, here: Path) -> None:
