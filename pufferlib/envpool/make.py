@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pufferlib.envpool.config import pool_seeds
 from pufferlib.envpool.families import load_tasks
@@ -12,6 +12,10 @@ from pufferlib.envpool.pool import Backend, PoolTask
 from pufferlib.envpool.pool_env import make_pool
 from pufferlib.envpool.spec import TaskSpec
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from pufferlib.envpool.dm_env import DMPoolEnv
+    from pufferlib.envpool.gymnasium_env import PoolVectorEnv
 
 __all__ = [
     "ENV_TYPES",
@@ -30,7 +34,11 @@ ENV_TYPES = ("dm", "gym", "gymnasium")
 _registered: dict[str, PoolTask] = {}  # tasks of the user
 
 
-def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: Any) -> Any:
+@overload
+def make(task_id: str, env_type: Literal["gym", "gymnasium"], **kwargs: Any) -> "PoolVectorEnv": ...
+@overload
+def make(task_id: str, env_type: Literal["dm"], **kwargs: Any) -> "DMPoolEnv": ...
+def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: Any) -> "PoolVectorEnv | DMPoolEnv":
     """Create several environments of a task behind one interface.
 
     Args:
@@ -61,17 +69,17 @@ def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: An
     return PoolVectorEnv(spec, make_pool(spec, pool_seeds(config)))
 
 
-def make_gym(task_id: str, **kwargs: Any) -> Any:
+def make_gym(task_id: str, **kwargs: Any) -> "PoolVectorEnv":
     """Call ``make(task_id, env_type="gym", ...)``."""
     return make(task_id, "gym", **kwargs)
 
 
-def make_gymnasium(task_id: str, **kwargs: Any) -> Any:
+def make_gymnasium(task_id: str, **kwargs: Any) -> "PoolVectorEnv":
     """Call ``make(task_id, env_type="gymnasium", ...)``."""
     return make(task_id, "gymnasium", **kwargs)
 
 
-def make_dm(task_id: str, **kwargs: Any) -> Any:
+def make_dm(task_id: str, **kwargs: Any) -> "DMPoolEnv":
     """Call ``make(task_id, env_type="dm", ...)``."""
     return make(task_id, "dm", **kwargs)
 
@@ -95,7 +103,7 @@ def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
     return TaskSpec("envpool.make_spec", find_task("envpool.make_spec", task_id), kwargs)
 
 
-def _make_dm(where: str, spec: TaskSpec) -> Any:
+def _make_dm(where: str, spec: TaskSpec) -> "DMPoolEnv":
     config = spec.as_dict()
     if config["autoreset"] == "same_step":
         raise APIUsageError(

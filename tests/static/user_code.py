@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 import pufferlib
+import pufferlib.envpool
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.envpool import DMEnvPool, GymnasiumEnvPool
 from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
 from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
@@ -67,6 +69,15 @@ def vectorization() -> None:
     native = pufferlib.make("connect4", players=2)
     if isinstance(native, pufferlib.PufferEnv):
         assert_type(to_pettingzoo(native), PettingZooEnv)
+
+
+def pools() -> None:
+    envs = pufferlib.envpool.make("CartPole-v1", env_type="gymnasium", num_envs=8)
+    assert_type(envs, GymnasiumEnvPool)
+    observations, infos = envs.reset()
+    rewards = envs.step(np.zeros(8, np.int64))[1]
+    print(observations.shape, infos["env_id"], rewards.mean())
+    assert_type(pufferlib.envpool.make_dm("CartPole-v1", num_envs=8), DMEnvPool)
 
 
 class Network(Policy):
