@@ -13,6 +13,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.envpool import DMEnvPool, GymnasiumEnvPool
 from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
+from pufferlib.frameworks.rllib import RLlibVectorEnv, to_rllib
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
 from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
 from pufferlib.models import Policy
@@ -64,6 +65,7 @@ def vectorization() -> None:
         assert_type(to_gymnasium(envs), GymnasiumVectorEnv)
         assert_type(to_sb3(envs), SB3VecEnv)
         assert_type(to_torchrl(envs), TorchRLEnv)
+    assert_type(to_rllib(creator)({}), RLlibVectorEnv)
     with pufferlib.vector.make(creator, num_envs=4, backend=Serial, autoreset=AutoresetMode.NEXT_STEP) as envs:
         assert_type(envs.autoreset, AutoresetMode)
     native = pufferlib.make("connect4", players=2)
