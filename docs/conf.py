@@ -41,7 +41,7 @@ nitpick_ignore_regex = [
     ("py:class", "Console|Study|BaseDistribution"),
     # Imported only for type checkers.
     ("py:class", r"(Gymnasium|PettingZoo)?PufferEnv|VectorEnv|Ranks|EpisodeMeans|torch\.optim\.Optimizer"),
-    ("py:class", r"enum\.StrEnum"),
+    ("py:class", r"PoolVectorEnv|DMPoolEnv|enum\.StrEnum"),
 ]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md", "examples/package/README.md"]
