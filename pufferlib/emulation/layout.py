@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the learner sees a different space than the environment's."""
+        """True if the learner sees a different space than the environment's."""
         return self.flat_space is not self.space
 
     def check(self, sample: Any) -> None:

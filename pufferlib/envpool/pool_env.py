@@ -84,7 +84,7 @@ class PoolEnv:
 
     @property
     def is_async(self) -> bool:
-        """Whether a batch contains only part of the environments, those that finish first."""
+        """True if a batch contains only part of the environments, those that finish first."""
         return self.pool.batch_size != self.pool.num_envs
 
     def async_reset(self, env_id: Any = None) -> None:

@@ -67,7 +67,7 @@ class Run:
 
     @property
     def is_seed(self) -> bool:
-        """Whether the run is one of several seeds, inside their common folder."""
+        """True if the run is one of several seeds, inside their common folder."""
         return self.folder.name.startswith(SEED)
 
     @property
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is a checkpoint, which may be damaged."""
+        """True if there is a checkpoint, which may be damaged."""
         return any(self.checkpoints.glob(f"[!.]*/{POLICY}"))
 
     @property

@@ -112,12 +112,12 @@ class Checkpointer:
 
     @property
     def is_due(self) -> bool:
-        """Whether a checkpoint was requested, the last attempt failed, or ``checkpoint_interval`` is reached."""
+        """True if a checkpoint was requested, the last attempt failed, or ``checkpoint_interval`` is reached."""
         return self.is_requested or self._failed or self._is_at_interval
 
     @property
     def has_all(self) -> bool:
-        """Whether the latest checkpoint is of the latest update."""
+        """True if the latest checkpoint is of the latest update."""
         return self._saved_updates == self._state.updates
 
     @property

@@ -221,7 +221,7 @@ class LearnerResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the score reached the bar."""
+        """True if the score reached the bar."""
         return self.score >= self.bar
 
 

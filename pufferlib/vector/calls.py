@@ -38,7 +38,7 @@ class EnvCall(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all arguments are of builtin types, so that they need not be pickled by value."""
+        """True if all arguments are of builtin types, so that they need not be pickled by value."""
         return all(type(value) in _PLAIN for value in (*self.args, *self.kwargs.values(), *self.values))
 
 

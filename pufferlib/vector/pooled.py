@@ -100,7 +100,7 @@ class Workers(ABC):
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """Whether the workers have stopped."""
+        """True if the workers have stopped."""
 
     @abstractmethod
     def build(self) -> None:

@@ -55,8 +55,11 @@ def test_our_policies_work_in_the_example(example):
     recurrent = example.__name__.endswith("lstm")
     kind, name = RecurrentPolicy if recurrent else Policy, "Default" if example.__name__ == "ppo" else "NatureCNN"
     make = functools.partial(make_policy, name=name, hidden_size=16, memory="LSTM" if recurrent else "none")
-    example.Agent = lambda envs: kind(make(envs.vecenv.driver_env))
+    made = []
+    example.Agent = lambda envs: made.append(kind(make(envs.vecenv.driver_env))) or made[-1]
     example.main(example.Args(vectorization="pufferlib", **SHORT))
+    assert all(torch.isfinite(weights).all() for weights in made[0].parameters())
+    assert any(parameter.grad.any() for parameter in made[0].parameters())
 
 
 @pytest.mark.all

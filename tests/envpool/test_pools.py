@@ -291,5 +291,8 @@ def test_every_ocean_and_classic_control_task_steps(task_id, env_type):
     env.reset()
     rows = 2 * spec.config.max_num_players
     for _ in range(12):
-        env.step(np.stack([spec.action_space.sample() for _ in range(rows)]))
+        result = env.step(np.stack([spec.action_space.sample() for _ in range(rows)]))
+        rewards = result[1] if env_type == "gymnasium" else result.reward
+        assert rewards.shape == (rows,)
+        assert np.isfinite(rewards).all()
     env.close()

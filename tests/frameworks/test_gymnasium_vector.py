@@ -110,14 +110,28 @@ def test_copy_decides_whether_returned_arrays_change():
         lambda env: wrappers.RescaleObservation(env, -1, 1),
     ],
 )
-def test_gymnasium_vector_wrappers_accept_it(wrapper):
+def test_gymnasium_vector_wrappers_return_the_same_as_on_sync_vector_env(wrapper):
     space = gymnasium.spaces.Box(-1, 1, (3,))
-    env = make_envs(functools.partial(FunctionEnv, space, length=4, info=_count), autoreset="next_step")
-    env = wrapper(env)
-    env.reset(seed=1)
+    creator = functools.partial(
+        FunctionEnv,
+        space,
+        length=4,
+        observe=lambda env: env.np_random.uniform(-1, 1, 3).astype(np.float32),
+        reward=lambda env: env.count - 2.5,
+        info=_count,
+    )
+    mine = wrapper(make_envs(creator, autoreset="next_step"))
+    theirs = wrapper(SyncVectorEnv([creator] * 4, autoreset_mode=AutoresetMode.NEXT_STEP))
+    for env in (mine, theirs):
+        env.action_space.seed(0)
+    observations, _ = mine.reset(seed=SEEDS)
+    np.testing.assert_allclose(observations, theirs.reset(seed=SEEDS)[0], rtol=1e-6)
     for _ in range(9):
-        env.step(env.action_space.sample())
-    env.close()
+        actions = theirs.action_space.sample()
+        for found, expected in zip(mine.step(actions)[:4], theirs.step(actions)[:4], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for env in (mine, theirs):
+        env.close()
 
 
 def test_native_environment_has_one_row_per_agent():

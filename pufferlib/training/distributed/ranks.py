@@ -61,7 +61,7 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is rank 0, the process that writes the run."""
+        """True if this is rank 0, the process that writes the run."""
         return self.rank == 0
 
     def seed(self, seed: int) -> int:

@@ -80,7 +80,7 @@ class WorkerProcesses(Workers):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the workers have stopped."""
+        """True if the workers have stopped."""
         return not self._end.still_active()
 
     def build(self) -> None:

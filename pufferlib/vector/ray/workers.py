@@ -144,7 +144,7 @@ class ActorWorkers(Workers):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the actors have stopped."""
+        """True if the actors have stopped."""
         return self._is_closed
 
     def build(self) -> None:

@@ -181,7 +181,7 @@ class VectorWrapper(VectorProxy):
 
     @property
     def training(self) -> bool:
-        """Whether statistics are updated. Setting it also sets it for all wrappers inside."""
+        """True if statistics are updated. Setting it also sets it for all wrappers inside."""
         return self._is_training
 
     @training.setter
