@@ -30,8 +30,8 @@ from turns import Measure, main
 from pufferlib import ocean
 from pufferlib.exports import TrainedPolicy, open_trained
 from pufferlib.exports.exported import write_checked
-from pufferlib.exports.graph import Graph, quietly
 from pufferlib.exports.recording import record
+from pufferlib.exports.torch_formats import Graph, quietly
 from pufferlib.models.engine import compile_policy
 from pufferlib.native.compiler import find_compiler
 from pufferlib.runs.folder import RUNS, find_run

@@ -3,11 +3,13 @@
 import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 __all__ = ["install_finders"]
 
+_NAMESPACE = "puffer"  # of Ocean's ids: puffer/breakout
 _MOVED = {
     "analysis": "runs",
     "clean_pufferl": "training",
@@ -65,6 +67,15 @@ class _GymnasiumFinder:
 
 
 def _register_ids() -> None:
-    from pufferlib.registry.gymnasium_ids import register_ids
+    """Register all C environments of Ocean with Gymnasium, without loading them. Repeated calls do nothing."""
+    import gymnasium
 
-    register_ids()
+    for settings in sorted((Path(__file__).parent / "ocean").glob("[!_]*/train.toml")):
+        env_id = f"{_NAMESPACE}/{settings.parent.name}"
+        if env_id not in gymnasium.registry and list(settings.parent.glob("*.c")):
+            gymnasium.register(
+                env_id,
+                entry_point="pufferlib.frameworks.gymnasium:GameEnv",
+                vector_entry_point="pufferlib.frameworks.gymnasium:make_vector_env",
+                kwargs={"name": settings.parent.name},
+            )

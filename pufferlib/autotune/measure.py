@@ -1,18 +1,16 @@
 """Measurement of a single environment, and of many configurations in turns."""
 
-import ctypes
-import gc
 import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pufferlib.errors import PufferError
 from pufferlib.legal_actions import LegalActions
+from pufferlib.machine.memory import own_bytes, trim_memory
 
 __all__ = ["ROUNDS", "EnvProfile", "Progress", "Trial", "profile_env", "run_trials"]
 
@@ -170,11 +168,11 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
             else:
                 steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
         # Measure the memory of a second environment.
-        _trim_memory()
-        before = _own_bytes()
+        trim_memory()
+        before = own_bytes()
         with make_one() as second:  # the first one also imported its packages
             second.reset()
-            ram_bytes = _own_bytes() - before
+            ram_bytes = own_bytes() - before
         observation_bytes = vecenv.observations.nbytes
     mean_s = steps_s / steps
     return EnvProfile(
@@ -198,24 +196,3 @@ class _Actions:
     def after(self, observations: Any) -> Any:
         """Return actions for ``observations``."""
         return self._legal.sample(observations) if self._legal.has_masks else next(self._drawn)
-
-
-def _trim_memory() -> None:
-    """Return free memory to the system. Otherwise an environment that reuses it would seem to need none."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # exists only in glibc
-    if trim:
-        trim(0)
-
-
-def _own_bytes() -> int:
-    """Return the anonymous memory of this process in bytes, or 0 if the system does not report it.
-
-    Private memory would be less exact. It also changes when the system drops pages of a file, and when a process that
-    was forked from this one exits.
-    """
-    try:
-        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Anonymous:", "Swap:")))

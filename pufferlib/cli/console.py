@@ -3,15 +3,29 @@
 import contextlib
 import errno
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["complain", "highlight", "note", "outliving_readers", "plain_warnings", "progress", "say", "style"]
+__all__ = [
+    "complain",
+    "highlight",
+    "note",
+    "outliving_readers",
+    "plain_warnings",
+    "print_table",
+    "progress",
+    "say",
+    "style",
+]
+
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
+GAP = "  "
+_STYLED = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def say(text: str = "") -> None:
@@ -105,3 +119,29 @@ def style(text: str, name: str, terminal: bool | None = None) -> str:
 def highlight(text: str, part: str) -> str:
     """Return ``text`` with ``part`` in the style "good"."""
     return text.replace(part, style(part, "good"), 1)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> None:
+    """Print a table with aligned columns.
+
+    Args:
+        heads: Headers of the columns.
+        rows: Cells of each row, which may contain styles.
+        right: Headers of the right-aligned columns.
+    """
+    widths = [max([len(head), *(_width(row[i]) for row in rows)]) for i, head in enumerate(heads)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = []
+        for cell, width, head in zip(cells, widths, heads, strict=True):
+            room = " " * (width - _width(cell))
+            padded.append(room + cell if head in right else cell + room)
+        return GAP.join(padded).rstrip()
+
+    print(line([style(head, "bold") for head in heads]))
+    for row in rows:
+        print(line(row))
+
+
+def _width(cell: str) -> int:
+    return len(_STYLED.sub("", cell))

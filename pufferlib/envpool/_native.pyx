@@ -23,7 +23,7 @@ from pufferlib.native.puffer_batch cimport (
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
 from pufferlib.ocean._ocean cimport shared_helpers, type_at
 
-from pufferlib.envpool.action_dict import read_dict
+from pufferlib.envpool.pool_env import read_dict
 from pufferlib.envpool.pool import PoolBatch
 from pufferlib.envpool.refusals import converted_actions, converted_ids, refused_action, refused_id
 from pufferlib.errors import APIUsageError, PufferError

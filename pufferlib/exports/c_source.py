@@ -1,20 +1,24 @@
-"""Writer of C files with an agent: the inference engine, the weights, and a few functions."""
+"""Writer of C files with an agent: the inference engine, the weights, and a few functions. A check compiles them."""
 
 import re
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pufferlib import __version__
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.exports.c_tables import LETTERS, Constants, row_width
+from pufferlib.exports.recording import Outputs, Recording
 from pufferlib.exports.trained import Field, TrainedPolicy
 from pufferlib.models.engine import UnknownLayerError, network_spec
 from pufferlib.models.network_spec import NetworkSpec
-from pufferlib.native.compiler import HEADERS
+from pufferlib.native.compiler import HEADERS, find_compiler
 
-__all__ = ["c_header", "c_source"]
+__all__ = ["c_header", "c_source", "play_c"]
+
 
 # Files of the engine, in the order of their dependencies.
 PARTS = ("puffer_math.h", "puffer_kernels.h", "puffer_network.h", "puffer_agent.h")
@@ -22,6 +26,7 @@ C_TYPES = {
     **{"?": "uint8_t", "b": "int8_t", "B": "uint8_t", "h": "int16_t", "H": "uint16_t", "i": "int32_t"},
     **{"I": "uint32_t", "q": "int64_t", "Q": "uint64_t", "e": "uint16_t", "f": "float", "d": "double"},
 }
+FLAGS = ("-std=c99", "-O2")
 
 
 def c_source(trained: TrainedPolicy) -> str:
@@ -272,3 +277,40 @@ def _given(trained: TrainedPolicy) -> str:
 
 def _taken(trained: TrainedPolicy) -> str:
     return "&action" if _action_size(trained) == 1 else "action"
+
+
+def play_c(source: Path, trained: TrainedPolicy, recording: Recording) -> Outputs:
+    """Compile an exported file, run it on the observations of a recording, and return its outputs.
+
+    Raises:
+        PufferError: There is no compiler, the file does not compile, or the program fails.
+    """
+    import subprocess
+
+    with tempfile.TemporaryDirectory(prefix="puffer-export-") as folder:
+        program = Path(folder, "agent")
+        flag = f"-D{trained.name.upper()}_MAIN"
+        done = find_compiler("export").run([*FLAGS, flag, "-x", "c", source, "-x", "none", "-lm", "-o", program])
+        if done.returncode:
+            raise PufferError(f"export: the C compiler fails on {source}:\n{done.stderr.strip()}")
+        finished = subprocess.run([str(program)], input=_input(recording), capture_output=True)
+    if finished.returncode:
+        raise PufferError(f"export: the compiled agent exited with code {finished.returncode}")
+    lines = np.loadtxt(finished.stdout.decode().splitlines(), dtype=np.float64, ndmin=2)
+    steps, rows = recording.begins.shape
+    table = lines.reshape(rows, steps, -1).swapaxes(0, 1)
+    size = table.shape[-1] - recording.outputs.params.shape[-1] - 1
+    actions = table[..., :size].reshape(recording.outputs.actions.shape).astype(recording.outputs.actions.dtype)
+    return Outputs(table[..., size:-1].astype(np.float32), table[..., -1].astype(np.float32), actions)
+
+
+def _input(recording: Recording) -> bytes:
+    """Return the input of the program: for each agent and step, a flag for the start of an episode and an observation.
+
+    All steps of the first agent come first, then the steps of the next one.
+    """
+    steps, rows = recording.begins.shape
+    seen = np.ascontiguousarray(recording.observations).reshape(steps, rows, -1).view(np.uint8)
+    flags = recording.begins.astype(np.uint8)[..., None]
+    flags[0] = 1
+    return np.concatenate([flags, seen], axis=-1).swapaxes(0, 1).tobytes()

@@ -157,20 +157,17 @@ def _device(to: str, name: str) -> torch.device:
 def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None, device: torch.device) -> Play:
     """Write the file, and return a function that runs it on a recording."""
     if to == "c":
-        from pufferlib.exports import c_program
-        from pufferlib.exports.c_source import c_source
+        from pufferlib.exports.c_source import c_source, play_c
 
         path.write_text(c_source(trained))
-        return partial(c_program.play, path, trained)
+        return partial(play_c, path, trained)
+    from pufferlib.exports.torch_formats import play_onnx, play_program, write_onnx, write_program
+
     if to == "onnx":
-        from pufferlib.exports import onnx_model
-
-        onnx_model.write(path, trained, opset)
-        return partial(onnx_model.play, path, trained)
-    from pufferlib.exports import torch_program
-
-    torch_program.write(path, trained, device)
-    return partial(torch_program.play, path, trained, device)
+        write_onnx(path, trained, opset)
+        return partial(play_onnx, path, trained)
+    write_program(path, trained, device)
+    return partial(play_program, path, trained, device)
 
 
 def _write_header(trained: TrainedPolicy, source: Path) -> Path:

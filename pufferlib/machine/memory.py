@@ -1,11 +1,13 @@
-"""Reuse of freed memory by malloc."""
+"""Memory of this process: how much it has, and whether malloc keeps what was freed."""
 
 import ctypes
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["freed_memory_kept"]
+__all__ = ["freed_memory_kept", "own_bytes", "trim_memory"]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # from malloc.h, for mallopt(3)
 # Values that glibc's adaptive thresholds reach in a process that frees large arrays. mallopt turns adaptation off.
@@ -49,3 +51,24 @@ def _change_count(libc: ctypes.CDLL, change: int) -> None:
             for parameter, value in ADAPTED.items():
                 libc.mallopt(parameter, value)
             libc.malloc_trim(0)
+
+
+def trim_memory() -> None:
+    """Return free memory to the system. Otherwise an environment that reuses it would seem to need none."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # exists only in glibc
+    if trim:
+        trim(0)
+
+
+def own_bytes() -> int:
+    """Return the anonymous memory of this process in bytes, or 0 if the system does not report it.
+
+    Private memory would be less exact. It also changes when the system drops pages of a file, and when a process that
+    was forked from this one exits.
+    """
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Anonymous:", "Swap:")))

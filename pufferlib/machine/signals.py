@@ -1,12 +1,18 @@
-"""Handling of signals that end a training: immediately before it starts, and after the update in progress later."""
+"""Handling of signals: those that end a training, and crashes that Python cannot catch."""
 
 import contextlib
+import faulthandler
+import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["deferred", "ending_signals", "signals_exit"]
+__all__ = ["crash_explained", "deferred", "ending_signals", "signals_exit"]
+
+# Waits for the Python stack that a crash writes to the pipe. Prints nothing if the pipe closes without one.
+_WATCH = 'stack=$(cat); [ -z "$stack" ] || printf "%s\\n\\n%s\\n" "$0" "$stack" >&2'
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -63,3 +69,24 @@ def signals_exit() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def crash_explained(sentence: str) -> Iterator[None]:
+    """Print ``sentence`` and the Python stack to standard error if the process crashes, as by a segmentation fault.
+
+    This does nothing if ``faulthandler`` is already enabled, as in pytest.
+    """
+    if faulthandler.is_enabled():
+        yield
+        return
+    reader, writer = os.pipe()
+    command = ["/bin/sh", "-c", _WATCH, sentence]
+    with subprocess.Popen(command, stdin=reader, stdout=subprocess.DEVNULL, start_new_session=True):
+        os.close(reader)
+        faulthandler.enable(writer)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+            os.close(writer)

@@ -11,9 +11,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
-from pufferlib.play.keys import KeyMap, keys_for
-from pufferlib.play.meanings import keys_of_env
+from pufferlib.play.controls import DIRECTIONS, Area, Cursor, KeyMap, keys_for, keys_of_env
 from pufferlib.play.viewer import Viewer
 from pufferlib.registry import creators
 from pufferlib.render.motion import Motion

@@ -1,10 +1,16 @@
 """Functions ``check_env``, which stops at the first failed check, and ``examine``, which runs all checks."""
 
+import contextlib
+import io
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
+from pufferlib.machine.output import flush_output, redirected
 from pufferlib.testing import copies
 from pufferlib.testing.arrays import (
     check_arrays,
@@ -14,14 +20,14 @@ from pufferlib.testing.arrays import (
     check_takes_seed,
 )
 from pufferlib.testing.contract import CONTRACT, ContractError, broken
-from pufferlib.testing.ends import check_own_resets
 from pufferlib.testing.leaks import check_close, check_leaks, open_handles
-from pufferlib.testing.output import captured_output
 from pufferlib.testing.play import MARKS, play
+from pufferlib.testing.resets import check_own_resets
 from pufferlib.testing.subject import Subject
 from pufferlib.testing.values import StepChecks
 
-__all__ = ["CheckResult", "check_env", "examine"]
+__all__ = ["Captured", "CheckResult", "captured_output", "check_env", "examine"]
+
 
 LONGEST_LINE = 60  # maximum length of an environment's output in a message
 LONGEST_EPISODE = 10_000  # steps within which an episode must end, if the first play is not longer
@@ -249,3 +255,49 @@ CHECKS = (
     Check(("leaks",), _check_leaks, needs_play=True),
     Check(("ends",), _check_first_end, needs_play=True),
 )
+
+
+class Captured:
+    """Captured output. ``text`` is set when the capture ends."""
+
+    text = ""
+
+
+@contextlib.contextmanager
+def captured_output() -> Iterator[Captured]:
+    """Capture standard output and error. Python warnings are printed after the capture."""
+    captured, texts, warned = Captured(), io.StringIO(), io.StringIO()
+    flush_output()
+    with tempfile.TemporaryFile() as file:
+        try:
+            with contextlib.ExitStack() as stack:
+                for descriptor in (1, 2):
+                    stack.enter_context(redirected(descriptor, file.fileno()))
+                stack.enter_context(contextlib.redirect_stdout(texts))
+                stack.enter_context(contextlib.redirect_stderr(texts))
+                stack.enter_context(_warnings_to(warned))
+                stack.callback(flush_output)
+                yield captured
+        finally:
+            sys.stderr.write(warned.getvalue())
+            file.seek(0)
+            captured.text = texts.getvalue() + file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _warnings_to(stream: io.StringIO) -> Iterator[None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        stream.write(warnings.formatwarning(message, category, filename, lineno, line))
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before

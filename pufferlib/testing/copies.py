@@ -11,8 +11,8 @@ from pufferlib.env import AutoresetMode
 from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.arrays import adopting, check_neighbouring_rows, takes
 from pufferlib.testing.contract import ContractError, broken
-from pufferlib.testing.modes import FirstEnd, check_first_ends
 from pufferlib.testing.play import FINAL, MARKS, Differs, Trace, play
+from pufferlib.testing.resets import FirstEnd, check_first_ends
 from pufferlib.testing.subject import Subject
 from pufferlib.testing.values import StepChecks, check_inside
 

@@ -1,4 +1,4 @@
-"""Construction of environments, policy and device from the settings."""
+"""Construction of environments, policy and device from the settings, tuned by ``autotune`` if it has run."""
 
 import dataclasses
 import math
@@ -13,13 +13,15 @@ import torch
 from gymnasium.spaces import Box
 
 from pufferlib import registry, vector
+from pufferlib.autotune.cache import SIZES
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.legal_actions import mask_reader
+from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
-from pufferlib.text import plural
+from pufferlib.text import flag, plural
 from pufferlib.training.config import Config, TrainConfig, VecConfig
 from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
@@ -34,9 +36,16 @@ __all__ = [
     "pick_device",
     "pick_num_threads",
     "ready_device",
+    "tunable_keywords",
+    "tuned_settings",
     "warn_of_action_bounds",
     "warn_of_unread_masks",
+    "with_tuned_vec",
 ]
+
+_RNG_LOCK = threading.Lock()  # torch's default generator and number of threads are global to the process
+MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
+PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
 def close_vecenv(vecenv: Any) -> None:
@@ -45,11 +54,6 @@ def close_vecenv(vecenv: Any) -> None:
         vecenv.close()
     except Exception as error:
         warnings.warn(f"the environments raised in close: {type(error).__name__}: {error}", stacklevel=2)
-
-
-_RNG_LOCK = threading.Lock()  # torch's default generator and number of threads are global to the process
-MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
-PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
 def build_vecenv(config: Config) -> Any:
@@ -318,3 +322,44 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"the GPU, {torch.cuda.get_device_name(device)}"
     return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"
+
+
+def tunable_keywords(config: Config) -> dict[str, Any]:
+    """Return the keyword arguments of the environment that stay constant while it is tuned."""
+    if not registry.batches_itself(config.env_name):
+        return dict(config.env)  # here, keyword arguments with these names belong to the environment
+    return {key: value for key, value in config.env.items() if key not in (*SIZES, "autoreset")}
+
+
+def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that correspond to ``vector.make(env_creator, **kwargs)`` for the environment of ``config``.
+
+    Returns:
+        Settings by dotted name, such as ``{"vec.backend": "Serial", "env.num_envs": 1}``.
+    """
+    own = kwargs.get("env_kwargs", {})
+    sizes = {key: own.get(key, 1) for key in SIZES if key in own or key in config.env}
+    vec = {key: value for key, value in kwargs.items() if key not in ("env_args", "env_kwargs")}
+    return {f"vec.{key}": value for key, value in vec.items()} | {f"env.{key}": value for key, value in sizes.items()}
+
+
+def with_tuned_vec(config: Config) -> Config:
+    """Return ``config`` with the fastest way to batch the environments that ``autotune`` has found on this machine.
+
+    Raises:
+        APIUsageError: ``autotune`` has no result for this environment with these keyword arguments.
+    """
+    keywords = tunable_keywords(config)
+    best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords)
+    if best is None:
+        flags = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
+        raise APIUsageError(
+            f"--vec auto: needs a result of autotune for {config.env_name} with these settings on this machine, got "
+            f"none; run: {as_typed('puffer autotune', config.env_name)}{flags}"
+        )
+    settings = tuned_settings(config, best.kwargs)
+    vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))
+    defaults = {"num_workers": None, "batch_size": None, "zero_copy": True}
+    return dataclasses.replace(
+        config, vec=dataclasses.replace(config.vec, **{**defaults, **vec}), env={**config.env, **env}
+    )

@@ -1,10 +1,11 @@
 """Checkpoints of a training in progress: when one is written, what it contains, and how it is restored."""
 
 import contextlib
+import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,21 +15,35 @@ from pufferlib import registry
 from pufferlib.emulation.state import is_pickle
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.commands import as_typed
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.versions import warn_of_differences
 from pufferlib.training.callbacks import CallbackList
 from pufferlib.training.collector import RolloutSource
 from pufferlib.training.config import Config
-from pufferlib.training.distributed.last_update import Contents, LastUpdate, part_of_rank
-from pufferlib.training.distributed.ranks import Ranks
+from pufferlib.training.distributed.ranks import RankLostError, Ranks
 from pufferlib.training.episodes import ScoreMean
 from pufferlib.training.normalization import load_wrappers, save_wrappers
 from pufferlib.training.ppo import Reduction
 from pufferlib.training.state import TrainState
 from pufferlib.wrappers.vector import VectorWrapper
 
-__all__ = ["Checkpointer", "load_games", "save_games"]
+__all__ = ["Checkpointer", "Contents", "LastUpdate", "load_games", "part_of_rank", "save_games"]
+
+
+class Contents(NamedTuple):
+    """Contents of a checkpoint, as ``checkpoint.save`` takes them.
+
+    Attributes:
+        policy: ``state_dict()`` of the policy.
+        state: Everything else that is needed to resume the run.
+        about: Facts of the checkpoint.
+    """
+
+    policy: Mapping[str, Tensor]
+    state: Mapping[str, Any]
+    about: checkpoint.About
 
 
 def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
@@ -297,3 +312,59 @@ def _callback_states(contents: dict[str, Any]) -> dict[str, Any]:
     """Return the states of callbacks by name. Checkpoints of earlier versions have the opponent pool beside them."""
     states: dict[str, Any] = contents.get("callbacks", {})
     return {"SelfPlay": contents["opponents"], **states} if "opponents" in contents else states
+
+
+def part_of_rank(state: dict[str, Any], rank: int, size: int) -> tuple[dict[str, Any], bool]:
+    """Return the state of a checkpoint for ``rank``, and whether it was saved by the same number of ranks."""
+    others = state.get("ranks", [])
+    if len(others) + 1 != size:
+        return state, False
+    return ({**state, **others[rank - 1]} if rank else state), True
+
+
+class LastUpdate:
+    """Copy of the state after the latest update, kept if there are several ranks, because any of them may be lost.
+
+    Every rank has the same weights. If rank 0 is lost, rank 1 saves them.
+
+    Args:
+        ranks: Processes that train together.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks, self._kept = ranks, None if ranks.size == 1 else list[Contents]()
+
+    def keep(self, contents: Callable[[], Contents]) -> None:
+        """Copy the state after an update. With a single rank, do nothing."""
+        if self._kept is not None:
+            self._kept[:] = [copy.deepcopy(contents())]
+
+    def forget(self) -> None:
+        """Delete the copy, because the update has been saved."""
+        if self._kept is not None:
+            self._kept.clear()
+
+    @contextlib.contextmanager
+    def saved_when_lost(self, folder: Path) -> Iterator[None]:
+        """Return a context that saves the latest update in ``folder`` if another rank is lost.
+
+        Raises:
+            RankLostError: A rank was lost. The message says what was saved.
+        """
+        try:
+            yield
+        except RankLostError as error:
+            raise RankLostError(f"{error}{self._saved(folder)}") from error
+
+    def _saved(self, folder: Path) -> str:
+        if not self._kept or not self._ranks.saves_last_update():
+            return ""
+        (contents,) = self._kept
+        try:
+            checkpoint.save(folder, *contents)
+        except OSError as failure:
+            return f"; update {contents.about.updates} could not be saved ({failure.strerror})"
+        saved = f"; a checkpoint of update {contents.about.updates} was saved"
+        if self._ranks.rank == 0:  # its command prints how to resume
+            return saved
+        return f"{saved}; to resume: {as_typed('puffer train --resume', folder.parent)}"

@@ -16,7 +16,9 @@ from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.registry import creators
-from pufferlib.render.camera import Camera, Record
+from pufferlib.render.motion import Motion
+from pufferlib.render.picture import picture_of
+from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.training.build import close_vecenv
@@ -26,10 +28,13 @@ from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advic
 from pufferlib.training.normalization import with_moments
 from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
 
-__all__ = ["EvalResult", "Evaluator", "NoEpisodeError", "evaluate", "unfinished_result"]
+__all__ = ["Camera", "EvalResult", "Evaluator", "NoEpisodeError", "Record", "evaluate", "unfinished_result"]
+
 
 NATIVE = ("native", "PufferEnv")  # names of the backend
 AT_ONCE = 32  # parallel episodes: enough to fill a batch of the network, few enough for large environments
+#: Function of a frame, or None if the environment cannot be drawn, and the frame rate in 1/s.
+Record = Callable[[Frame | None, float], None]
 
 
 @dataclass(frozen=True)
@@ -355,3 +360,31 @@ def _step_until_ended(
             playing[index] = not episodes[index].end()
         if not playing.any():
             break
+
+
+class Camera:
+    """Recorder of frames of an environment. If rendering or recording fails, it warns and stops recording.
+
+    Args:
+        env: Environment, or the driver environment of a batch.
+        record: Function that receives the frames. None disables recording.
+    """
+
+    def __init__(self, env: Any, record: Record | None) -> None:
+        self._env, self._record = env, record
+        self._motion = Motion(env)
+
+    def shoot(self, actions: Any, **agent: int) -> None:
+        """Record the current frame, and the frames between now and the end of a step with ``actions``."""
+        if self._record is None:
+            return
+        try:
+            self._record(picture_of(self._env, **agent), self._motion.fps)
+            for picture in self._motion.between(actions, **agent):
+                self._record(picture, self._motion.fps)
+        except Exception as error:  # a failure to draw must not lose the scores
+            self._record = None
+            name = type(getattr(self._env, "unwrapped", self._env)).__name__
+            warnings.warn(
+                f"{name}: recording stopped: {type(error).__name__}: {error}; the episode continues", stacklevel=3
+            )

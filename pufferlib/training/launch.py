@@ -15,6 +15,7 @@ from pufferlib.runs.resume import settings_of
 from pufferlib.runs.seeds import TrainedSeeds, find_group, parse_seeds
 from pufferlib.training import lifecycle
 from pufferlib.training.agent import load_policy
+from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction
 from pufferlib.training.config import Config, load_config
 from pufferlib.training.lifecycle import Display, Hooks, TrainedRun
@@ -22,7 +23,6 @@ from pufferlib.training.loggers import Logger
 from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.result import compare
 from pufferlib.training.trainer import Trainer
-from pufferlib.training.tuned import with_tuned_vec
 
 __all__ = ["train"]
 

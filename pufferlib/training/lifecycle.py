@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.machine.commands import as_typed
-from pufferlib.machine.crashes import crash_explained
+from pufferlib.machine.signals import crash_explained
 from pufferlib.models import Policy
 from pufferlib.runs.folder import Run, new_run
 from pufferlib.runs.resume import check_changes, is_evaluated, is_finished, stop_reason_of

@@ -18,9 +18,8 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.replays.failures import leave_bundles
-from pufferlib.vector.action_log import ActionLog
 from pufferlib.vector.calls import EnvCall
-from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
+from pufferlib.vector.failures import ActionLog, FailureContext, WorkerFailed, envs_text
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 import pufferlib
 from pufferlib import ocean, registry
 from pufferlib.ocean.types import env_types
-from pufferlib.play.keys import KeyMap, keys_for
+from pufferlib.play.controls import KeyMap, keys_for
 
 DOCS = ROOT / "docs"
 OCEAN, BINDINGS = DOCS / "ocean.md", DOCS / "gallery.md"

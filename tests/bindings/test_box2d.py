@@ -8,7 +8,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import box2d
-from pufferlib.play.meanings import keys_of_env
+from pufferlib.play.controls import keys_of_env
 from tests.needs import missing_binding
 
 absent = missing_binding("box2d")

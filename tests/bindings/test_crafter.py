@@ -10,7 +10,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import crafter
-from pufferlib.play.meanings import keys_of_env
+from pufferlib.play.controls import keys_of_env
 from tests.needs import missing_binding
 
 absent = missing_binding("crafter")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pufferlib.cli import main
-from pufferlib.ocean.template import write_template
+from pufferlib.ocean.files import write_template
 from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 

@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import ctypes, sys
-from pufferlib.machine.crashes import crash_explained
+from pufferlib.machine.signals import crash_explained
 with crash_explained("my.c crashed; look for it with check"):
     {}
 print("done")

@@ -13,8 +13,7 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, GRUWrapper, LSTMWrapper, MinGRUWrapper, make_policy
 from pufferlib.models.recurrent import MEMORIES, MinGRUCell, _kernels
-from pufferlib.models.recurrent.gru import gru, gru_by_torch
-from pufferlib.models.recurrent.lstm import lstm, lstm_by_torch
+from pufferlib.models.recurrent.gated import gru, gru_by_torch, lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import linear_scan, mingru, mingru_by_torch
 from pufferlib.training.config import load_config
 from tests.envs import EnvDescription

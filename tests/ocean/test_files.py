@@ -13,8 +13,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean, registry, vector
 from pufferlib.native.compiler import HEADERS
-from pufferlib.ocean.files import settings_of_file
-from pufferlib.ocean.template import write_template
+from pufferlib.ocean.files import settings_of_file, write_template
 from pufferlib.play.session import Session
 from pufferlib.training.config import load_config
 from tests.ocean.helpers import outcomes

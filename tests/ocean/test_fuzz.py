@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
+from pufferlib.ocean.files import write_template
 from pufferlib.ocean.fuzz import CLASSES, fuzz_file
-from pufferlib.ocean.template import write_template
 from tests.tiers import once
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")

@@ -30,7 +30,7 @@ CONSTANT = {"bandit", "multiagent", "stochastic"}
 
 def test_headers_and_templates_are_installed():
     from pufferlib.native.compiler import HEADERS
-    from pufferlib.ocean import fuzz, template
+    from pufferlib.ocean import files, fuzz
 
     headers = (
         "puffer_env.h",
@@ -41,9 +41,9 @@ def test_headers_and_templates_are_installed():
         "puffer_pixels.h",
         "puffer_shrink.h",
     )
-    needed = [*(HEADERS / name for name in headers), fuzz.PROGRAM, *template.TEMPLATE.glob("*")]
+    needed = [*(HEADERS / name for name in headers), fuzz.PROGRAM, *files.TEMPLATE.glob("*")]
     assert [path.name for path in needed if not path.is_file()] == []
-    assert {path.name for path in template.TEMPLATE.iterdir()} == {"template.c", "train.toml"}
+    assert {path.name for path in files.TEMPLATE.iterdir()} == {"template.c", "train.toml"}
 
 
 def test_library_has_less_than_a_megabyte_of_data():

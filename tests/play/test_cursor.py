@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pufferlib.play.cursor import Cursor
+from pufferlib.play.controls import Cursor
 
 GRID = {3 * row + column: (40 * column, 40 * row, 30, 30) for row in range(3) for column in range(3)}
 

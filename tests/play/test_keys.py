@@ -4,7 +4,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.ocean.types import Key
-from pufferlib.play.keys import KeyMap, keys_for
+from pufferlib.play.controls import KeyMap, keys_for
 
 WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
 REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))

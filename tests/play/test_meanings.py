@@ -3,8 +3,7 @@
 import gymnasium
 from gymnasium.spaces import Discrete
 
-from pufferlib.play.keys import KeyMap, keys_for
-from pufferlib.play.meanings import keys_of_env, keys_of_meanings, keys_of_table
+from pufferlib.play.controls import KeyMap, keys_for, keys_of_env, keys_of_meanings, keys_of_table
 
 
 def test_action_names_are_mapped_to_keys():

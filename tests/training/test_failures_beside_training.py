@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pufferlib
-from pufferlib.ocean.template import write_template
+from pufferlib.ocean.files import write_template
 from pufferlib.render.video import VideoWriter
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run

@@ -10,8 +10,7 @@ from torch import nn
 from pufferlib.errors import PufferError
 from pufferlib.models import Default
 from pufferlib.models.recurrent import MinGRUCell
-from pufferlib.models.recurrent.gru import gru, gru_by_torch
-from pufferlib.models.recurrent.lstm import lstm, lstm_by_torch
+from pufferlib.models.recurrent.gated import gru, gru_by_torch, lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import mingru, mingru_by_torch
 from pufferlib.training.build import build_vecenv
 from pufferlib.training.config import load_config

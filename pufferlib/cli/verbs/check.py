@@ -7,10 +7,10 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.fuzz import print_defects
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.ocean.fuzz import CLASSES, Defect, fuzz_file
 from pufferlib.testing import CONTRACT, CheckResult, examine
 
 __all__ = ["run"]
@@ -45,7 +45,7 @@ def run(argv: list[str]) -> int:
         if steps < 1:
             raise UsageError(f"{PROG}: {flag} must be at least 1, got {steps}")
     source = registry.c_file(options.env)
-    defects = print_defects(source, options.fuzz, options.seed) if source else ()
+    defects = _print_defects(source, options.fuzz, options.seed) if source else ()
     if any(defect.kind in FATAL for defect in defects):
         note("the contract was not checked, because these defects could crash this process; fix them first")
         return 1
@@ -64,6 +64,41 @@ def run(argv: list[str]) -> int:
     played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
     say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'no problems'}")
     return 1 if count or defects else 0
+
+
+def _print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
+    """Play the environment in a C file under sanitizers, and print each defect with its class.
+
+    Args:
+        path: Path of the file.
+        steps: Number of steps with hostile actions.
+        seed: Seed of the play.
+
+    Returns:
+        Defects that were found.
+    """
+    note(f"playing {steps} steps with hostile actions and extreme parameters, then comparing seeds and batches ...")
+    report = fuzz_file(path, steps, seed)
+    for defect in report.defects:
+        say(_defect_text(defect))
+    if "address" not in report.sanitizers:
+        lacks = "the address sanitizer" if report.sanitizers else "the address and undefined-behaviour sanitizers"
+        note(f"the C compiler has no library for {lacks}, which find most defects; Debian's gcc has them: CC=gcc "
+             f"{as_typed('puffer check')} {path}")  # fmt: skip
+    count = len(report.defects)
+    say(
+        f"{path}, {steps} steps in C with seed {seed}: "
+        + (f"defects found: {count}" if count else "no defects found")
+        + "\n"
+    )
+    return report.defects
+
+
+def _defect_text(defect: Defect) -> str:
+    place = f"{defect.place}: " if defect.place else ""
+    lines = [f"{style('✗', 'bad')} {style(defect.kind, 'bold')}  {place}{defect.message}"]
+    lines += [f"    {defect.context}"] if defect.context else []
+    return "\n".join([*lines, textwrap.indent(textwrap.fill(f"That is, {CLASSES[defect.kind]}.", WIDTH - 4), "    ")])
 
 
 def _creator(name: str, keywords: dict[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser
 from pufferlib.machine.commands import as_typed
-from pufferlib.ocean.template import write_template
+from pufferlib.ocean.files import write_template
 
 __all__ = ["run"]
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
-from pufferlib.cli.console import note, say, style
+from pufferlib.cli.console import note, print_table, say, style
 from pufferlib.cli.options import Parser
-from pufferlib.cli.table import print_table
 from pufferlib.machine.commands import as_typed
 from pufferlib.runs.compare import differing_settings, short_names, value_text
 from pufferlib.runs.folder import RUNS

@@ -18,10 +18,10 @@ from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.resume import settings_of, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, find_group, parse_seeds
 from pufferlib.text import flag
+from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
 from pufferlib.training.config import TRACKERS, Config, StopConfig, load_config
 from pufferlib.training.settings import env_name_in
-from pufferlib.training.tuned import with_tuned_vec
 
 __all__ = ["run"]
 

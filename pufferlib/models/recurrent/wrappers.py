@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models.policies import Policy, State
-from pufferlib.models.recurrent.gru import gru
-from pufferlib.models.recurrent.lstm import lstm
+from pufferlib.models.recurrent.gated import gru, lstm
 from pufferlib.models.recurrent.mingru import MinGRUCell
 
 __all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrapper"]

@@ -1,20 +1,34 @@
-"""Start of the other ranks, and of the training that they run with this process."""
+"""Start of the other ranks, on this machine or on a Ray cluster, and of the training that they run together."""
 
 import contextlib
-from collections.abc import Iterator
+import importlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in torch's stubs
 
 from pufferlib import registry
+from pufferlib.errors import BindingMissing, PufferError
+from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
 from pufferlib.training.build import pick_device
-from pufferlib.training.config import Config
+from pufferlib.training.config import Config, TrainConfig
 from pufferlib.training.distributed.follow import Job
 from pufferlib.training.distributed.local import join, start_ranks
-from pufferlib.training.distributed.place import place_of_this_process
+from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
 from pufferlib.training.ppo import Loss, ppo_loss
+from pufferlib.vector.ray.cluster import ADDRESS, connect
 
-__all__ = ["open_ranks"]
+__all__ = ["open_ranks", "start_ranks_on_ray"]
+
+END_S = 20.0  # seconds to wait for the ranks to end
 
 
 @contextlib.contextmanager
@@ -51,7 +65,132 @@ def _start_ranks(config: Config) -> contextlib.AbstractContextManager[JoinedRank
     """Start the ranks as ``train.launcher`` asks."""
     settings = config.train
     if settings.launcher == "ray":
-        from pufferlib.training.distributed.ray import start_ranks_on_ray  # imports Ray
-
         return start_ranks_on_ray(settings, needs_gpu=pick_device(settings.device).type == "cuda")
     return start_ranks(settings.processes, settings.processes_timeout)
+
+
+@contextlib.contextmanager
+def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[JoinedRanks]:
+    """Return a context in which Ray Train runs all ranks except the first, which is this process.
+
+    Args:
+        settings: Settings, of which ``processes``, ``processes_timeout``, ``ray_address`` and ``ray_cpus`` are read.
+        needs_gpu: Whether each rank reserves a GPU.
+
+    Yields:
+        Ranks, joined.
+
+    Raises:
+        BindingMissing: Ray Train is not installed.
+        APIUsageError: No cluster answers.
+        PufferError: The cluster has no room for the ranks in time, or one of them ended.
+    """
+    train = _ray_train()
+    with _address(settings.ray_address):
+        ray = connect()
+    here = ray.util.get_node_ip_address()
+    timeout_s, size = settings.processes_timeout, settings.processes
+    store = TCPStore(here, 0, size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
+    place = Place(0, size, 0, 1, here, store.port)
+    with (
+        contextlib.closing(_RayRanks(train, place, settings, needs_gpu)) as others,
+        join(place, timeout_s, store, others.check) as ranks,
+    ):
+        others.watch(ranks)
+        yield ranks
+
+
+class _RayRanks:
+    """Run of Ray Train in a thread. Its workers are the ranks from 1 on.
+
+    Args:
+        train: Module ``ray.train``.
+        first: Rank and address of rank 0.
+        settings: Settings, as in ``start_ranks_on_ray``.
+        needs_gpu: Whether each rank reserves a GPU.
+    """
+
+    def __init__(self, train: Any, first: Place, settings: TrainConfig, needs_gpu: bool) -> None:
+        self._failure, self._ranks = "", list[JoinedRanks]()
+        self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # required by Ray Train, stays empty
+        resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}
+        self._trainer = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer(
+            _follow_function(),
+            train_loop_config={"place": tuple(first), "timeout_s": settings.processes_timeout},
+            scaling_config=train.ScalingConfig(
+                num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources
+            ),
+            run_config=train.RunConfig(storage_path=self._storage.name),
+        )
+        self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._trainer.fit()
+        except Exception as error:
+            causes = getattr(error, "worker_failures", None) or {0: error}
+            self._failure = "; ".join(
+                f"rank {rank + 1} on Ray ended: {str(cause).strip().splitlines()[-1]}" for rank, cause in causes.items()
+            )
+            for ranks in self._ranks:
+                ranks.report_failure(self._failure)
+
+    def check(self) -> None:
+        """Raise PufferError if Ray Train has failed."""
+        if self._failure:
+            raise PufferError(f"train: {self._failure}")
+
+    def watch(self, ranks: JoinedRanks) -> None:
+        """Start to report to the ranks if Ray Train fails."""
+        self._ranks.append(ranks)
+        if self._failure:
+            ranks.report_failure(self._failure)
+
+    def close(self) -> None:
+        """Wait for the workers to end."""
+        self._thread.join(END_S)
+        self._storage.cleanup()
+
+
+def _follow_function() -> Callable[[dict[str, Any]], None]:
+    """Return the function that Ray Train runs in each worker. It calls ``follow_on_ray``.
+
+    The function is local, so that it is sent by value and runs before the worker imports pufferlib. Then the worker
+    imports pufferlib from the same path as this process. See ``vector.ray.actor``.
+    """
+    folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+
+    def run(settings: dict[str, Any]) -> None:
+        import importlib
+        import sys
+
+        sys.path[:] = [*path, *(entry for entry in sys.path if entry not in (*path, folder))]
+        importlib.import_module("pufferlib.training.distributed.follow").follow_on_ray(settings)
+
+    return run
+
+
+@contextlib.contextmanager
+def _address(address: str) -> Iterator[None]:
+    """Return a context in which Ray connects to ``address``, if it is not empty."""
+    before = os.environ.get(ADDRESS)
+    if address:
+        os.environ[ADDRESS] = address
+    try:
+        yield
+    finally:
+        if address:
+            del os.environ[ADDRESS]
+        if before is not None:
+            os.environ[ADDRESS] = before
+
+
+def _ray_train() -> Any:
+    try:
+        return importlib.import_module("ray.train")
+    except ImportError as error:
+        raise BindingMissing(
+            f"train.launcher: ray needs Ray Train, and {error.name or 'it'} is missing; "
+            f"{way_to_install('rllib', image='dev')}"
+        ) from error

@@ -9,12 +9,16 @@ observations. The loops over rows are compiled (``_kernels.pyx``).
 
 from pufferlib.wrappers.vector.action_repeat import ActionRepeat
 from pufferlib.wrappers.vector.base import VectorWrapper
-from pufferlib.wrappers.vector.clip import ClipAction, ClipObservation, ClipReward
 from pufferlib.wrappers.vector.frame_stack import FrameStack
-from pufferlib.wrappers.vector.normalize import NormalizeObservation, NormalizeReward
-from pufferlib.wrappers.vector.statistics import EpisodeStatistics
+from pufferlib.wrappers.vector.normalize import (
+    ClipAction,
+    ClipObservation,
+    ClipReward,
+    NormalizeObservation,
+    NormalizeReward,
+)
+from pufferlib.wrappers.vector.records import EpisodeStatistics, RecordVideo
 from pufferlib.wrappers.vector.transitions import Transitions
-from pufferlib.wrappers.vector.video import RecordVideo
 
 __all__ = [
     "ActionRepeat",

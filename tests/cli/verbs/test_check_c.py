@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pufferlib.cli import main
-from pufferlib.ocean.template import write_template
+from pufferlib.ocean.files import write_template
 from pufferlib.testing import CONTRACT
 
 
