@@ -1,5 +1,6 @@
 """Options, tiers and fixtures of all tests."""
 
+import gc
 import itertools
 import os
 import random
@@ -142,6 +143,12 @@ def pytest_collection_modifyitems(config, items):
         run.sort(key=lambda item: -max([0, *(mark.args[0] for mark in item.iter_markers("timeout"))]))
     items[:] = run
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish():
+    """Exclude what was collected from garbage collection. It is most of the heap, and stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def add_marks(item):

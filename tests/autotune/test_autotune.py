@@ -216,17 +216,18 @@ def test_results_are_cached_until_refresh(cache, serial_only):
 
 def test_cache_key_includes_arguments(cache, serial_only):
     creator = pufferlib.env_creator("squared")
-    for kwargs in ({}, {"num_envs": 2}, {"num_envs": 2, "log_interval": 7}):
+    for kwargs in ({}, {"num_envs": 2}):
         vector.autotune(creator, **QUICK, env_kwargs=kwargs)
     vector.autotune(creator, **{**QUICK, "max_envs": 3})
-    assert len(list(cache.iterdir())) == 4
+    assert len(list(cache.iterdir())) == 3
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"key": 1, "configs": [{}]}', "\0"])
-def test_damaged_cache_file_is_replaced(cache, content, serial_only):
+def test_damaged_cache_file_is_replaced(cache, serial_only):
     first = vector.autotune(CARTPOLE, **QUICK)
     (file,) = cache.iterdir()
-    file.write_text(content)
+    for content in ("", "[]", "{}", "\0", '{"key": 1, "configs": [{}]}'):
+        file.write_text(content)
+        assert vector.tuned(CARTPOLE) is None
     assert len(vector.autotune(CARTPOLE, **QUICK)) == len(first)
     assert json.loads(file.read_text())["configs"]
 

@@ -13,7 +13,6 @@ import pytest
 import pufferlib.vector
 from tests.conformance.test_vector_backends import check
 from tests.envs import SamplePufferEnv
-from tests.tiers import once
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -31,7 +30,8 @@ def _no_cluster(monkeypatch):
     ray.shutdown()
 
 
-@pytest.mark.parametrize("kind", once(["gymnasium", "pettingzoo"], ["gymnasium"]))
+@pytest.mark.all
+@pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
 def test_same_bytes_as_serial(kind):
     check(kind, {"backend": "Ray", "num_workers": 2, "batch_size": 2, "zero_copy": False}, 100, "same_step")
 

@@ -18,12 +18,12 @@ from tests.envs import FunctionEnv
 
 @pytest.mark.parametrize("name", ocean.names())
 def test_ocean_environment_passes_check_env(name):
-    check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
+    check_env(functools.partial(pufferlib.env_creator(name), num_envs=3), steps=60)
 
 
 @pytest.mark.parametrize("name", ocean.python_names())
 def test_python_environment_passes_check_env(name):
-    check_env(pufferlib.env_creator(name), steps=20)
+    check_env(pufferlib.env_creator(name), steps=60)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])

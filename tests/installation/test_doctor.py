@@ -335,6 +335,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
     return doctor.examine(tmp_path_factory.mktemp("runs"))
 
 
+@pytest.mark.all
 def test_examine_finds_this_machine_usable(findings: list[Finding]) -> None:
     assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
     names = [finding.name for finding in findings]
@@ -348,6 +349,7 @@ def test_problem_makes_the_machine_unusable() -> None:
     assert not doctor.usable([Finding("a", "b", "problem", "c")])
 
 
+@pytest.mark.all
 def test_extras_that_only_combine_extras_are_not_listed(findings: list[Finding]) -> None:
     assert all(finding.value for finding in findings)
     names = {finding.name for finding in findings}

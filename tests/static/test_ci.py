@@ -40,6 +40,7 @@ def collected(*arguments: str) -> set[str]:
     return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
 
 
+@pytest.mark.all
 def test_tiers_add_tests_and_selected_tests_run_in_any_tier() -> None:
     once, tier_all, nightly = collected(), collected("--all"), collected("--nightly")
     assert once < tier_all < nightly

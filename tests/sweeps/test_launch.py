@@ -63,6 +63,7 @@ class Notes(SweepDisplay):
         self.ended.append((state, reason))
 
 
+@pytest.mark.all
 def test_three_failures_stop_search(tmp_path):
     display = Notes()
     settings = {**TINY, "eval.max_steps": 1}  # so no episode ends
@@ -207,7 +208,7 @@ def test_env_class_of_caller_is_accepted(tmp_path):
 def test_metric_is_minimized(tmp_path):
     spaces = {"train.gamma": {"distribution": "uniform", "min": 0.5, "max": 0.9}}
     search = {"spaces": spaces, "only": "train.gamma", "metric": "episode_length", "direction": "minimize"}
-    result = sweep("squared", TINY, **search, trials=3, sweeps=tmp_path)
+    result = sweep("squared", TINY, **search, trials=2, sweeps=tmp_path)
     assert result.best.score == min(trial.score for trial in result.trials)
     assert result.study.direction.name == "MINIMIZE"
     assert (result.folder / "report.html").is_file()

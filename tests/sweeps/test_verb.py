@@ -4,6 +4,7 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.sweeps import load_sweep
+from tests.tiers import as_all
 from tests.trials import ONLY, SPACES
 
 FLAGS = [
@@ -33,11 +34,11 @@ def test_report_flag_writes_report(done):
 @pytest.mark.parametrize(
     ("setting", "choices", "values"),
     [
-        ("train.norm-adv", "True,False", {True, False}),
-        ("train.norm-adv", "[true, false]", {True, False}),
         ("train.horizon", "8,32", {16, 8, 32}),  # the first trial has the default
-        ("train.learning-rate", "1e-3", {0.001, 0.004}),
-        ("train.optimizer", "adam", {"adam", "muon"}),
+        as_all(("train.norm-adv", "True,False", {True, False})),
+        as_all(("train.norm-adv", "[true, false]", {True, False})),
+        as_all(("train.learning-rate", "1e-3", {0.001, 0.004})),
+        as_all(("train.optimizer", "adam", {"adam", "muon"})),
     ],
 )
 def test_choices_from_flags(setting, choices, values, tmp_path, monkeypatch):

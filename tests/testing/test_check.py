@@ -40,7 +40,7 @@ class Good(pufferlib.PufferEnv):
 
 
 def test_valid_env_passes():
-    check_env(Good, continuing=True)
+    check_env(Good, steps=50, continuing=True)
     env = Good()
     check_env(env, steps=50, continuing=True)
     assert not env.closed
