@@ -5,12 +5,15 @@ import functools
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.wrappers import vector as theirs
 
 import pufferlib
 import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.pytorch import nativize_dtype, nativize_tensor
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
 from tests.envs import FunctionEnv
 from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
@@ -199,6 +202,23 @@ def test_native_environment_is_normalized():
         shown = [vecenv.step(vecenv.action_space.sample())[0].copy() for _ in range(100)]
         assert vecenv.observations.shape == (64, 4)
         assert 0.5 < np.std(shown) < 1.5
+
+
+def test_float_field_of_action_mask_is_not_normalized():
+    real, mask = Box(-np.inf, np.inf, (2,), np.float32), Box(0, 1, (3,), np.float32)
+    space = Dict({"observation": real, "action_mask": mask})
+    rng = np.random.default_rng(0)
+
+    def observe(_env):
+        return {"observation": rng.normal(size=2).astype(np.float32), "action_mask": np.eye(3, dtype=np.float32)[1]}
+
+    creator = functools.partial(FunctionEnv, space, Discrete(3), length=4, observe=observe)
+    vecenv = NormalizeObservation(make(functools.partial(GymnasiumPufferEnv, env_creator=creator)))
+    with vecenv:
+        for observations, *_ in play(vecenv, 10):
+            fields = nativize_tensor(torch.from_numpy(observations), nativize_dtype(vecenv.emulated))
+            assert fields["action_mask"].tolist() == [[0, 1, 0]] * 4
+        assert list(vecenv.mean) == ["observation"]
 
 
 def test_action_mask_is_not_normalized():

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
+from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.wrappers.vector._kernels import Moments, add_rewards, clear_episodes, scale_rewards
 from pufferlib.wrappers.vector.base import VectorWrapper
 from pufferlib.wrappers.vector.leaves import (
@@ -32,8 +33,8 @@ class NormalizeObservation(VectorWrapper):
     """Observations with mean 0 and variance 1 in each element, as float32, by the moments of all observations so far.
 
     Absent agents are not counted. Elements of an action mask are not normalized. In a Dict or Tuple, each float array
-    is normalized separately, including the padding of arrays of variable length, and integers are unchanged. Final
-    observations are normalized, but not counted.
+    is normalized separately, including the padding of arrays of variable length. Integers and the field
+    ``action_mask`` are unchanged. Final observations are normalized, but not counted.
 
     Args:
         vecenv: Vector environment of ``pufferlib.vector.make``.
@@ -73,7 +74,9 @@ class NormalizeObservation(VectorWrapper):
         row = np.zeros((1, old.itemsize), np.uint8)
         leaves = {names: view_fields(row, old, names) for names in field_names(old)}
         self._moments = {
-            names: Moments(leaf.shape[1], self._epsilon) for names, leaf in leaves.items() if leaf.dtype.kind == "f"
+            names: Moments(leaf.shape[1], self._epsilon)
+            for names, leaf in leaves.items()
+            if leaf.dtype.kind == "f" and names != (MASK_FIELD,)
         }
         self._others = [names for names in leaves if names not in self._moments]
         if not self._moments:
