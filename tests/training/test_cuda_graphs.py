@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 def by_torch(monkeypatch):
     """Turn off the C kernels, which a tape cannot record."""
     monkeypatch.setattr(distributions, "is_plain", lambda params: False)
-    for name in ("lstm", "gru", "mingru"):
+    for name in ("gated", "mingru"):
         monkeypatch.setattr(f"pufferlib.models.recurrent.{name}.kernel_dtype", lambda *tensors: None)
 
 
