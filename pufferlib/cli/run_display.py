@@ -56,6 +56,8 @@ class RunDisplay(Display):
     @override
     def on_training_start(self, run: Run, trainer: Trainer) -> Sequence[Logger]:
         say(f"files of the run: {run.folder}")
+        if not registry.is_inside(trainer.config.env_name):
+            say(_choices(trainer))
         settings = trainer.config.train
         steps = trainer.vecenv.num_agents * settings.horizon * trainer.ranks.size
         if steps > settings.total_timesteps:
@@ -109,6 +111,19 @@ class RunDisplay(Display):
         say(f"Play again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")
         if run.video.exists():
             say(f"Watch it:   {style(as_typed(f'puffer play --watch {run.argument}'), 'accent')}")
+
+
+def _choices(trainer: Trainer) -> str:
+    """Return three lines with the settings that are chosen for an environment where they are not set."""
+    settings, policy = trainer.config.train, trainer.policy
+    size = sum(parameter.numel() for parameter in policy.parameters())
+    kinds = {"observations": settings.normalize_observations, "rewards": settings.normalize_rewards}
+    return (
+        f"network: {type(policy).__name__}, {size:,} parameters\n"
+        f"normalized: {' and '.join(kind for kind, is_on in kinds.items() if is_on) or 'nothing'}\n"
+        f"update: {plural(trainer.vecenv.num_agents, 'agent')}, {plural(settings.horizon, 'step')} each, "
+        f"minibatches of {settings.minibatch_size}, {plural(settings.update_epochs, 'epoch')}"
+    )
 
 
 def _contents(run: Run, video: str) -> list[tuple[Path, str]]:

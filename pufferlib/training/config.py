@@ -237,10 +237,12 @@ class TrainConfig:
     """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2."""
     reward_clip: NotNegative = 0.0
     """Maximum absolute value of scaled rewards. 0 turns clipping off."""
-    normalize_observations: bool = False
-    """Normalize each element of the observations by its running mean and variance, which are saved with the policy."""
-    normalize_rewards: bool = False
-    """Divide rewards by the running standard deviation of discounted returns. An automatic reward_scale is then 1."""
+    normalize_observations: bool | None = None
+    """Normalize observations by their running mean and variance, saved with the policy. Unset means on for Python
+    environments with floats beyond -1 and 1."""
+    normalize_rewards: bool | None = None
+    """Divide rewards by the running standard deviation of discounted returns. Unset means on for Python environments,
+    unless reward_scale or reward_clip is set."""
 
     checkpoint_interval: Natural = 100
     """Updates between checkpoints. 0 saves only one, at the end."""

@@ -4,13 +4,15 @@ The moments of the observations are buffers of the policy, because the policy ca
 and the state of the running episodes, are saved with the run.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
 from pufferlib.training.config import TrainConfig
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward, VectorWrapper
@@ -25,6 +27,7 @@ __all__ = [
     "store_moments",
     "take_moments",
     "with_moments",
+    "with_normalization",
 ]
 
 MOMENTS = "observation_moments"  # name of the policy's module with the moments
@@ -41,9 +44,39 @@ def normalized(vecenv: Any, config: TrainConfig) -> Any:
     Raises:
         APIUsageError: Observations contain no floating-point numbers.
     """
+    config = with_normalization(vecenv, config)
     if config.normalize_observations:
         vecenv = NormalizeObservation(vecenv)
     return NormalizeReward(vecenv, gamma=config.gamma) if config.normalize_rewards else vecenv
+
+
+def with_normalization(vecenv: Any, config: TrainConfig) -> TrainConfig:
+    """Return ``config`` with unset settings of normalization chosen for ``vecenv``.
+
+    Environments in Python come with any scale of observations and rewards. Native ones have settings of their own.
+    What a wrapper of ``vecenv`` normalizes already is left alone.
+    """
+    observations, rewards = config.normalize_observations, config.normalize_rewards
+    is_open = bool(vecenv.emulated) and not config.restart_share  # which allows no wrappers
+    wrappers = {type(wrapper) for wrapper in _wrappers(vecenv)}
+    if observations is None:
+        observations = is_open and NormalizeObservation not in wrappers and _has_large_numbers(vecenv.emulated)
+    if rewards is None:
+        has_scale = bool(config.reward_scale or config.reward_clip) or NormalizeReward in wrappers
+        rewards = is_open and not has_scale
+    return dataclasses.replace(config, normalize_observations=observations, normalize_rewards=rewards)
+
+
+def _has_large_numbers(emulated: Mapping[str, Any]) -> bool:
+    """Return whether an observation has floats beyond -1 and 1, or without bounds."""
+
+    def is_large(dtype: "np.dtype[Any]", bounds: Any) -> bool:
+        if dtype.names is not None:
+            fields = (name for name in dtype.names if name != MASK_FIELD)
+            return any(is_large(dtype[name], bounds and bounds[name]) for name in fields)
+        return dtype.base.kind == "f" and (bounds is None or max(map(abs, bounds)) > 1)
+
+    return is_large(emulated["emulated_observation_dtype"], emulated["observation_bounds"])
 
 
 class ObservationMoments(nn.Module):
@@ -150,11 +183,14 @@ def _is_wrapper(vecenv: Any) -> bool:
 
 def _observation_wrapper(vecenv: Any) -> NormalizeObservation | None:
     """Return the outermost wrapper that normalizes observations, or None."""
-    while _is_wrapper(vecenv):
-        if isinstance(vecenv, NormalizeObservation):
-            return vecenv
+    return next((wrapper for wrapper in _wrappers(vecenv) if isinstance(wrapper, NormalizeObservation)), None)
+
+
+def _wrappers(vecenv: Any) -> Iterator[VectorWrapper]:
+    """Yield the wrappers of a vector environment, outermost first."""
+    while isinstance(vecenv, VectorWrapper):
+        yield vecenv
         vecenv = vecenv.vecenv
-    return None
 
 
 def _moments_of(policy: Policy) -> ObservationMoments | None:

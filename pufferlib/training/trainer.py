@@ -25,9 +25,9 @@ from pufferlib.training.accelerate import build_graphed_step, build_loss, in_pre
 from pufferlib.training.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.training.build import (
     build_policy,
-    build_vecenv,
     close_vecenv,
     fit_to_agents,
+    make_vecenv,
     pick_device,
     pick_num_threads,
     ready_device,
@@ -50,7 +50,14 @@ from pufferlib.training.distributed.reduction import build_reduction
 from pufferlib.training.episodes import EpisodeMeans, ScoreHint
 from pufferlib.training.loggers import Logger
 from pufferlib.training.loggers.base import LogGuard, wants_episodes
-from pufferlib.training.normalization import attach_moments, has_moments, normalized, store_moments, take_moments
+from pufferlib.training.normalization import (
+    attach_moments,
+    has_moments,
+    normalized,
+    store_moments,
+    take_moments,
+    with_normalization,
+)
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.overlap import build_source
 from pufferlib.training.rollout import Rollout
@@ -117,11 +124,13 @@ class Trainer:
         own = config_of_rank(config, ranks)
         self.callbacks = CallbackList([*build_callbacks(own), *callbacks], ranks.is_first)
         self.device = ready_device(device_of_rank(pick_device(config.train.device), ranks))
-        self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
+        self.vecenv = make_vecenv(own) if vecenv is None else vecenv
         self._opened = contextlib.ExitStack()  # closed in reverse order
         self._opened.enter_context(freed_memory_kept())
         self._opened.callback(close_vecenv, self.vecenv)
         try:
+            config = dataclasses.replace(config, train=with_normalization(self.vecenv, config.train))
+            self.vecenv = normalized(self.vecenv, config.train)
             policy = self._prepare_policy(config, policy)
             self.vecenv = self.callbacks.wrap_envs(self.vecenv, policy)
             is_recurrent = bool(policy.initial_state(1))

@@ -1,17 +1,24 @@
+import functools
+
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from safetensors.torch import load_file
 
+import pufferlib
 from pufferlib import registry, vector
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.play.session import Session
 from pufferlib.runs.folder import Run
 from pufferlib.training.agent import load_policy
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
+from pufferlib.training.normalization import with_normalization
 from pufferlib.training.players import PolicyPlayer
 from pufferlib.training.trainer import Trainer
-from tests.envs import TargetEnv
+from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
+from tests.envs import FunctionEnv, TargetEnv
 
 SMALL = {
     "train.device": "cpu",
@@ -137,3 +144,46 @@ def test_passed_vecenv_is_normalized(tmp_path):
     trainer.step()
     assert trainer.rollout.observations.abs().max() > 1  # raw observations are 0 or 1
     trainer.close()
+
+
+REAL, SHARE = Box(-np.inf, np.inf, (2,), np.float32), Box(0, 1, (2,), np.float32)
+MASK = Box(0, 2, (2,), np.float32)
+
+
+def made(space):
+    creator = functools.partial(FunctionEnv, space, Discrete(2), length=4)
+    return vector.make(functools.partial(GymnasiumPufferEnv, env_creator=creator), num_envs=2, backend="Serial")
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "chosen"),
+    [
+        (REAL, {}, (True, True)),
+        (Box(-100, 100, (2,), np.float64), {}, (True, True)),
+        (SHARE, {}, (False, True)),
+        (Box(0, 255, (8, 8, 3), np.uint8), {}, (False, True)),
+        (Discrete(5), {}, (False, True)),
+        (Dict({"a": SHARE, "b": Tuple([Discrete(3), REAL])}), {}, (True, True)),
+        (Dict({"observation": SHARE, "action_mask": MASK}), {}, (False, True)),
+        (REAL, {"train.normalize_observations": False}, (False, True)),
+        (REAL, {"train.normalize_rewards": False}, (True, False)),
+        (REAL, {"train.reward_scale": 0.1}, (True, False)),
+        (REAL, {"train.reward_clip": 1.0}, (True, False)),
+        (REAL, {"train.restart_share": 0.5}, (False, False)),
+        (SHARE, {"train.normalize_observations": True}, (True, True)),
+    ],
+)
+def test_unset_normalization_is_chosen_for_python_environments(space, settings, chosen):
+    config = load_config("mine", settings).train
+    with made(space) as vecenv:
+        config = with_normalization(vecenv, config)
+        assert (config.normalize_observations, config.normalize_rewards) == chosen
+
+
+def test_unset_normalization_is_off_for_native_and_normalized_environments():
+    config = load_config("mine").train
+    with made(REAL) as vecenv, pufferlib.make("cartpole", num_envs=2) as native:
+        wrapped = NormalizeReward(NormalizeObservation(vecenv))
+        for envs in (wrapped, native):
+            found = with_normalization(envs, config)
+            assert (found.normalize_observations, found.normalize_rewards) == (False, False)

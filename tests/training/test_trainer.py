@@ -28,7 +28,7 @@ from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import settings_of
 from pufferlib.training import build, ppo
-from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents
+from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents, make_vecenv
 from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.trainer import Trainer
@@ -308,7 +308,7 @@ class TestAutomaticRewardScale:
             return GymnasiumPufferEnv(env, buf=buf, seed=seed)
 
         trainer = make_trainer(
-            {**self.AUTOMATIC, "train.horizon": 64, "train.gamma": 1.0},
+            {**self.AUTOMATIC, "train.normalize_rewards": False, "train.horizon": 64, "train.gamma": 1.0},
             env=vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step"),
         )
         found = []
@@ -611,13 +611,13 @@ def test_num_threads_depends_on_network_size(make_trainer, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing", "Ray"])
-def test_build_vecenv_passes_all_settings(monkeypatch, backend):
+def test_make_vecenv_passes_all_settings(monkeypatch, backend):
     asked = []
     monkeypatch.setattr("pufferlib.vector.make", lambda *_, **options: asked.append(options))
-    build_vecenv(load_config("squared", {"vec.backend": backend}))
+    make_vecenv(load_config("squared", {"vec.backend": backend}))
     chosen = {"num_workers": 2, "batch_size": 4, "zero_copy": False, "overwork": True, "on_crash": "restart"}
     settings = {"vec.backend": backend, "vec.timeout_s": 0, **{f"vec.{name}": value for name, value in chosen.items()}}
-    build_vecenv(load_config("squared", settings))
+    make_vecenv(load_config("squared", settings))
     assert (asked[0]["timeout_s"], asked[0]["on_crash"]) == (120.0, "raise")
     assert chosen.items() | {("timeout_s", None)} <= asked[1].items()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from unittest.mock import Mock
@@ -88,7 +89,11 @@ def test_custom_env_and_network_are_trained_evaluated_and_resumed(
     assert (config.env_name, config.policy.name) == (f"{own}/my_env.py:Forage", f"{own}/my_net.py:Net")
     assert (config.env, config.policy.hidden_size, config.eval.episodes) == ({"length": 4}, 8, 2)
     assert json.loads((run / "summary.json").read_text())["episode_length"] == 4
-    assert "my_env.py:Forage: score" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "my_env.py:Forage: score" in printed
+    assert re.search(
+        r"network: Net, \d+ parameters\nnormalized: rewards\nupdate: \d+ agents?, \d+ steps each, ", printed
+    )
 
     assert main(["eval", "my_env.py:Forage"]) == 0
     assert main(["train", "my_env.py:Forage", "--resume", str(run), "--train.total-timesteps=4096"]) == 0
