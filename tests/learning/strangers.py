@@ -7,7 +7,6 @@ that a correct learner reaches with them, and what random play gets.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -399,7 +398,31 @@ class Task:
         random: Mean return of random play, about.
     """
 
-    make: Callable[[], Any]
+    make: Callable[[], gymnasium.Env]
     steps: int
     score: float
     random: float
+
+
+TASKS = (
+    Task(Reach, 150_000, -7.5, -43),
+    Task(ReachWithForces, 150_000, -7.5e5, -4.3e6),
+    Task(ReachWithTinyActions, 150_000, -7.5, -43),
+    Task(ReachWithPositiveActions, 150_000, -7.5, -43),
+    Task(ReachInOddUnits, 150_000, -7.5, -43),
+    Task(ReachForCents, 150_000, -7.5e-3, -0.043),
+    Task(ManyJoints, 300_000, -3.0, -380),
+    Task(Quadrant, 150_000, 24.0, 6),
+    Task(QuadrantInColour, 150_000, 24.0, 6),
+    Task(Shop, 200_000, 180.0, -19),
+    Task(Parity, 100_000, 19.0, 10),
+    Task(Knobs, 300_000, 23.0, 8),
+    Task(Switches, 100_000, 19.0, 10),
+    Task(Cards, 150_000, 19.0, -100),
+    Task(LateReward, 300_000, 0.95, 0.5),
+    Task(Maze, 150_000, 0.95, 0.1),
+    Task(Thermostat, 600_000, 1700.0, 160),
+    Task(Escape, 200_000, -10.0, -57),
+    Task(Balance, 100_000, 190.0, 17),
+    Task(Trader, 200_000, 2800.0, 218),
+)
