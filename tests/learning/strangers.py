@@ -311,7 +311,7 @@ class Thermostat(gymnasium.Env):
     def step(self, action):
         if self.np_random.random() < 0.01:
             self.open = 1 - self.open
-        heat = (0.0, 1.0, 3.0)[int(action)]
+        heat = (0.0, 1.5, 5.0)[int(action)]
         self.degrees += 0.3 * heat + (0.05 if self.open else 0.02) * (self.outside - self.degrees)
         self.steps += 1
         reward = 1.0 if abs(self.degrees - 21) < 1 else 0.0
@@ -421,7 +421,7 @@ TASKS = (
     Task(Cards, 150_000, 19.0, -100),
     Task(LateReward, 300_000, 0.95, 0.5),
     Task(Maze, 150_000, 0.95, 0.1),
-    Task(Thermostat, 600_000, 1700.0, 160),
+    Task(Thermostat, 600_000, 1900.0, 200),
     Task(Escape, 200_000, -10.0, -57),
     Task(Balance, 100_000, 190.0, 17),
     Task(Trader, 200_000, 2800.0, 218),
