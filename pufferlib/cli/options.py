@@ -6,7 +6,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_origin
 
 from pufferlib import ocean, registry
 from pufferlib.cli.values import keyword_value, whole_number
@@ -16,7 +16,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
-from pufferlib.training.config import Config, setting_names
+from pufferlib.training.config import Config, Counts, setting_names
 from pufferlib.training.suggestions import PUFFERLIB_3, RENAMED, suggest
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
 
 
 def _as_written() -> "ConstructorRegistry":
-    """Return rules that read 1e6 as an int and true as a bool, and show ``INT|None`` for what may be unset."""
+    """Return rules for 1e6 as an int, true as a bool and 64,64 as a tuple. Help shows ``INT|None`` if None is valid."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
     registry = ConstructorRegistry()
@@ -223,6 +223,18 @@ def _as_written() -> "ConstructorRegistry":
             instance_from_str=lambda words: None if unset and words[0] == "None" else whole_number(words[0]),
             is_instance=lambda value: isinstance(value, int) or (unset and value is None),
             str_from_instance=lambda value: [str(value)],
+        )
+
+    @registry.primitive_rule
+    def several_whole_numbers(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[tuple[int, ...]] | None:
+        if get_origin(info.type) is not tuple or get_args(info.type) != get_args(Counts):
+            return None
+        return PrimitiveConstructorSpec(
+            nargs="*",
+            metavar="INT,INT,...",
+            instance_from_str=lambda words: tuple(map(whole_number, filter(None, ",".join(words).split(",")))),
+            is_instance=lambda value: isinstance(value, tuple) and all(isinstance(each, int) for each in value),
+            str_from_instance=lambda value: [str(each) for each in value],
         )
 
     @registry.primitive_rule

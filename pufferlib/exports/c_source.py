@@ -38,7 +38,7 @@ def c_source(trained: TrainedPolicy) -> str:
     spec = _spec(trained)
     tables = Constants(trained.name)
     tables.network(spec, int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize)
-    tables.agent(trained, spec, trained.vecenv.single_action_space)
+    tables.agent(trained, trained.vecenv.single_action_space)
     includes, engine = _engine()
     parts = [
         c_header(trained),
@@ -122,13 +122,14 @@ def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
     yield "    uint64_t random; /* state of the random generator */"
     yield f"    float params[{spec.num_params}]; /* {_params_text(trained)}, of the last step */"
     yield "    float value; /* expected return, of the last step */"
-    if spec.memory:
-        yield f"    float memory[{len(spec.memory.names)}][{len(spec.decoder.places)}];"
-    yield f"    float x[{width}], y[{width}]; /* buffers between the layers, like all fields below */"
+    if sizes := _memory_sizes(spec):
+        yield f"    float memory[{len(sizes)}][{max(sizes)}];"
+    yield f"    float x[{width}]; /* buffer between the layers, like all fields below */"
+    yield f"    float y[{len(spec.trunks)}][{width}];"
     if spec.image is not None and spec.image_layer is not None:
         sizes = [each.out_height * each.out_width * len(each.matrix.weight) for each in spec.convolutions]
         yield f"    float flat[{len(spec.image_layer.places)}], pixels[2][{max(spec.image.size, *sizes)}];"
-    if spec.labels is not None:
+    if spec.trunks[0].labels is not None:
         yield f"    int32_t chosen[{1 + sum(each.size for each in spec.inputs if each.encoding == 'labels')}];"
     if trained.limit:
         count = int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize
@@ -136,21 +137,28 @@ def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
     yield f"}} {trained.name}_agent;"
 
 
+def _memory_sizes(spec: NetworkSpec) -> list[int]:
+    """Return the width of each array of memory."""
+    memories = [trunk.memory for trunk in spec.trunks if trunk.memory is not None]
+    return [memory.size for memory in memories for _ in memory.names]
+
+
 def _functions(trained: TrainedPolicy, spec: NetworkSpec) -> str:
     name = trained.name
     init, reset, act = _prototypes(trained)
     actor = ["    actor.scratch.kernels = puffer_kernels(NULL);"]
-    actor += ["    actor.scratch.x = agent->x;", "    actor.scratch.y = agent->y;"]
+    actor += ["    actor.scratch.x = agent->x;"]
+    actor += [f"    actor.scratch.y[{i}] = agent->y[{i}];" for i in range(len(spec.trunks))]
     if spec.image is not None:
         actor += ["    actor.scratch.flat = agent->flat;"]
         actor += [f"    actor.scratch.pixels[{i}] = agent->pixels[{i}];" for i in range(2)]
-    if spec.labels is not None:
+    if spec.trunks[0].labels is not None:
         actor += ["    actor.scratch.chosen = agent->chosen;"]
     if trained.limit:
         actor += ["    actor.row = (uint8_t *)agent->row;"]
-    for i in range(len(spec.memory.names) if spec.memory else 0):
-        actor += [f"    actor.memory[{i}] = agent->memory[{i}];"]
-    forget = "    memset(agent->memory, 0, sizeof(agent->memory));" if spec.memory else "    (void)agent;"
+    memories = len(_memory_sizes(spec))
+    actor += [f"    actor.memory[{i}] = agent->memory[{i}];" for i in range(memories)]
+    forget = "    memset(agent->memory, 0, sizeof(agent->memory));" if memories else "    (void)agent;"
     return "\n".join(
         [
             f"{init} {{",

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from pufferlib.exports.trained import TrainedPolicy
-from pufferlib.models.network_spec import InputSpec, MatrixSpec, NetworkSpec
+from pufferlib.models.network_spec import InputSpec, LayerSpec, MatrixSpec, NetworkSpec, NormSpec, TrunkSpec
 
 __all__ = ["LETTERS", "Constants", "padded", "row_width"]
 
@@ -23,6 +23,8 @@ LETTERS = {
     **{"f2": "e", "f4": "f", "f8": "d"},
 }
 NO_MATRIX, NO_INPUT = "{0, 0, NULL, NULL}", "{PUFFER_SCALED, 'f', 0, 0, 0, 0, 0}"
+NO_LAYER = f"{{{NO_MATRIX}, PUFFER_RELU, NULL, NULL}}"
+TRUNKS = ("", "critic_")  # start of the names of their arrays
 NO_CONVOLUTION = f"{{{NO_MATRIX}, NULL, 0, 0, 0, 0, 0, 0}}"
 
 
@@ -39,8 +41,7 @@ class Constants:
 
     def network(self, spec: NetworkSpec, row_bytes: int) -> None:
         """Add the ``PufferNetwork`` struct."""
-        memory = spec.memory
-        gates = [] if memory is None else [memory.gates, *memory.upper]
+        memory = spec.trunks[0].memory
         log_std = None if spec.log_std is None else spec.log_std.detach().numpy()
         parts = [
             (str(row_bytes), "bytes of an observation"),
@@ -50,21 +51,18 @@ class Constants:
             (_braces(map(self._convolution, range(16), spec.convolutions), NO_CONVOLUTION), "convolutions"),
             (str(len(spec.convolutions)), "number of convolutions"),
             (self._matrix("image_layer", spec.image_layer), "layer after the image"),
-            (self._matrix("labels", spec.labels), "columns of the first layer, selected by labels"),
-            (_braces((self._matrix(f"layer{i}", each) for i, each in enumerate(spec.layers)), NO_MATRIX), "layers"),
-            (str(len(spec.layers)), "number of layers"),
+            (f"{{{', '.join(map(self._trunk, TRUNKS, spec.trunks))}}}", "trunks"),
+            (str(len(spec.trunks)), "number of trunks"),
             ("PUFFER_" + ("NO_MEMORY" if memory is None else memory.kind.upper()), "memory"),
-            (str(len(gates)), "layers of the memory"),
-            (_braces((self._matrix(f"gates{i}", each) for i, each in enumerate(gates)), NO_MATRIX), "gates"),
-            (self._matrix("recurrent", memory.recurrent if memory else None), "recurrent gates"),
-            (self._matrix("decoder", spec.decoder), "decoder"),
+            (str(0 if memory is None else 1 + len(memory.upper)), "layers of the memory"),
             ("NULL" if log_std is None else self.array("log_std", log_std), "log std of continuous actions"),
+            (str(spec.num_log_stds), "number of log stds that the decoder computes"),
             (_input(spec.mask), "mask"),
             (str(row_width(spec)), "width"),
         ]
         self._struct("PufferNetwork", "network", parts)
 
-    def agent(self, trained: TrainedPolicy, spec: NetworkSpec, space: Any) -> None:
+    def agent(self, trained: TrainedPolicy, space: Any) -> None:
         """Add the ``PufferAgent`` struct, with the processing of observations and actions."""
         distribution: Any = trained.policy.distribution
         count = int(np.prod(distribution.shape, dtype=np.int64))
@@ -80,7 +78,6 @@ class Constants:
             (self._structs("PufferField", "fields", fields), "fields of normalized observations"),
             (str(len(fields)), "number of fields"),
             (repr(trained.limit), "limit of normalized values"),
-            (str(0 if spec.memory is None else len(spec.memory.names)), "arrays of memory"),
             (str(count), "components of an action"),
             (sizes, "number of values of each"),
             (starts, "lowest value of each"),
@@ -121,6 +118,29 @@ class Constants:
             packed = self.array(f"{key}_weights", weights.reshape(-1, LANES, inputs).transpose(0, 2, 1))
         return f"{{{inputs}, {outputs}, {packed}, {self.array(f'{key}_bias', bias)}}}"
 
+    def _trunk(self, key: str, spec: TrunkSpec) -> str:
+        """Add the weights of a trunk and return its ``PufferTrunk``."""
+        memory = spec.memory
+        gates = [] if memory is None else [memory.gates, *memory.upper]
+        parts = [
+            self._matrix(f"{key}labels", spec.labels),
+            _braces((self._layer(f"{key}layer{i}", each) for i, each in enumerate(spec.layers)), NO_LAYER),
+            str(len(spec.layers)),
+            _braces((self._matrix(f"{key}gates{i}", each) for i, each in enumerate(gates)), NO_MATRIX),
+            self._matrix(f"{key}recurrent", memory.recurrent if memory else None),
+            self._matrix(f"{key}decoder", spec.decoder),
+        ]
+        return f"{{{', '.join(parts)}}}"
+
+    def _layer(self, key: str, spec: LayerSpec) -> str:
+        scale, shift = ("NULL", "NULL") if spec.norm is None else self._norm(key, spec.norm)
+        return f"{{{self._matrix(key, spec.matrix)}, PUFFER_{spec.activation.upper()}, {scale}, {shift}}}"
+
+    def _norm(self, key: str, spec: NormSpec) -> tuple[str, str]:
+        size = len(spec.weight)
+        scale, shift = (np.pad(each.detach().numpy(), (0, padded(size) - size)) for each in spec)
+        return self.array(f"{key}_scale", scale), self.array(f"{key}_shift", shift)
+
     def _convolution(self, index: int, spec: Any) -> str:
         numbers = (len(spec.offsets), spec.length, spec.step, spec.line_step, spec.out_height, spec.out_width)
         offsets = self.array(f"convolution{index}_offsets", spec.offsets)
@@ -155,8 +175,10 @@ def row_width(spec: NetworkSpec) -> int:
     """Return the number of floats in a buffer row between layers, as computed by ``puffer_network_init``."""
     image = 0 if spec.image_layer is None else len(spec.image_layer.weight)
     width = image + sum(each.size for each in spec.inputs if each.encoding != "labels")
-    gates = 0 if spec.memory is None else len(spec.memory.gates.weight)
-    return padded(max(width, gates, len(spec.decoder.weight), *(len(each.weight) for each in spec.layers)))
+    for trunk in spec.trunks:
+        gates = 0 if trunk.memory is None else len(trunk.memory.gates.weight)
+        width = max(width, gates, len(trunk.decoder.weight), *(len(each.matrix.weight) for each in trunk.layers))
+    return padded(width)
 
 
 def _input(spec: InputSpec | None) -> str:

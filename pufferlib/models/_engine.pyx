@@ -19,6 +19,9 @@ cdef extern from "puffer_network.h":
         PUFFER_MAX_LAYERS
         PUFFER_MAX_MEMORIES
 
+    ctypedef enum PufferActivation:
+        PUFFER_RELU, PUFFER_TANH, PUFFER_SILU, PUFFER_ELU, PUFFER_GELU
+
     ctypedef enum PufferEncoding:
         PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS
 
@@ -40,14 +43,26 @@ cdef extern from "puffer_network.h":
         float scale
         int64_t low
 
+    ctypedef struct PufferLayer:
+        PufferMatrix matrix
+        PufferActivation activation
+        const float *scale
+        const float *shift
+
+    ctypedef struct PufferTrunk:
+        PufferMatrix labels
+        PufferLayer *layers
+        int num_layers
+        PufferMatrix *gates
+        PufferMatrix recurrent, decoder
+
     ctypedef struct PufferNetwork:
-        int row_bytes, num_inputs, num_convolutions, num_layers, memory_layers
+        int row_bytes, num_inputs, num_convolutions, num_trunks, memory_layers, num_log_stds
         const PufferInput *inputs
         PufferInput image, mask
         PufferConvolution *convolutions
-        PufferMatrix *layers
-        PufferMatrix *gates
-        PufferMatrix image_layer, labels, recurrent, decoder
+        PufferMatrix image_layer
+        PufferTrunk *trunks
         PufferMemory memory
         const float *log_std
 
@@ -61,6 +76,7 @@ cdef extern from "puffer_network_build.h":
     bint puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs)
     void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride, const int32_t *places) noexcept
     void puffer_matrix_set_bias(PufferMatrix *matrix, const float **biases, int count) noexcept
+    bint puffer_layer_add_norm(PufferLayer *layer)
     void puffer_network_init(PufferNetwork *net) noexcept
     void puffer_network_free(PufferNetwork *net) noexcept
 
@@ -71,7 +87,6 @@ cdef extern from "puffer_network_task.h":
         float **memory
         float *params
         float *values
-        int num_memories, num_params
 
     int puffer_network_task_init(
         PufferNetworkTask *own, const PufferNetwork *net, const PufferKernels *kernels, int threads
@@ -83,6 +98,9 @@ KERNELS = tuple(name for name in ("avx512", "avx2", "any") if puffer_kernels(nam
 
 cdef object ndarray = np.ndarray
 cdef dict ENCODINGS = {"scaled": PUFFER_SCALED, "logarithms": PUFFER_LOGARITHMS, "labels": PUFFER_LABELS}
+cdef dict ACTIVATIONS = {
+    "relu": PUFFER_RELU, "tanh": PUFFER_TANH, "silu": PUFFER_SILU, "elu": PUFFER_ELU, "gelu": PUFFER_GELU
+}
 cdef dict MEMORIES = {"lstm": PUFFER_LSTM, "gru": PUFFER_GRU, "mingru": PUFFER_MINGRU}
 
 
@@ -113,6 +131,17 @@ cdef class PackedMatrix:
         puffer_matrix_set_bias(self.matrix, biases, len(self.biases))
 
 
+cdef class CopiedVector:
+    """A vector of the network, and the parameter that provides its numbers."""
+
+    cdef float *to
+    cdef object source
+
+    def refresh(self):
+        """Copy the current numbers."""
+        memcpy(self.to, <const float *><size_t>address(self.source), self.source.numel() * sizeof(float))
+
+
 cdef class Engine:
     """A policy compiled to C by ``compile_policy``. Only one thread at a time may use it.
 
@@ -133,9 +162,9 @@ cdef class Engine:
 
     cdef PufferNetwork net
     cdef PufferNetworkTask work
-    cdef list packed
-    cdef object log_std, dtype
-    cdef tuple shape, names
+    cdef list copies
+    cdef object dtype
+    cdef tuple shape, names, sizes
     cdef readonly int num_params
     cdef bint is_busy
 
@@ -149,13 +178,20 @@ cdef class Engine:
         if kernels is not None and kernels not in KERNELS:
             raise APIUsageError(f"Engine: kernels must be one of {', '.join(KERNELS)}, got {kernels!r}")
         self.free()
-        self.packed, self.log_std = [], spec.log_std
+        self.copies = []
         self.shape, self.dtype, self.num_params = spec.observation_shape, spec.observation_dtype, spec.num_params
-        self.names = () if spec.memory is None else spec.memory.names
+        memories = [trunk.memory for trunk in spec.trunks if trunk.memory is not None]
+        self.names = tuple(name for memory in memories for name in memory.names)
+        self.sizes = tuple(memory.size for memory in memories for _ in memory.names)
         self.net.row_bytes = self.dtype.itemsize * int(np.prod(self.shape))
         self.add_inputs(spec)
         self.add_convolutions(spec)
-        self.add_matrices(spec)
+        for i, trunk in enumerate(spec.trunks):
+            self.add_trunk(&self.net.trunks[i], trunk)
+        self.net.num_trunks, self.net.num_log_stds = len(spec.trunks), spec.num_log_stds
+        if spec.log_std is not None:
+            self.net.log_std = <const float *>puffer_zeros(spec.log_std.numel(), sizeof(float))
+            self.copy(self.net.log_std, spec.log_std)
         puffer_network_init(&self.net)
         name = None if kernels is None else kernels.encode()
         cdef const PufferKernels *chosen = puffer_kernels(NULL if name is None else <const char *>name)
@@ -163,7 +199,6 @@ cdef class Engine:
         if error == ENOMEM:
             raise MemoryError
         self.check_helpers(error)
-        self.work.num_memories, self.work.num_params = len(self.names), self.num_params
         self.refresh()
 
     def __dealloc__(self):
@@ -207,33 +242,45 @@ cdef class Engine:
             to.runs, to.length, to.step, to.line_step = len(offsets), each.length, each.step, each.line_step
             to.out_height, to.out_width = each.out_height, each.out_width
         self.net.num_convolutions = len(spec.convolutions)
-
-    cdef add_matrices(self, spec):
-        for i, each in enumerate(spec.layers):
-            self.add(&self.net.layers[i], each)
-        self.net.num_layers = len(spec.layers)
-        self.add(&self.net.decoder, spec.decoder)
-        if spec.labels is not None:
-            self.add(&self.net.labels, spec.labels)
         if spec.image_layer is not None:
             self.add(&self.net.image_layer, spec.image_layer)
+
+    cdef add_trunk(self, PufferTrunk *trunk, spec):
+        for i, each in enumerate(spec.layers):
+            self.add_layer(&trunk.layers[i], each)
+        trunk.num_layers = len(spec.layers)
+        self.add(&trunk.decoder, spec.decoder)
+        if spec.labels is not None:
+            self.add(&trunk.labels, spec.labels)
         if spec.memory is not None:
             self.net.memory = MEMORIES[spec.memory.kind]
             for i, each in enumerate((spec.memory.gates, *spec.memory.upper)):
-                self.add(&self.net.gates[i], each)
+                self.add(&trunk.gates[i], each)
             self.net.memory_layers = 1 + len(spec.memory.upper)
             if spec.memory.recurrent is not None:
-                self.add(&self.net.recurrent, spec.memory.recurrent)
-        if self.log_std is not None:
-            self.net.log_std = <const float *>puffer_zeros(self.log_std.numel(), sizeof(float))
-            if self.net.log_std == NULL:
+                self.add(&trunk.recurrent, spec.memory.recurrent)
+
+    cdef add_layer(self, PufferLayer *layer, spec):
+        self.add(&layer.matrix, spec.matrix)
+        layer.activation = ACTIVATIONS[spec.activation]
+        if spec.norm is not None:
+            if not puffer_layer_add_norm(layer):
                 raise MemoryError
+            self.copy(layer.scale, spec.norm.weight)
+            self.copy(layer.shift, spec.norm.bias)
+
+    cdef copy(self, const float *to, source):
+        cdef CopiedVector copied = CopiedVector()
+        if to == NULL:
+            raise MemoryError
+        copied.to, copied.source = <float *>to, source
+        self.copies.append(copied)
 
     cdef add(self, PufferMatrix *matrix, spec):
         cdef PackedMatrix packed = PackedMatrix()
         packed.matrix, packed.weight, packed.biases = matrix, spec.weight, spec.biases
         packed.strides, packed.places = spec.weight.stride(), np.ascontiguousarray(spec.places)
-        self.packed.append(packed)
+        self.copies.append(packed)
         if not puffer_matrix_init(matrix, len(spec.places), len(spec.weight)):
             raise MemoryError
 
@@ -245,14 +292,8 @@ cdef class Engine:
         """
         self.claim("refresh")
         try:
-            for packed in self.packed:
-                (<PackedMatrix>packed).refresh()
-            if self.log_std is not None:
-                memcpy(
-                    <void *>self.net.log_std,
-                    <const float *><size_t>address(self.log_std),
-                    self.log_std.numel() * sizeof(float),
-                )
+            for copied in self.copies:
+                copied.refresh()
         finally:
             self.is_busy = False
 
@@ -263,7 +304,7 @@ cdef class Engine:
 
         Args:
             observations: Observations ``(rows, *shape)`` in the dtype of the space.
-            state: Memory by name, float32 ``(rows, hidden_size)``, updated in place. None or empty for policies without
+            state: Memory by name, float32 ``(rows, size)``, updated in place. None or empty for policies without
                 memory.
             params: Output array for the distribution parameters, float32 ``(rows, num_params)``.
             values: Output array for the values, float32 ``(rows,)``.
@@ -283,7 +324,7 @@ cdef class Engine:
             check(values, float32, (), rows, "values")
             for i, name in enumerate(self.names):
                 array = as_array(state[name])
-                check(array, float32, (self.net.decoder.inputs,), rows, name)
+                check(array, float32, (self.sizes[i],), rows, name)
                 held.append(array)
                 self.work.memory[i] = <float *>head_of(array).data
             self.work.task.num_items = rows

@@ -14,18 +14,31 @@ from torch import Tensor, nn
 
 from pufferlib.models._engine import MAX_LAYERS, MAX_MEMORIES, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
+from pufferlib.models.image_policies import MixedCNN, NatureCNN, channels_first, has_channels_last
 from pufferlib.models.linear import Linear
-from pufferlib.models.network_spec import ConvolutionSpec, InputSpec, MatrixSpec, MemorySpec, NetworkSpec
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, channels_first, has_channels_last
-from pufferlib.models.recurrent import GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUCell, MinGRUWrapper
+from pufferlib.models.network_spec import (
+    ConvolutionSpec,
+    InputSpec,
+    LayerSpec,
+    MatrixSpec,
+    MemorySpec,
+    NetworkSpec,
+    NormSpec,
+    TrunkSpec,
+)
+from pufferlib.models.policies import Default, Policy
+from pufferlib.models.recurrent import CRITIC, GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUCell, MinGRUWrapper
 from pufferlib.pytorch import NativeLeaf
 
 __all__ = [
     "ConvolutionSpec",
     "InputSpec",
+    "LayerSpec",
     "MatrixSpec",
     "MemorySpec",
     "NetworkSpec",
+    "NormSpec",
+    "TrunkSpec",
     "UnknownLayerError",
     "compile_policy",
     "describe",
@@ -48,8 +61,10 @@ TYPES = {
     torch.float32: "f",
     torch.float64: "d",
 }
+NAMES = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.SiLU: "silu", nn.ELU: "elu", nn.GELU: "gelu"}  # of activations
+EPSILON = 1e-5  # of layer normalization
 LANES = 16  # the number of output channels of a convolution must be a multiple of this panel size
-METHODS = {"remember", "encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
+METHODS = {"remember", "_run", "encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
 
 
 class UnknownLayerError(Exception):
@@ -87,8 +102,7 @@ def network_spec(policy: Policy) -> NetworkSpec:
     """
     _check_modules(policy)
     spec = _network(policy)
-    read = {id(tensor) for matrix in spec.matrices for tensor in (matrix.weight, *matrix.biases)}
-    read.add(id(spec.log_std))
+    read = {id(tensor) for tensor in spec.tensors}
     for name, parameter in policy.named_parameters():
         if parameter.device.type != "cpu" or parameter.dtype != torch.float32:
             raise UnknownLayerError(f"{name} is {parameter.dtype} on {parameter.device}, not float32 on the CPU")
@@ -116,7 +130,7 @@ def _unknown(policy: nn.Module, module: nn.Module) -> UnknownLayerError:
 
 
 def _network(policy: Policy) -> NetworkSpec:
-    memory, inner = _memory(policy), policy
+    memories, inner = _memories(policy), policy
     if isinstance(policy, MemoryWrapper):
         inner = policy.policy
     encoders: dict[type, Callable[[Any], dict[str, Any]]]
@@ -124,32 +138,45 @@ def _network(policy: Policy) -> NetworkSpec:
     if type(inner) not in encoders:
         raise UnknownLayerError(f"the class {type(inner).__name__}")
     parts = encoders[type(inner)](inner)
+    layers: list[dict[str, Any]] = parts.pop("layers")
+    decoders = [inner.decoder] if inner.critic_decoder is None else [inner.decoder, inner.critic_decoder]
+    trunks = [TrunkSpec(_linear(inner, decoder), **own) for decoder, own in zip(decoders, layers, strict=True)]
+    if memories:
+        trunks = [trunk._replace(memory=memory) for trunk, memory in zip(trunks, memories, strict=True)]
     return NetworkSpec(
         observation_shape=inner.observation_shape,
         observation_dtype=np.dtype(TYPES[inner.observation_dtype]),
         num_params=inner.distribution.num_params,
-        decoder=_linear(inner, inner.decoder),
-        memory=memory,
-        log_std=inner.log_std if inner.is_continuous else None,
+        trunks=trunks,
+        log_std=inner.log_std if inner.is_continuous and not inner.state_dependent_std else None,
+        num_log_stds=inner.distribution.num_params // 2 if inner.state_dependent_std else 0,
         mask=_mask(inner),
         **parts,
     )
 
 
-def _memory(policy: Policy) -> MemorySpec | None:
-    """Return the spec of the recurrent network around a policy, or None."""
+def _memories(policy: Policy) -> list[MemorySpec]:
+    """Return the specs of the recurrent networks around a policy: none, one, or those of actor and critic."""
     kinds = {LSTMWrapper: nn.LSTMCell, GRUWrapper: nn.GRUCell, MinGRUWrapper: MinGRUCell}
     if not isinstance(policy, MemoryWrapper):
-        return None
+        return []
     if type(policy) not in kinds:
         raise UnknownLayerError(f"the class {type(policy).__name__}")
-    cell: Any = policy.cell
-    if type(cell) is not kinds[type(policy)]:
-        raise _unknown(policy, cell)
-    return _stacked(policy) if isinstance(policy, MinGRUWrapper) else _gated(policy, cell)
+    if len(policy.memory_sizes()) > MAX_MEMORIES:
+        raise UnknownLayerError(f"{len(policy.memory_sizes())} arrays of memory, more than {MAX_MEMORIES}")
+    networks: list[Any] = [policy] if policy.critic is None else [policy, policy.critic]
+    specs = []
+    for module, prefix in zip(networks, ("", CRITIC), strict=False):
+        names = tuple(prefix + name for name in policy.state_names)
+        cells = [module.cell, *module.upper] if isinstance(policy, MinGRUWrapper) else [module.cell]
+        for cell in cells:
+            if type(cell) is not kinds[type(policy)]:
+                raise _unknown(policy, cell)
+        specs.append(_stacked(cells, names) if isinstance(policy, MinGRUWrapper) else _gated(cells[0], names))
+    return specs
 
 
-def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
+def _gated(cell: Any, names: tuple[str, ...]) -> MemorySpec:
     """Return the spec of an LSTM or a GRU."""
     if not cell.bias:
         raise UnknownLayerError(f"{_describe('cell', cell)} has no bias")
@@ -157,49 +184,51 @@ def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
     from_input, from_itself = ((cell.bias_ih, cell.bias_hh), ()) if is_lstm else ((cell.bias_ih,), (cell.bias_hh,))
     gates = MatrixSpec(cell.weight_ih, from_input, _places(cell.weight_ih))
     recurrent = MatrixSpec(cell.weight_hh, from_itself, _places(cell.weight_hh))
-    return MemorySpec("lstm" if is_lstm else "gru", gates, recurrent, policy.state_names)
+    return MemorySpec("lstm" if is_lstm else "gru", gates, recurrent, names)
 
 
-def _stacked(policy: MinGRUWrapper) -> MemorySpec:
+def _stacked(cells: list[Any], names: tuple[str, ...]) -> MemorySpec:
     """Return the spec of minimal GRUs."""
-    cells: list[Any] = [policy.cell, *policy.upper]
-    if len(cells) > MAX_MEMORIES:
-        raise UnknownLayerError(f"MinGRU of {len(cells)} layers, more than {MAX_MEMORIES}")
-    for cell in cells:
-        if type(cell) is not MinGRUCell:
-            raise _unknown(policy, cell)
     first, *upper = (MatrixSpec(cell.weight, (cell.bias,), _places(cell.weight)) for cell in cells)
-    return MemorySpec("mingru", first, None, policy.state_names, tuple(upper))
+    return MemorySpec("mingru", first, None, names, tuple(upper))
 
 
 def _perceptron(policy: Default) -> dict[str, Any]:
-    return _joined(policy, policy.features, 0)
+    inputs = _inputs(policy, policy.features)
+    encoders = [policy.encoder] if policy.critic_encoder is None else [policy.encoder, policy.critic_encoder]
+    return {"inputs": inputs, "layers": [_split_labels(policy, encoder, inputs, 0) for encoder in encoders]}
 
 
 def _nature_cnn(policy: NatureCNN) -> dict[str, Any]:
     shape = policy.observation_shape
-    return _image_parts(policy, (torch.uint8, shape, 0, int(np.prod(shape))), policy.encoder)
+    image = (torch.uint8, shape, 0, int(np.prod(shape)))
+    return {**_image_parts(policy, image, policy.encoder), "layers": [{}]}
 
 
 def _mixed_cnn(policy: MixedCNN) -> dict[str, Any]:
-    picture = _image_parts(policy, policy.image_place, policy.picture)
-    return {**picture, **_joined(policy, policy.others, len(picture["image_layer"].weight))}
+    parts = _image_parts(policy, policy.image_place, policy.picture)
+    inputs = _inputs(policy, policy.others)
+    layers = [_split_labels(policy, policy.encoder, inputs, len(parts["image_layer"].weight))]
+    return {**parts, "inputs": inputs, "layers": layers}
 
 
-def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -> dict[str, Any]:
-    """Return the linear layers for ``width`` floats and ``features``. Labels select columns of the first layer."""
-    layers = _linear_layers(policy, policy.encoder)
+def _inputs(policy: Policy, features: Features | None) -> list[InputSpec]:
+    read = [] if features is None else zip(features.encoders, features.arrays, strict=True)
+    return [_input(policy, *each) for each in read]
+
+
+def _split_labels(policy: Policy, encoder: nn.Sequential, inputs: list[InputSpec], width: int) -> dict[str, Any]:
+    """Return the layers of a trunk for ``width`` floats and ``inputs``. Labels select columns of the first layer."""
+    layers = _linear_layers(policy, encoder)
     if not layers:
         raise UnknownLayerError("an encoder without layers")
-    read = [] if features is None else zip(features.encoders, features.arrays, strict=True)
-    inputs = [_input(policy, *each) for each in read]
     is_label = np.repeat([False, *(each.encoding == "labels" for each in inputs)], [width, *(x.floats for x in inputs)])
-    first = layers[0]
+    first = layers[0].matrix
     if len(first.places) != len(is_label):
-        raise UnknownLayerError(f"{_describe('encoder.0', policy.encoder[0])} does not have the observation's inputs")
-    layers[0] = first._replace(places=first.places[~is_label])
+        raise UnknownLayerError(f"{_describe('encoder.0', encoder[0])} does not have the observation's inputs")
+    layers[0] = layers[0]._replace(matrix=first._replace(places=first.places[~is_label]))
     labels = first._replace(places=first.places[is_label]) if is_label.any() else None
-    return {"inputs": inputs, "layers": layers, "labels": labels}
+    return {"layers": layers, "labels": labels}
 
 
 def _input(policy: Policy, encoder: nn.Module, array: NativeLeaf) -> InputSpec:
@@ -214,17 +243,36 @@ def _input(policy: Policy, encoder: nn.Module, array: NativeLeaf) -> InputSpec:
     raise _unknown(policy, encoder)
 
 
-def _linear_layers(policy: Policy, encoder: nn.Sequential) -> list[MatrixSpec]:
-    """Return the matrices of linear layers that are each followed by a ReLU."""
-    layers, activations = list(encoder)[::2], list(encoder)[1::2]
-    if type(encoder) is not nn.Sequential or len(layers) > MAX_LAYERS:
+def _linear_layers(policy: Policy, encoder: nn.Sequential) -> list[LayerSpec]:
+    """Return the linear layers, each of which has an activation, and perhaps a normalization before it."""
+    if type(encoder) is not nn.Sequential:
         raise _unknown(policy, encoder)
-    for activation in activations:
-        if type(activation) is not nn.ReLU:
-            raise _unknown(policy, activation)
-    if len(layers) != len(activations):
-        raise _unknown(policy, layers[-1])
-    return [_linear(policy, layer) for layer in layers]
+    modules, layers = list(encoder), []
+    while modules:
+        linear, *modules = modules
+        norm, modules = (modules[0], modules[1:]) if modules and type(modules[0]) is nn.LayerNorm else (None, modules)
+        if not modules:
+            raise _unknown(policy, linear)
+        activation, *modules = modules
+        layers.append(LayerSpec(_linear(policy, linear), _activation(policy, activation), _norm(policy, norm)))
+    if len(layers) > MAX_LAYERS:
+        raise _unknown(policy, encoder)
+    return layers
+
+
+def _activation(policy: Policy, module: Any) -> str:
+    is_plain = getattr(module, "alpha", 1.0) == 1.0 and getattr(module, "approximate", "none") == "none"
+    if type(module) not in NAMES or not is_plain:
+        raise _unknown(policy, module)
+    return NAMES[type(module)]
+
+
+def _norm(policy: Policy, module: nn.LayerNorm | None) -> NormSpec | None:
+    if module is None:
+        return None
+    if module.eps != EPSILON or module.weight is None or module.bias is None or len(module.normalized_shape) != 1:
+        raise _unknown(policy, module)
+    return NormSpec(module.weight, module.bias)
 
 
 def _linear(policy: Policy, layer: Any) -> MatrixSpec:
@@ -248,7 +296,10 @@ def _image_parts(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Se
         last = _convolution(policy, layer, shape, planes and not convolved)
         convolved.append(last)
         shape = (len(last.matrix.weight), last.out_height, last.out_width)
-    (image_layer,) = _linear_layers(policy, encoder)
+    (after,) = _linear_layers(policy, encoder)
+    if after.activation != "relu" or after.norm is not None:
+        raise _unknown(policy, encoder)
+    image_layer = after.matrix
     # torch flattens with channels first. The engine has channels last.
     places = image_layer.places.reshape(shape[0], -1).T.ravel()
     return {

@@ -1,16 +1,17 @@
 """Creation of policies by name."""
 
-import functools
 import inspect
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
 
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
+from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
+from pufferlib.models.image_policies import MixedCNN, NatureCNN, ResNet
+from pufferlib.models.policies import Default, Policy
 from pufferlib.models.recurrent import MEMORIES, MinGRUWrapper
 
 __all__ = ["make_policy", "materialize"]
@@ -24,6 +25,7 @@ def make_policy(
     memory: str = "none",
     memory_layers: int = 1,
     more: ModuleType | None = None,
+    **options: Any,
 ) -> Policy:
     """Make a policy for the spaces of ``env``, optionally with a recurrent memory.
 
@@ -36,17 +38,17 @@ def make_policy(
         memory: Recurrent network between encoder and decoder: "LSTM", "GRU", "MinGRU", or "none".
         memory_layers: Number of layers of "MinGRU".
         more: Module with the policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
+        options: More keyword arguments for the class, such as ``activation="tanh"`` for "Default".
 
     Raises:
         UnknownNameError: The policy or memory does not exist.
-        APIUsageError: The policy does not support the observations, or the class does not make a ``Policy``.
+        APIUsageError: The policy does not support the observations or an option, or the class does not make a
+            ``Policy``.
     """
     if memory not in ("none", *MEMORIES):
         raise UnknownNameError.of("make_policy", "memory", memory, ["none", *MEMORIES])
-    if isinstance(name, str):
-        policy = _named(env, name, hidden_size, num_layers, more)
-    else:
-        policy = _own(env, name, {"hidden_size": hidden_size, "num_layers": num_layers})
+    make = _find(name, more) if isinstance(name, str) else name
+    policy = _make(env, make, {"hidden_size": hidden_size, "num_layers": num_layers}, options)
     materialize(policy)
     if memory == "none":
         return policy
@@ -74,25 +76,32 @@ def materialize(policy: Policy) -> Policy:
     return policy
 
 
-def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: ModuleType | None) -> Policy:
-    policies: dict[str, Callable[[], Policy]] = {
-        "Default": lambda: Default(env, hidden_size, num_layers),
-        "NatureCNN": lambda: NatureCNN(env, hidden_size),
-        "ResNet": lambda: ResNet(env, hidden_size),
-        "MixedCNN": lambda: MixedCNN(env, hidden_size),
-        **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
+def _find(name: str, more: ModuleType | None) -> Callable[..., Policy]:
+    """Return the policy class called ``name``."""
+    policies: dict[str, Callable[..., Policy]] = {
+        **{policy.__name__: policy for policy in (Default, NatureCNN, ResNet, MixedCNN)},
+        **{own: getattr(more, own) for own in getattr(more, "__all__", ())},
     }
     if name not in policies:
         raise UnknownNameError.of("make_policy", "policy", name, policies)
-    return policies[name]()
+    return policies[name]
 
 
-def _own(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, int]) -> Policy:
-    """Make a policy from a user-defined class."""
+def _make(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, Any], options: dict[str, Any]) -> Policy:
+    """Call a policy class with those of ``sizes`` that it takes, and with all ``options``."""
     if inspect.isclass(make) and not issubclass(make, Policy):
         raise _no_policy(make)
     known = inspect.signature(make).parameters
-    policy = make(env, **{key: value for key, value in sizes.items() if key in known})
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option, value in options.items():
+            if option not in known:
+                taken = [name for name in inspect.signature(Default).parameters if name in known and name != "env"]
+                raise UsageError(
+                    f"make_policy: the policy {getattr(make, '__name__', make)} does not take the option {option}, got "
+                    f"{value!r}; it takes {', '.join(taken) or 'no options'}; remove policy.{option}, or use "
+                    "policy.name = 'Default'"
+                )
+    policy = make(env, **{key: value for key, value in sizes.items() if key in known}, **options)
     if not isinstance(policy, Policy):
         raise _no_policy(policy)
     return policy

@@ -7,7 +7,16 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-__all__ = ["ConvolutionSpec", "InputSpec", "MatrixSpec", "MemorySpec", "NetworkSpec"]
+__all__ = [
+    "ConvolutionSpec",
+    "InputSpec",
+    "LayerSpec",
+    "MatrixSpec",
+    "MemorySpec",
+    "NetworkSpec",
+    "NormSpec",
+    "TrunkSpec",
+]
 
 Places = npt.NDArray[np.int32]
 
@@ -53,6 +62,32 @@ class MatrixSpec(NamedTuple):
     places: Places
 
 
+class NormSpec(NamedTuple):
+    """Layer normalization with an epsilon of 1e-5.
+
+    Attributes:
+        weight: Factor of each normalized element.
+        bias: Number to add to each element afterwards.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+
+class LayerSpec(NamedTuple):
+    """A linear layer with an activation.
+
+    Attributes:
+        matrix: Weights.
+        activation: "relu", "tanh", "silu", "elu" or "gelu".
+        norm: Layer normalization before the activation, or None.
+    """
+
+    matrix: MatrixSpec
+    activation: str = "relu"
+    norm: NormSpec | None = None
+
+
 class ConvolutionSpec(NamedTuple):
     """A convolution with ReLU, described as a product with patches that consist of runs of consecutive floats.
 
@@ -82,7 +117,7 @@ class MemorySpec(NamedTuple):
         kind: "lstm", "gru" or "mingru".
         gates: Weights from the input.
         recurrent: Weights from the memory, or None for a minimal GRU.
-        names: Names of its arrays in the state, each ``(rows, hidden_size)``.
+        names: Names of its arrays in the state, each ``(rows, size)``.
         upper: ``gates`` of further layers, each of which reads the outputs of the previous one.
     """
 
@@ -92,6 +127,27 @@ class MemorySpec(NamedTuple):
     names: tuple[str, ...]
     upper: tuple[MatrixSpec, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Width of inputs, memory and outputs."""
+        return len(self.gates.places)
+
+
+class TrunkSpec(NamedTuple):
+    """Layers from the inputs to a decoder.
+
+    Attributes:
+        decoder: Decoder of params, values, or both. The value is the last output.
+        layers: Linear layers with activations.
+        labels: Weights of the first layer for labels. Its other weights are in ``layers``.
+        memory: Recurrent layer between the last layer and the decoder.
+    """
+
+    decoder: MatrixSpec
+    layers: Sequence[LayerSpec] = ()
+    labels: MatrixSpec | None = None
+    memory: MemorySpec | None = None
+
 
 class NetworkSpec(NamedTuple):
     """Description of a policy for the engine.
@@ -100,40 +156,40 @@ class NetworkSpec(NamedTuple):
         observation_shape: Shape of one observation.
         observation_dtype: Dtype of observations.
         num_params: Number of parameters of the action distribution.
-        decoder: Decoder, whose last output is the value.
+        trunks: One trunk for params and values, or one for each.
         inputs: Arrays of the observation that become floats or labels.
-        layers: Linear layers with ReLU.
-        labels: Weights of the first layer for labels. Its other weights are in ``layers``.
         image: Array that the convolutions read.
         convolutions: Convolutions, whose outputs pass through ``image_layer`` and then precede the other inputs.
         image_layer: Linear layer with ReLU after the convolutions.
-        memory: Recurrent layer between the last layer and the decoder.
-        log_std: Log standard deviations of continuous actions.
+        log_std: Log standard deviations of continuous actions, or None if a decoder computes them.
+        num_log_stds: Number of log standard deviations that a decoder computes. They are its last params, and limited
+            to the range of ``Policy``.
         mask: Elements of the observation that are 0 where an action is illegal.
     """
 
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype[Any]
     num_params: int
-    decoder: MatrixSpec
+    trunks: Sequence[TrunkSpec]
     inputs: Sequence[InputSpec] = ()
-    layers: Sequence[MatrixSpec] = ()
-    labels: MatrixSpec | None = None
     image: InputSpec | None = None
     convolutions: Sequence[ConvolutionSpec] = ()
     image_layer: MatrixSpec | None = None
-    memory: MemorySpec | None = None
     log_std: Tensor | None = None
+    num_log_stds: int = 0
     mask: InputSpec | None = None
 
     @property
-    def matrices(self) -> list[MatrixSpec]:
-        """All matrix products of the network."""
-        single = [self.labels, self.image_layer, self.decoder]
-        if self.memory is not None:
-            single += [self.memory.gates, self.memory.recurrent, *self.memory.upper]
-        return [
-            *(convolution.matrix for convolution in self.convolutions),
-            *self.layers,
-            *(matrix for matrix in single if matrix is not None),
-        ]
+    def tensors(self) -> list[Tensor]:
+        """All parameters of the network."""
+        matrices = [convolution.matrix for convolution in self.convolutions]
+        vectors = [] if self.log_std is None else [self.log_std]
+        optional = [self.image_layer]
+        for trunk in self.trunks:
+            matrices += [trunk.decoder, *(layer.matrix for layer in trunk.layers)]
+            vectors += [vector for layer in trunk.layers if layer.norm is not None for vector in layer.norm]
+            optional.append(trunk.labels)
+            if trunk.memory is not None:
+                optional += [trunk.memory.gates, trunk.memory.recurrent, *trunk.memory.upper]
+        matrices += [matrix for matrix in optional if matrix is not None]
+        return [*vectors, *(tensor for matrix in matrices for tensor in (matrix.weight, *matrix.biases))]

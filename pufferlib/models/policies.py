@@ -1,22 +1,19 @@
 """Policies: networks that turn observations into action distributions and value estimates."""
 
-import itertools
-import math
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
-from pufferlib.models.linear import Linear
+from pufferlib.models.linear import ACTIVATIONS, Linear, layer_init, perceptron
 from pufferlib.pytorch import (
     TORCH_DTYPES,
     NativeDtype,
-    NativeLeaf,
     flattened_tensor_size,
     nativize_dtype,
     nativize_tensor,
@@ -24,20 +21,14 @@ from pufferlib.pytorch import (
 
 __all__ = [
     "Default",
-    "MixedCNN",
-    "NatureCNN",
     "Policy",
-    "ResNet",
     "State",
-    "channels_first",
-    "has_channels_last",
-    "layer_init",
 ]
 
 State = dict[str, Tensor]
-Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
-NATURE_PX = 36  # smallest image for which the three convolutions have an output
+MIN_LOG_STD, MAX_LOG_STD = -5.0, 2.0  # range of log standard deviations that depend on the observation
+NETWORKS = ("shared", "separate")
 FORBIDDEN = -1e9  # logit with probability 0. If all actions are illegal, all are equally likely.
 
 
@@ -46,7 +37,13 @@ class Policy(nn.Module):
 
     Args:
         env: Environment that describes one agent's spaces.
-        hidden_size: Width of the output of ``encode_observations``.
+        hidden_size: Width of the output of ``encode_observations``, without the part for the critic.
+        critic_size: Width of the part for the critic if actor and critic have separate networks. It follows the part
+            for the actor. 0 means that both decode the same features.
+        orthogonal_init: Whether the heads have orthogonal weights at the start, or those of ``torch.nn.Linear``.
+        log_std_init: Log standard deviation of continuous actions at the start, from -5 to 2.
+        state_dependent_std: Whether the log standard deviation is an output of the decoder, limited to -5 to 2, instead
+            of the parameter ``log_std``.
 
     Attributes:
         distribution: Action distribution (see ``pufferlib.models.distributions``).
@@ -59,42 +56,79 @@ class Policy(nn.Module):
             their own memory, and for encoders that pass more than features to the decoder.
 
     Raises:
-        APIUsageError: torch's default dtype is not float32.
+        APIUsageError: torch's default dtype is not float32, or an option of continuous actions is out of its range or
+            given for discrete ones.
     """
 
     takes_memory = True
 
-    def __init__(self, env: PufferEnv, hidden_size: int) -> None:
+    def __init__(
+        self,
+        env: PufferEnv,
+        hidden_size: int,
+        *,
+        critic_size: int = 0,
+        orthogonal_init: bool = True,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+    ) -> None:
         super().__init__()
         if torch.get_default_dtype() != torch.float32:
             raise APIUsageError(
                 f"{type(self).__name__}: torch's default dtype must be float32, got {torch.get_default_dtype()}; call "
                 "torch.set_default_dtype(torch.float32), and if the environment needs another one, run it in workers"
             )
-        self.hidden_size = hidden_size
+        self.hidden_size, self.critic_size = hidden_size, critic_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
         self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self.observation_shape = tuple(env.single_observation_space.shape)
         self.mask_structure = _mask_structure(env, self.distribution.num_params)
         self.mask_elements: slice | None = None if env.emulated else env.action_mask
-        outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
-        # Both heads share one matrix, because in a small network call overhead matters.
-        self.decoder = layer_init(Linear(hidden_size, outputs + 1), std=1.0)
+        self.state_dependent_std = state_dependent_std
+        self._check_std(env, log_std_init)
+        outputs = self.distribution.num_params
+        if self.is_continuous and not state_dependent_std:
+            outputs //= 2
+        # Heads that read the same features share one matrix, because in a small network call overhead matters.
+        self.decoder: nn.Linear = _head(hidden_size, outputs + (0 if critic_size else 1), orthogonal_init)
+        self.critic_decoder = _head(critic_size, 1, orthogonal_init) if critic_size else None
         with torch.no_grad():
-            self.decoder.weight[:-1] *= 0.01  # the first policy is close to uniform
-        if self.is_continuous:
-            self.log_std = nn.Parameter(torch.zeros(outputs))
+            self.decoder.weight[:outputs] *= 0.01  # the first policy is close to uniform
+            if state_dependent_std:
+                self.decoder.bias[outputs // 2 : outputs] = log_std_init
+        if self.is_continuous and not state_dependent_std:
+            self.log_std = nn.Parameter(torch.full((outputs,), float(log_std_init)))
+
+    def _check_std(self, env: PufferEnv, log_std_init: float) -> None:
+        where = type(self).__name__
+        if not MIN_LOG_STD <= log_std_init <= MAX_LOG_STD:
+            raise UsageError(
+                f"{where}: log_std_init must be from {MIN_LOG_STD:g} to {MAX_LOG_STD:g}, got {log_std_init}"
+            )
+        if not self.is_continuous and (log_std_init or self.state_dependent_std):
+            option = "state_dependent_std" if self.state_dependent_std else "log_std_init"
+            raise UsageError(
+                f"{where}: {option} is for continuous actions, got the action space {env.single_action_space}; "
+                "remove the option"
+            )
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """Encode ``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size)``."""
+        """Encode ``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size + critic_size)``."""
         raise NotImplementedError(f"{type(self).__name__}: define encode_observations(observations)")
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Decode ``(..., hidden_size)`` to distribution params ``(..., num_params)`` and values ``(...)``."""
-        outputs = self.decoder(hidden)
-        params, values = outputs[..., :-1], outputs[..., -1]
-        if self.is_continuous:
+        """Decode ``(..., hidden_size + critic_size)`` to params ``(..., num_params)`` and values ``(...)``."""
+        if self.critic_decoder is None:
+            outputs = self.decoder(hidden)
+            params, values = outputs[..., :-1], outputs[..., -1]
+        else:
+            actor, critic = torch.split(hidden, [self.hidden_size, self.critic_size], -1)
+            params, values = self.decoder(actor), self.critic_decoder(critic).squeeze(-1)
+        if self.state_dependent_std:
+            mean, log_std = params.chunk(2, -1)
+            params = torch.cat([mean, log_std.clamp(MIN_LOG_STD, MAX_LOG_STD)], -1)
+        elif self.is_continuous:
             params = torch.cat([params, self.log_std.expand_as(params)], -1)
         return params, values
 
@@ -146,6 +180,13 @@ class Policy(nn.Module):
         return self._allowed(params, rows), values
 
 
+def _head(inputs: int, outputs: int, orthogonal: bool) -> Linear:
+    head = Linear(inputs, outputs)
+    if orthogonal:
+        layer_init(head, std=1.0)
+    return head
+
+
 def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
     """Return the layout of an observation with a field ``action_mask`` for ``num_params`` logits, or None."""
     structure = nativize_dtype(env.emulated) if env.emulated else None
@@ -159,224 +200,79 @@ class Default(Policy):
 
     Args:
         env: Environment that describes one agent's spaces.
-        hidden_size: Width of every layer.
-        num_layers: Number of hidden layers.
+        hidden_size: Width of every layer if ``hidden_sizes`` is empty.
+        num_layers: Number of hidden layers if ``hidden_sizes`` is empty.
+        hidden_sizes: Width of each hidden layer.
+        networks: "shared" for one network with two heads, or "separate" for one network for the actions and one for the
+            value.
+        critic_hidden_sizes: Width of each hidden layer of the value's network, by default as for the actions.
+        activation: "relu", "tanh", "silu", "elu" or "gelu".
+        layer_norm: Whether to normalize the outputs of each hidden layer before the activation.
+        orthogonal_init: Whether weights are orthogonal at the start, or those of ``torch.nn.Linear``.
+        log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
+        state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+
+    Raises:
+        APIUsageError: A size is not a positive int, ``networks`` or ``activation`` is unknown, or
+            ``critic_hidden_sizes`` is given for shared networks.
     """
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128, num_layers: int = 2) -> None:
-        super().__init__(env, hidden_size)
-        self.features = Features(env)
-        sizes = [self.features.size, *[hidden_size] * num_layers]
-        layers: list[nn.Module] = []
-        for inputs, outputs in itertools.pairwise(sizes):
-            layers += [layer_init(Linear(inputs, outputs)), nn.ReLU(inplace=True)]
-        self.encoder = nn.Sequential(*layers)
-
-    def encode_observations(self, observations: Tensor) -> Tensor:
-        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
-        hidden: Tensor = self.encoder(self.features(observations))
-        return hidden
-
-
-class NatureCNN(Policy):
-    """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
-
-    Args:
-        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
-            at least 36 px wide and high.
-        hidden_size: Width of the layer after the convolutions.
-    """
-
-    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
-        super().__init__(env, hidden_size)
-        self.convolutions, flat = _nature_convolutions("NatureCNN", _image_shape("NatureCNN", env))
-        self.image_scale = _image_scale(env.single_observation_space.high)
-        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
-
-    def encode_observations(self, observations: Tensor) -> Tensor:
-        """Encode images to ``(rows, hidden_size)``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
-        return hidden
-
-
-class ResNet(Policy):
-    """The deep network of "IMPALA: Scalable Distributed Deep-RL" (Espeholt et al., 2018), without its LSTM.
-
-    Each of three stages has a convolution, halves the image, and adds two residual blocks.
-
-    Args:
-        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
-            of any size.
-        hidden_size: Width of the layer after the convolutions.
-        width: Channels of the first stage. The other stages have twice as many.
-    """
-
-    def __init__(self, env: PufferEnv, hidden_size: int = 256, width: int = 16) -> None:
-        super().__init__(env, hidden_size)
-        shape = _image_shape("ResNet", env)
-        self.image_scale = _image_scale(env.single_observation_space.high)
-        sizes = [shape[0], width, 2 * width, 2 * width]
-        stages = [_residual_stage(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
-        self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
-        self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
-        flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
-        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
-
-    def encode_observations(self, observations: Tensor) -> Tensor:
-        """Encode images to ``(rows, hidden_size)``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
-        return hidden
-
-
-class ResidualBlock(nn.Module):
-    """Two convolutions, whose result is added to their input.
-
-    Args:
-        channels: Number of input and output channels.
-    """
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.branch = nn.Sequential(
-            nn.ReLU(),  # not in place, because the sum needs the input
-            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
-            nn.ReLU(inplace=True),
-            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
-        )
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute ``(rows, channels, height, width)`` from an input of the same shape."""
-        summed: Tensor = images + self.branch(images)
-        return summed
-
-
-def _residual_stage(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        layer_init(nn.Conv2d(inputs, outputs, 3, padding=1)),
-        nn.MaxPool2d(3, stride=2, padding=1),
-        ResidualBlock(outputs),
-        ResidualBlock(outputs),
-    )
-
-
-class MixedCNN(Policy):
-    """``NatureCNN`` for observations with one image and other fields, which are joined after the convolutions.
-
-    Args:
-        env: Environment with Dict or Tuple observations. Exactly one field must be a uint8 image, as for ``NatureCNN``.
-        hidden_size: Width of the image features, and of the layer that joins all features.
-
-    Attributes:
-        image_place: Location of the image in the observation.
-    """
-
-    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
-        super().__init__(env, hidden_size)
-        structure = nativize_dtype(env.emulated) if env.emulated else None
-        fields = structure if isinstance(structure, dict) else {}
-        images = {name: leaf[1] for name, leaf in fields.items() if not isinstance(leaf, dict) and _is_image(leaf)}
-        if structure is None or len(images) != 1:
-            raise APIUsageError(
-                "MixedCNN: observations must be a Dict or Tuple with one uint8 image of three dimensions, got "
-                f"{len(images)} images in {structure or env.single_observation_space}; use policy.name = 'Default'"
+    def __init__(
+        self,
+        env: PufferEnv,
+        hidden_size: int = 128,
+        num_layers: int = 2,
+        *,
+        hidden_sizes: Sequence[int] = (),
+        networks: str = "shared",
+        critic_hidden_sizes: Sequence[int] = (),
+        activation: str = "relu",
+        layer_norm: bool = False,
+        orthogonal_init: bool = True,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+    ) -> None:
+        _check_choice("networks", networks, NETWORKS)
+        _check_choice("activation", activation, ACTIVATIONS)
+        is_separate = networks == "separate"
+        if critic_hidden_sizes and not is_separate:
+            raise UsageError(
+                f"Default: critic_hidden_sizes is for networks 'separate', got {list(critic_hidden_sizes)} with "
+                "networks 'shared'"
             )
-        self._structure = structure
-        ((self._image, shape),) = images.items()
-        self.image_place: NativeLeaf = fields[self._image]
-        bounds = env.emulated["observation_bounds"]  # None if the environment declares none
-        self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
-        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
-        self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
-        self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
-        width = hidden_size + (self.others.size if self.others else 0)
-        self.encoder = nn.Sequential(layer_init(Linear(width, hidden_size)), nn.ReLU(inplace=True))
+        sizes = _checked_sizes("hidden_sizes", hidden_sizes) or [hidden_size] * num_layers
+        critic_sizes = _checked_sizes("critic_hidden_sizes", critic_hidden_sizes) or sizes
+        super().__init__(
+            env,
+            sizes[-1] if sizes else hidden_size,
+            critic_size=(critic_sizes[-1] if critic_sizes else hidden_size) if is_separate else 0,
+            orthogonal_init=orthogonal_init,
+            log_std_init=log_std_init,
+            state_dependent_std=state_dependent_std,
+        )
+        self.features = Features(env)
+        options = activation, layer_norm, orthogonal_init
+        self.encoder = perceptron(self.features.size, sizes, *options)
+        self.critic_encoder = perceptron(self.features.size, critic_sizes, *options) if is_separate else None
 
     def encode_observations(self, observations: Tensor) -> Tensor:
-        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
-        images = nativize_tensor(observations, self._structure)[self._image]
-        parts = [self.picture(self.convolutions(_scaled_images(images, self.image_scale)))]
-        if self.others is not None:
-            parts.append(self.others(observations))
-        hidden: Tensor = self.encoder(torch.cat(parts, -1))
-        return hidden
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size + critic_size)``."""
+        rows = self.features(observations)
+        hidden: Tensor = self.encoder(rows)
+        return hidden if self.critic_encoder is None else torch.cat([hidden, self.critic_encoder(rows)], -1)
 
 
-def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
-    """Return channels, height and width of the image observations of ``env``.
-
-    Raises:
-        APIUsageError: Observations are not images.
-    """
-    space = env.single_observation_space
-    if len(space.shape) != 3 or space.dtype != np.uint8:
-        raise APIUsageError(
-            f"{where}: observations must be uint8 images (channels, height, width) or (height, width, channels), got "
-            f"{space}; use policy.name = 'Default'"
-        )
-    return channels_first(space.shape)
+def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise UsageError(f"Default: {name} must be {' or '.join(map(repr, choices))}, got {value!r}")
 
 
-def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """Return True if an image shape is ``(height, width, channels)``.
-
-    This is the case if the shape starts with a square, or has fewer channels than lines. A shape that ends with a
-    square is ``(channels, height, width)``. Squares take precedence, since a small board may have more planes than
-    lines.
-    """
-    return shape[1] != shape[2] and (shape[0] == shape[1] or shape[2] < shape[0])
-
-
-def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return channels, height and width of images with ``shape``."""
-    return (shape[2], *shape[:2]) if has_channels_last(shape) else shape
-
-
-def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
-    return leaf[0] == torch.uint8 and len(leaf[1]) == 3
-
-
-def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
-    """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
+def _checked_sizes(name: str, sizes: Sequence[int]) -> list[int]:
+    """Return ``sizes`` as a list.
 
     Raises:
-        APIUsageError: The images are too small.
+        APIUsageError: One is not a positive int.
     """
-    if min(shape[1:]) < NATURE_PX:
-        raise APIUsageError(
-            f"{where}: images must have {NATURE_PX} lines and columns or more, got {shape[1]} and {shape[2]}; use "
-            "policy.name = 'ResNet' or 'Default'"
-        )
-    convolutions = nn.Sequential(
-        layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
-        nn.ReLU(inplace=True),
-        layer_init(nn.Conv2d(32, 64, 4, stride=2)),
-        nn.ReLU(inplace=True),
-        layer_init(nn.Conv2d(64, 64, 3, stride=1)),
-        nn.ReLU(inplace=True),
-        nn.Flatten(),
-    )
-    # The channels-last layout makes convolutions a fifth faster on a CPU, and even more on a GPU.
-    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
-    return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
-
-
-def _image_scale(high: Any) -> float:
-    """Return the factor that scales images with values up to ``high`` to the range 0 to 1."""
-    return 1 / max(1, int(np.max(high)))
-
-
-def _scaled_images(images: Tensor, scale: float) -> Tensor:
-    if has_channels_last(images.shape[1:]):
-        images = images.permute(0, 3, 1, 2)
-    return images.to(torch.float32, memory_format=torch.channels_last) * scale
-
-
-def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:
-    """Initialize ``layer`` with orthogonal weights of gain ``std`` and constant biases, and return it.
-
-    Source: Andrychowicz et al., "What Matters In On-Policy Reinforcement Learning?" (2021).
-    """
-    nn.init.orthogonal_(layer.weight, std)
-    if layer.bias is not None:
-        nn.init.constant_(layer.bias, bias_const)
-    return layer
+    if any(type(size) is not int or size < 1 for size in sizes):
+        raise UsageError(f"Default: {name} must be a list of ints of at least 1, got {sizes!r}")
+    return list(sizes)

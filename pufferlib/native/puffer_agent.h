@@ -20,9 +20,8 @@ typedef struct {
     const PufferField *fields; /* fields of observations that are normalized */
     int num_fields;            /* 0: the network reads the observation itself */
     double limit;              /* maximum magnitude of normalized numbers */
-    int num_memories;
-    int num_actions;      /* components of an action */
-    const int32_t *sizes; /* number of values of each component; NULL for continuous actions */
+    int num_actions;           /* components of an action */
+    const int32_t *sizes;      /* number of values of each component; NULL for continuous actions */
     const int32_t *starts;
     const double *low, *high; /* bounds of continuous actions */
 } PufferAgent;
@@ -120,8 +119,7 @@ static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent
                               const void *observation, void *actions) {
     const uint8_t *seen = (const uint8_t *)observation;
     if (agent->num_fields) puffer_normalize(agent, seen, actor->row), seen = actor->row;
-    puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, agent->num_memories, actor->params,
-                           actor->value);
+    puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, actor->params, actor->value);
     if (agent->sizes)
         puffer_choose_values(agent, actor->params, actor->greedy, actor->random, (int32_t *)actions);
     else

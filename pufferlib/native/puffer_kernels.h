@@ -40,6 +40,17 @@ PUFFER_INLINE int puffer_padded(int floats) {
     return (floats + PUFFER_LANES - 1) / PUFFER_LANES * PUFFER_LANES;
 }
 
+/* ---- Layers ------------------------------------------------------------------------------------------- */
+
+typedef enum { PUFFER_RELU, PUFFER_TANH, PUFFER_SILU, PUFFER_ELU, PUFFER_GELU } PufferActivation;
+
+/* A product, layer normalization, and an activation. */
+typedef struct {
+    PufferMatrix matrix;
+    PufferActivation activation;
+    const float *scale, *shift; /* of the normalization, padded to whole panels; NULL: none */
+} PufferLayer;
+
 /* ---- Observations and memory -------------------------------------------------------------------------- */
 
 /* Conversion of the numbers of one observation array to floats. */
@@ -61,6 +72,7 @@ typedef struct {
     void (*product)(const PufferMatrix *, const PufferRows *, int rows, float *y, long stride, bool adds,
                     bool relu);
     void (*lookup)(const PufferMatrix *, const int32_t *chosen, int count, float *y, bool relu);
+    void (*activate)(const PufferLayer *, float *x, long stride, int rows);
     void (*to_floats)(float *to, const uint8_t *from, const PufferInput *input);
     void (*remember)(PufferMemory, const float *gates, float *more, float *h, float *c, int size);
 } PufferKernels;
@@ -135,6 +147,48 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
             *(Vector *)(y + panel * PUFFER_LANES + c * LANES) = sum[c];                                    \
         }                                                                                                  \
     }
+
+/* Runs the statement for each of the first `count` elements of x, rounded up to whole panels. Loops of a
+ * constant length are vectorized at any level of optimization. */
+#define PUFFER_EACH_LANE(count, statement)                    \
+    for (int panel = 0; panel < count; panel += PUFFER_LANES) \
+        for (int lane = 0, i = panel; lane < PUFFER_LANES; lane++, i++) statement
+
+/* Layer normalization of one row: Ba et al., "Layer Normalization" (2016). Sums are computed per lane. */
+PUFFER_INLINE void puffer_norm_row(const PufferLayer *layer, float *__restrict x) {
+    const int size = layer->matrix.outputs, whole = size / PUFFER_LANES * PUFFER_LANES;
+    float sums[PUFFER_LANES] = {0}, squares[PUFFER_LANES] = {0}, mean = 0, variance = 0;
+    PUFFER_EACH_LANE(size, sums[lane] += x[i]); /* the padding is 0 */
+    for (int lane = 0; lane < PUFFER_LANES; lane++) mean += sums[lane];
+    mean /= (float)size;
+    PUFFER_EACH_LANE(whole, squares[lane] += (x[i] - mean) * (x[i] - mean));
+    for (int lane = 0; lane < PUFFER_LANES; lane++) variance += squares[lane];
+    for (int i = whole; i < size; i++) variance += (x[i] - mean) * (x[i] - mean);
+    const float inverse = 1 / sqrtf(variance / (float)size + 1e-5f);
+    PUFFER_EACH_LANE(size, x[i] = (x[i] - mean) * inverse * layer->scale[i] + layer->shift[i]);
+}
+
+/* Normalization and activation of one row. The comparison of ReLU preserves NaN. */
+PUFFER_INLINE void puffer_activate_row(const PufferLayer *layer, float *__restrict x) {
+    const int size = layer->matrix.outputs;
+    if (layer->scale) puffer_norm_row(layer, x);
+    switch (layer->activation) {
+        case PUFFER_RELU:
+            PUFFER_EACH_LANE(size, x[i] = x[i] < 0 ? 0 : x[i]);
+            break;
+        case PUFFER_TANH:
+            PUFFER_EACH_LANE(size, x[i] = puffer_tanh(x[i]));
+            break;
+        case PUFFER_SILU:
+            PUFFER_EACH_LANE(size, x[i] = puffer_silu(x[i]));
+            break;
+        case PUFFER_ELU:
+            PUFFER_EACH_LANE(size, x[i] = puffer_elu(x[i]));
+            break;
+        case PUFFER_GELU:
+            PUFFER_EACH_LANE(size, x[i] = puffer_gelu(x[i]));
+    }
+}
 
 /* One row of an LSTM. Gates are stored in the order i, f, g, o. */
 PUFFER_INLINE void puffer_lstm_row(const float *__restrict gates, float *__restrict h, float *__restrict c,
@@ -250,6 +304,9 @@ PUFFER_INLINE void puffer_input_to_floats(float *__restrict to, const uint8_t *_
             puffer_lookup_##LANES(matrix, panel, chosen, count, y, relu, flat);                              \
         for (; panel < panels; panel++) puffer_lookup_##LANES(matrix, panel, chosen, count, y, relu, 1);     \
     }                                                                                                        \
+    TARGET static void puffer_activate_##name(const PufferLayer *layer, float *x, long stride, int rows) {   \
+        for (int row = 0; row < rows; row++, x += stride) puffer_activate_row(layer, x);                     \
+    }                                                                                                        \
     TARGET static void puffer_to_floats_##name(float *to, const uint8_t *from, const PufferInput *input) {   \
         puffer_input_to_floats(to, from, input);                                                             \
     }                                                                                                        \
@@ -260,7 +317,8 @@ PUFFER_INLINE void puffer_input_to_floats(float *__restrict to, const uint8_t *_
         if (memory == PUFFER_MINGRU) puffer_mingru_row(gates, more, h, size);                                \
     }                                                                                                        \
     static const PufferKernels puffer_kernels_##name = {puffer_product_##name, puffer_lookup_##name,         \
-                                                        puffer_to_floats_##name, puffer_remember_##name};
+                                                        puffer_activate_##name, puffer_to_floats_##name,     \
+                                                        puffer_remember_##name};
 
 PUFFER_TILE(4)
 PUFFER_LOOKUP(4)

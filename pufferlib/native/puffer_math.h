@@ -53,6 +53,27 @@ PUFFER_INLINE float puffer_tanh(float x) {
     return 1 - 2 / (1 + puffer_exp(2 * x));
 }
 
+PUFFER_INLINE float puffer_silu(float x) {
+    return x * puffer_sigmoid(x);
+}
+
+PUFFER_INLINE float puffer_elu(float x) {
+    return x > 0 ? x : puffer_exp(x) - 1;
+}
+
+/* x times the probability that a standard normal number is below x, with an absolute error of at most 5e-7.
+ * The error function is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964). */
+PUFFER_INLINE float puffer_gelu(float x) {
+    const float size = fabsf(x), z = size * 0.70710678f, t = 1 / (1 + 0.3275911f * z);
+    float series = 1.061405429f;
+    series = series * t - 1.453152027f;
+    series = series * t + 1.421413741f;
+    series = series * t - 0.284496736f;
+    series = series * t + 0.254829592f;
+    const float beyond = series * t * puffer_exp(-z * z); /* 1 - erf z */
+    return (x > 0 ? x : 0) - 0.5f * size * beyond;
+}
+
 /* Natural logarithm of a normal float, with a relative error of at most 2e-7. Returns -infinity for 0 and NaN
  * for negative numbers. x = 2^n m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1)), a
  * series in odd powers. */

@@ -1,11 +1,14 @@
 /* Inference of a policy: computes the parameters of the action distribution and the value of observations.
  *
  *   observation -> image -> convolutions -> linear -+
- *               -> numbers, labels -----------------+-> linear layers -> memory -> decoder -> params, values
+ *               -> numbers, labels -----------------+-> layers -> memory -> decoder -> params, values
  *
- * Every part before the decoder is optional. The code needs only libc and libm, so that a trained policy fits
- * in one C file. The rows of a call are processed in blocks whose activations stay in the cache. The result
- * of a row does not depend on the other rows and is bit-identical.
+ * Layers, memory and decoder are a trunk. A network has one trunk for params and values, or two trunks, the
+ * first for params and the second for values. Image and memory are optional.
+ *
+ * The code needs only libc and libm, so that a trained policy fits in one C file. The rows of a call are
+ * processed in blocks whose activations stay in the cache. The result of a row does not depend on the other
+ * rows and is bit-identical.
  *
  * Rows of floats are padded to whole panels. The padding is never read. */
 #ifndef PUFFER_NETWORK_H
@@ -15,8 +18,11 @@
 
 enum {
     PUFFER_BLOCK = 32,       /* rows that are processed together */
-    PUFFER_MAX_LAYERS = 16,  /* maximum number of linear layers, and of convolutions */
-    PUFFER_MAX_MEMORIES = 8, /* maximum number of recurrent state arrays */
+    PUFFER_MAX_TRUNKS = 2,   /* one for params, one for values */
+    PUFFER_MAX_LAYERS = 16,  /* maximum number of layers of a trunk, and of convolutions */
+    PUFFER_MAX_MEMORIES = 8, /* maximum number of recurrent state arrays of all trunks */
+    PUFFER_MIN_LOG_STD = -5, /* range of log standard deviations that the decoder computes */
+    PUFFER_MAX_LOG_STD = 2,
 };
 
 /* ---- Parts ------------------------------------------------------------------------------------------ */
@@ -29,6 +35,15 @@ typedef struct {
 } PufferConvolution;
 
 typedef struct {
+    PufferMatrix labels; /* columns of the first layer selected by labels, and bias; 0 outputs: no labels */
+    PufferLayer layers[PUFFER_MAX_LAYERS];
+    int num_layers;                          /* at least 1 with several trunks */
+    PufferMatrix gates[PUFFER_MAX_MEMORIES]; /* gates from the input of each layer of the memory */
+    PufferMatrix recurrent;                  /* gates from the memory */
+    PufferMatrix decoder;
+} PufferTrunk;
+
+typedef struct {
     int row_bytes; /* size of an observation */
     const PufferInput *inputs;
     int num_inputs;
@@ -36,25 +51,44 @@ typedef struct {
     PufferConvolution convolutions[PUFFER_MAX_LAYERS];
     int num_convolutions;
     PufferMatrix image_layer;
-    PufferMatrix labels; /* columns of the first layer selected by labels, and bias; 0 outputs: no labels */
-    PufferMatrix layers[PUFFER_MAX_LAYERS];
-    int num_layers;
+    PufferTrunk trunks[PUFFER_MAX_TRUNKS]; /* the last output of the last decoder is the value */
+    int num_trunks;
     PufferMemory memory;
-    int memory_layers;                       /* several for stacked minimal GRUs, otherwise one */
-    PufferMatrix gates[PUFFER_MAX_MEMORIES]; /* gates from the input of each layer */
-    PufferMatrix recurrent;                  /* gates from the memory */
-    PufferMatrix decoder;                    /* the last output is the value */
-    const float *log_std;                    /* for continuous actions, otherwise NULL */
-    PufferInput mask;                        /* mask of legal actions; count 0 if there is none */
-    int width;                               /* floats per row between the layers */
+    int memory_layers;    /* several for stacked minimal GRUs, one for other memories, otherwise 0 */
+    const float *log_std; /* log standard deviations that do not depend on the observation, or NULL */
+    int num_log_stds;     /* number of params, the last ones, that are log standard deviations of a decoder */
+    PufferInput mask;     /* mask of legal actions; count 0 if there is none */
+    int width;            /* floats per row between the layers */
 } PufferNetwork;
 
 /* Activations of one thread, and the kernels that it calls. */
 typedef struct {
     const PufferKernels *kernels;
-    float *x, *y, *flat, *pixels[2];
+    float *x, *y[PUFFER_MAX_TRUNKS], *flat, *pixels[2];
     int32_t *chosen; /* labels */
 } PufferScratch;
+
+/* Number of outputs of the first decoder that are parameters of the action distribution. */
+static inline int puffer_decoded_params(const PufferNetwork *net) {
+    return net->trunks[0].decoder.outputs - (net->num_trunks == 1);
+}
+
+static inline int puffer_num_params(const PufferNetwork *net) {
+    return puffer_decoded_params(net) * (net->log_std ? 2 : 1);
+}
+
+/* Number of state arrays of each trunk. */
+static inline int puffer_trunk_memories(const PufferNetwork *net) {
+    return net->memory == PUFFER_LSTM ? 2 : net->memory_layers;
+}
+
+/* Points `to` at the state of a row. */
+static inline void puffer_memory_of_row(const PufferNetwork *net, float *const *memory, long row,
+                                        float **to) {
+    const int each = puffer_trunk_memories(net);
+    for (int i = 0; i < each * net->num_trunks; i++)
+        to[i] = memory[i] + row * net->trunks[i / each].decoder.inputs;
+}
 
 /* ---- Forward ------------------------------------------------------------------------------------------ */
 
@@ -65,6 +99,21 @@ static inline void puffer_linear(const PufferNetwork *net, const PufferScratch *
     static const int32_t start = 0;
     PufferRows source = {x, &start, 1, matrix->inputs, INT32_MAX, x_stride, 0};
     scratch->kernels->product(matrix, &source, rows, y, net->width, adds, relu);
+}
+
+/* Returns whether a layer has nothing left to do after a product with ReLU. */
+static inline bool puffer_ends_with_product(const PufferLayer *layer) {
+    return layer->activation == PUFFER_RELU && layer->scale == NULL;
+}
+
+/* Applies a layer. If `adds`, y contains a part of the sums. */
+static inline void puffer_apply_layer(const PufferNetwork *net, const PufferScratch *scratch,
+                                      const PufferLayer *layer, const float *x, float *y, bool adds,
+                                      int rows) {
+    const bool is_done = puffer_ends_with_product(layer);
+    if (layer->matrix.inputs)
+        puffer_linear(net, scratch, &layer->matrix, x, net->width, y, adds, is_done, rows);
+    if (!is_done) scratch->kernels->activate(layer, y, net->width, rows);
 }
 
 /* Applies all convolutions to the image of one observation, and writes a row of floats. */
@@ -119,25 +168,14 @@ static inline void puffer_read(const PufferNetwork *net, const PufferScratch *sc
                 to += input->count;
             }
         }
-        if (net->labels.outputs)
-            scratch->kernels->lookup(&net->labels, scratch->chosen, chosen,
-                                     scratch->y + (long)row * net->width, net->layers[0].inputs == 0);
+        for (int t = 0; t < net->num_trunks; t++) {
+            const PufferTrunk *trunk = &net->trunks[t];
+            if (trunk->labels.outputs)
+                scratch->kernels->lookup(
+                    &trunk->labels, scratch->chosen, chosen, scratch->y[t] + (long)row * net->width,
+                    trunk->layers[0].matrix.inputs == 0 && puffer_ends_with_product(&trunk->layers[0]));
+        }
     }
-}
-
-/* Applies all linear layers to the numbers in x, or to the outputs of the convolutions. Returns the outputs
- * of the last layer. */
-static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch *scratch, int rows) {
-    float *x = scratch->x, *y = scratch->y;
-    for (int i = 0; i < net->num_layers; i++) {
-        bool adds = i == 0 && net->labels.outputs > 0;
-        if (net->layers[i].inputs)
-            puffer_linear(net, scratch, &net->layers[i], x, net->width, y, adds, true, rows);
-        float *outputs = y;
-        y = x;
-        x = outputs;
-    }
-    return x;
 }
 
 /* Lowers the logits of illegal actions so much that they are never chosen. */
@@ -163,16 +201,17 @@ typedef struct {
 
 /* Computes one step of the memory from `hidden`, and returns the new hidden rows. It may overwrite `hidden`
  * and the other buffers. */
-static inline PufferHidden puffer_remember(const PufferNetwork *net, const PufferScratch *scratch,
-                                           float *hidden, float *gates, float *const *memory, int rows) {
-    const int size = net->decoder.inputs;
+static inline PufferHidden puffer_remember(const PufferNetwork *net, const PufferTrunk *trunk,
+                                           const PufferScratch *scratch, float *hidden, float *gates,
+                                           float *const *memory, int rows) {
+    const int size = trunk->decoder.inputs;
     const long width = net->width;
     for (int layer = 0; layer < net->memory_layers; layer++) {
-        puffer_linear(net, scratch, &net->gates[layer], hidden, width, gates, false, false, rows);
+        puffer_linear(net, scratch, &trunk->gates[layer], hidden, width, gates, false, false, rows);
         if (net->memory == PUFFER_LSTM)
-            puffer_linear(net, scratch, &net->recurrent, memory[0], size, gates, true, false, rows);
+            puffer_linear(net, scratch, &trunk->recurrent, memory[0], size, gates, true, false, rows);
         if (net->memory == PUFFER_GRU)
-            puffer_linear(net, scratch, &net->recurrent, memory[0], size, hidden, false, false, rows);
+            puffer_linear(net, scratch, &trunk->recurrent, memory[0], size, hidden, false, false, rows);
         for (int row = 0; row < rows; row++) {
             float *c = net->memory == PUFFER_LSTM ? memory[1] + (long)row * size : NULL;
             scratch->kernels->remember(net->memory, gates + row * width, hidden + row * width,
@@ -184,15 +223,39 @@ static inline PufferHidden puffer_remember(const PufferNetwork *net, const Puffe
     return shown;
 }
 
-/* Computes parameters and values from the outputs of the decoder, and masks illegal actions. */
-static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observations, int rows,
-                                const float *decoded, float *params, float *values) {
-    const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
+/* Applies the layers of a trunk after the first one, whose outputs are `hidden`, then the memory and the
+ * decoder. Without layers, `hidden` is x. Returns the outputs of the decoder. */
+static inline const float *puffer_decode(const PufferNetwork *net, const PufferTrunk *trunk,
+                                         const PufferScratch *scratch, float *hidden, float *const *memory,
+                                         int rows) {
+    float *other = hidden == scratch->x ? scratch->y[0] : scratch->x;
+    for (int i = 1; i < trunk->num_layers; i++) {
+        puffer_apply_layer(net, scratch, &trunk->layers[i], hidden, other, false, rows);
+        float *outputs = other;
+        other = hidden;
+        hidden = outputs;
+    }
+    PufferHidden shown = {hidden, net->width};
+    if (net->memory) {
+        shown = puffer_remember(net, trunk, scratch, hidden, other, memory, rows);
+        if (shown.first != hidden) other = hidden;
+    }
+    puffer_linear(net, scratch, &trunk->decoder, shown.first, shown.stride, other, false, false, rows);
+    return other;
+}
+
+/* Computes parameters from the outputs of the decoder, and masks illegal actions. */
+static inline void puffer_write_params(const PufferNetwork *net, const uint8_t *observations, int rows,
+                                       const float *decoded, float *params) {
+    const int outputs = puffer_decoded_params(net), num_params = puffer_num_params(net);
     for (int row = 0; row < rows; row++) {
         memcpy(params, decoded, outputs * sizeof(float));
         if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
+        for (int i = outputs - net->num_log_stds; i < outputs; i++) {
+            params[i] = params[i] < PUFFER_MIN_LOG_STD ? PUFFER_MIN_LOG_STD : params[i];
+            params[i] = params[i] > PUFFER_MAX_LOG_STD ? PUFFER_MAX_LOG_STD : params[i];
+        }
         if (net->mask.count) puffer_forbid(&net->mask, observations, params);
-        values[row] = decoded[outputs];
         observations += net->row_bytes;
         decoded += net->width;
         params += num_params;
@@ -211,29 +274,36 @@ static inline void puffer_block(const PufferNetwork *net, const PufferScratch *s
         puffer_linear(net, scratch, &net->image_layer, scratch->flat, flat, scratch->x, false, true, rows);
     }
     puffer_read(net, scratch, observations, rows, net->image_layer.outputs);
-    float *hidden = puffer_layers(net, scratch, rows),
-          *other = hidden == scratch->x ? scratch->y : scratch->x;
-    PufferHidden shown = {hidden, net->width};
-    if (net->memory) {
-        shown = puffer_remember(net, scratch, hidden, other, memory, rows);
-        if (shown.first != hidden) other = hidden;
+    for (int t = 0; t < net->num_trunks; t++) { /* afterwards, no trunk needs the inputs in x */
+        const PufferTrunk *trunk = &net->trunks[t];
+        if (trunk->num_layers)
+            puffer_apply_layer(net, scratch, &trunk->layers[0], scratch->x, scratch->y[t],
+                               trunk->labels.outputs > 0, rows);
     }
-    puffer_linear(net, scratch, &net->decoder, shown.first, shown.stride, other, false, false, rows);
-    puffer_heads(net, observations, rows, other, params, values);
+    const int last = net->num_trunks - 1;
+    for (int t = 0; t <= last; t++) {
+        const PufferTrunk *trunk = &net->trunks[t];
+        float *hidden = trunk->num_layers ? scratch->y[t] : scratch->x;
+        float *const *own = memory + t * puffer_trunk_memories(net);
+        const float *decoded = puffer_decode(net, trunk, scratch, hidden, own, rows);
+        if (t == 0) puffer_write_params(net, observations, rows, decoded, params);
+        for (int row = 0; t == last && row < rows; row++)
+            values[row] = decoded[(long)row * net->width + trunk->decoder.outputs - 1];
+    }
 }
 
 /* Computes one step for all rows.
  *
- * observations: rows of row_bytes bytes. memory: arrays (rows, size), updated in place: h and c for an LSTM,
- * otherwise h. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
- * (rows). */
+ * observations: rows of row_bytes bytes. memory: arrays (rows, size) of all trunks, updated in place: h and c
+ * for an LSTM, otherwise h of each layer. params: (rows, num_params): logits, or means and logarithms of
+ * standard deviations. values: (rows). */
 static inline void puffer_network_forward(const PufferNetwork *net, const PufferScratch *scratch,
                                           const uint8_t *observations, long rows, float *const *memory,
-                                          int num_memories, float *params, float *values) {
-    const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
+                                          float *params, float *values) {
+    const int num_params = puffer_num_params(net);
     float *now[PUFFER_MAX_MEMORIES] = {NULL};
     for (long row = 0; row < rows; row += PUFFER_BLOCK) {
-        for (int i = 0; i < num_memories; i++) now[i] = memory[i] + row * net->decoder.inputs;
+        puffer_memory_of_row(net, memory, row, now);
         puffer_block(net, scratch, observations + row * net->row_bytes,
                      rows - row < PUFFER_BLOCK ? (int)(rows - row) : PUFFER_BLOCK, now,
                      params + row * num_params, values + row);

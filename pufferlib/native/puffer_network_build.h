@@ -50,6 +50,19 @@ static inline void puffer_matrix_free(PufferMatrix *matrix) {
     free((void *)matrix->bias);
 }
 
+/* Adds layer normalization to a layer. */
+static inline bool puffer_layer_add_norm(PufferLayer *layer) {
+    layer->scale = puffer_zeros(puffer_padded(layer->matrix.outputs), sizeof(float));
+    layer->shift = puffer_zeros(puffer_padded(layer->matrix.outputs), sizeof(float));
+    return layer->scale != NULL && layer->shift != NULL;
+}
+
+static inline void puffer_layer_free(PufferLayer *layer) {
+    puffer_matrix_free(&layer->matrix);
+    free((void *)layer->scale);
+    free((void *)layer->shift);
+}
+
 /* ---- Networks ----------------------------------------------------------------------------------------- */
 
 static inline int puffer_larger(int a, int b) {
@@ -61,20 +74,29 @@ static inline void puffer_network_init(PufferNetwork *net) {
     int width = net->image_layer.outputs;
     for (int i = 0; i < net->num_inputs; i++)
         if (net->inputs[i].encoding != PUFFER_LABELS) width += net->inputs[i].count;
-    for (int i = 0; i < net->num_layers; i++) width = puffer_larger(width, net->layers[i].outputs);
-    net->width =
-        puffer_padded(puffer_larger(width, puffer_larger(net->gates[0].outputs, net->decoder.outputs)));
+    for (int t = 0; t < net->num_trunks; t++) {
+        const PufferTrunk *trunk = &net->trunks[t];
+        for (int i = 0; i < trunk->num_layers; i++)
+            width = puffer_larger(width, trunk->layers[i].matrix.outputs);
+        width = puffer_larger(width, puffer_larger(trunk->gates[0].outputs, trunk->decoder.outputs));
+    }
+    net->width = puffer_padded(width);
+}
+
+static inline void puffer_trunk_free(PufferTrunk *trunk) {
+    for (int i = 0; i < PUFFER_MAX_LAYERS; i++) puffer_layer_free(&trunk->layers[i]);
+    for (int i = 0; i < PUFFER_MAX_MEMORIES; i++) puffer_matrix_free(&trunk->gates[i]);
+    PufferMatrix *matrices[] = {&trunk->labels, &trunk->recurrent, &trunk->decoder};
+    for (int i = 0; i < 3; i++) puffer_matrix_free(matrices[i]);
 }
 
 static inline void puffer_network_free(PufferNetwork *net) {
     for (int i = 0; i < PUFFER_MAX_LAYERS; i++) {
-        puffer_matrix_free(&net->layers[i]);
         puffer_matrix_free(&net->convolutions[i].matrix);
         free((void *)net->convolutions[i].offsets);
     }
-    for (int i = 0; i < PUFFER_MAX_MEMORIES; i++) puffer_matrix_free(&net->gates[i]);
-    PufferMatrix *matrices[] = {&net->image_layer, &net->labels, &net->recurrent, &net->decoder};
-    for (int i = 0; i < 4; i++) puffer_matrix_free(matrices[i]);
+    puffer_matrix_free(&net->image_layer);
+    for (int t = 0; t < PUFFER_MAX_TRUNKS; t++) puffer_trunk_free(&net->trunks[t]);
     free((void *)net->inputs);
     free((void *)net->log_std);
     memset(net, 0, sizeof(*net));
@@ -93,18 +115,22 @@ static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwo
     }
     scratch->kernels = kernels;
     scratch->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    scratch->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    bool is_complete = true;
+    for (int t = 0; t < net->num_trunks; t++) {
+        scratch->y[t] = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+        is_complete = is_complete && scratch->y[t];
+    }
     scratch->flat = puffer_zeros((size_t)PUFFER_BLOCK * net->image_layer.inputs, sizeof(float));
     for (int i = 0; i < 2; i++) scratch->pixels[i] = puffer_zeros(pixels, sizeof(float));
     scratch->chosen = puffer_zeros(labels, sizeof(int32_t));
-    return scratch->x && scratch->y && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
+    return is_complete && scratch->x && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
            scratch->chosen;
 }
 
 static inline void puffer_scratch_free(PufferScratch *scratch) {
-    void *arrays[] = {scratch->x,         scratch->y,         scratch->flat,
+    void *arrays[] = {scratch->x,         scratch->y[0],      scratch->y[1],  scratch->flat,
                       scratch->pixels[0], scratch->pixels[1], scratch->chosen};
-    for (int i = 0; i < 6; i++) free(arrays[i]);
+    for (int i = 0; i < 7; i++) free(arrays[i]);
 }
 
 #endif

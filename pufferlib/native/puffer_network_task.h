@@ -16,7 +16,6 @@ typedef struct {
     _Atomic bool *taken;      /* whether each scratch is in use */
     const uint8_t *observations;
     float *memory[PUFFER_MAX_MEMORIES], *params, *values;
-    int num_memories, num_params;
 } PufferNetworkTask;
 
 static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
@@ -25,11 +24,10 @@ static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
     while (atomic_exchange_explicit(&own->taken[mine], true, memory_order_acquire))
         mine = (mine + 1) % own->task.threads;
     float *memory[PUFFER_MAX_MEMORIES];
-    for (int i = 0; i < own->num_memories; i++)
-        memory[i] = own->memory[i] + (long)begin * own->net->decoder.inputs;
-    puffer_network_forward(
-        own->net, &own->scratches[mine], own->observations + (long)begin * own->net->row_bytes, end - begin,
-        memory, own->num_memories, own->params + (long)begin * own->num_params, own->values + begin);
+    puffer_memory_of_row(own->net, own->memory, begin, memory);
+    puffer_network_forward(own->net, &own->scratches[mine],
+                           own->observations + (long)begin * own->net->row_bytes, end - begin, memory,
+                           own->params + (long)begin * puffer_num_params(own->net), own->values + begin);
     atomic_store_explicit(&own->taken[mine], false, memory_order_release);
 }
 

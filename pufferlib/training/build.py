@@ -22,7 +22,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.text import flag, plural
-from pufferlib.training.config import Config, TrainConfig, VecConfig
+from pufferlib.training.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
 
@@ -45,6 +45,7 @@ __all__ = [
 
 _RNG_LOCK = threading.Lock()  # torch's default generator and number of threads are global to the process
 MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
+POLICY_ARGUMENTS = ("name", "hidden_size", "num_layers", "memory", "memory_layers")  # arguments of make_policy
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
@@ -207,9 +208,16 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             settings.memory,
             settings.memory_layers,
             more=registry.policies(config.env_name),
+            **_policy_options(settings),
         )
     attach_moments(policy, vecenv)
     return policy.to(pick_device(config.train.device)).eval()
+
+
+def _policy_options(settings: PolicyConfig) -> dict[str, Any]:
+    """Return the settings of the policy class that differ from their defaults. Not every class takes all of them."""
+    options = [field for field in dataclasses.fields(settings) if field.name not in POLICY_ARGUMENTS]
+    return {field.name: value for field in options if (value := getattr(settings, field.name)) != field.default}
 
 
 def warn_of_action_bounds(vecenv: Any) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
@@ -32,6 +32,7 @@ __all__ = [
     "TRACKERS",
     "Config",
     "Count",
+    "Counts",
     "EvalConfig",
     "Natural",
     "PolicyConfig",
@@ -84,6 +85,8 @@ Share = Annotated[float, Range(0, 1)]
 Decay = Annotated[float, Range(0, 0.999999)]
 Seconds = Annotated[float, Range(0.1, 1e6)]
 Number = Annotated[float, Range(-math.inf, math.inf)]
+LogStd = Annotated[float, Range(-5, 2)]
+Counts = tuple[Count, ...]
 Schedule = Literal["constant", "linear", "cosine"]
 
 
@@ -103,9 +106,13 @@ def docs_of(section: type) -> dict[str, str]:
 
 
 def limits_of(section: type) -> dict[str, Range]:
-    """Return the range of each setting that has one."""
-    hints = get_type_hints(section, include_extras=True)
-    return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
+    """Return the range of each setting that has one. The range of a list is the range of its elements."""
+    found = {}
+    for key, hint in get_type_hints(section, include_extras=True).items():
+        number = get_args(hint)[0] if get_origin(hint) is tuple else hint
+        if get_origin(number) is Annotated:
+            found[key] = number.__metadata__[0]
+    return found
 
 
 @dataclass(frozen=True)
@@ -142,6 +149,22 @@ class PolicyConfig:
     """Width of the hidden layers."""
     num_layers: Count = 2
     """Number of hidden layers of the Default policy."""
+    hidden_sizes: Counts = ()
+    """Width of each hidden layer of the Default policy, such as 256,128. Empty means num_layers of hidden_size."""
+    networks: Literal["shared", "separate"] = "shared"
+    """Networks of actor and critic. Separate ones share no layers, and no memory."""
+    critic_hidden_sizes: Counts = ()
+    """Width of each hidden layer of a separate critic. Empty means the widths of the actor."""
+    activation: Literal["relu", "tanh", "silu", "elu", "gelu"] = "relu"
+    """Activation after each hidden layer."""
+    layer_norm: bool = False
+    """Normalize the outputs of each hidden layer before its activation."""
+    orthogonal_init: bool = True
+    """Start with orthogonal weights and zero biases. Off means PyTorch's initialization of linear layers."""
+    log_std_init: LogStd = 0.0
+    """Logarithm of the standard deviation of continuous actions at the start."""
+    state_dependent_std: bool = False
+    """Compute the standard deviation of continuous actions from the observation. Its logarithm stays from -5 to 2."""
     memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
     """Recurrent network between the encoder and the decoder. MinGRU is the fastest."""
     memory_layers: Count = 1
@@ -383,8 +406,8 @@ class Config:
             values = getattr(self, section)
             for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)
-                if value is not None:
-                    limits.check(f"{section}.{key}", value)
+                for number in value if isinstance(value, tuple) else () if value is None else (value,):
+                    limits.check(f"{section}.{key}", number)
 
     def with_full_names(self) -> "Config":
         """Return these settings with absolute paths, so that a run finds its files from any folder."""

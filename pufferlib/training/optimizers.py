@@ -33,13 +33,14 @@ def _adam(config: TrainConfig, parameters: list[nn.Parameter]) -> torch.optim.Ad
 
 
 def hidden_matrices(policy: nn.Module) -> list[nn.Parameter]:
-    """Return the weights between hidden layers: all matrices except those of heads (``decoder``) and embeddings."""
+    """Return the weights between hidden layers: all matrices except those of heads (decoders) and embeddings."""
     others: set[Tensor] = set()
     for module in policy.modules():
         if isinstance(module, nn.Embedding | nn.EmbeddingBag):
             others.update(module.parameters())
-        if isinstance(module, Policy) and isinstance(getattr(module, "decoder", None), nn.Module):
-            others.update(module.decoder.parameters())
+        for name in ("decoder", "critic_decoder") if isinstance(module, Policy) else ():
+            if isinstance(head := getattr(module, name, None), nn.Module):
+                others.update(head.parameters())
     return [weights for weights in policy.parameters() if weights.ndim == 2 and weights not in others]
 
 

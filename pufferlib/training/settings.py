@@ -264,7 +264,7 @@ def convert(where: str, hint: Any, value: Any) -> Any:
             raise UsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
         return value
     if get_origin(hint) is tuple:
-        return _words(where, get_args(hint)[0], value)
+        return _items(where, get_args(hint)[0], value)
     options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
     if isinstance(value, np.generic):
         value = value.item()
@@ -278,9 +278,12 @@ def convert(where: str, hint: Any, value: Any) -> Any:
     return value
 
 
-def _words(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
-    """Return a tuple of words, from a list or from a string with commas."""
-    words = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
-    if not isinstance(words, list | tuple):
-        raise UsageError(f"{where} must be a list of strings, got {value!r} ({type(value).__name__})")
-    return tuple(convert(where, kind, word) for word in words)
+def _items(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
+    """Return a tuple of strings or ints, from a list or from a string with commas."""
+    items = [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+    if kind is int and isinstance(value, str):
+        items = [int(item) if item.isdecimal() else item for item in items]
+    if not isinstance(items, list | tuple):
+        kinds = "ints" if kind is int else "strings"
+        raise UsageError(f"{where} must be a list of {kinds}, got {value!r} ({type(value).__name__})")
+    return tuple(convert(where, kind, item) for item in items)

@@ -117,6 +117,18 @@ def test_help_has_no_markup(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--no-train.no-norm-adv"], "unknown flag '--no-train.no-norm-adv'; did you mean"),
         (["train", "squared", "--train.no-seed"], "unknown flag '--train.no-seed'; did you mean '--train.seed'?"),
         (["train", "squared", "--train.optimizer", "sgd"], "--train.optimizer: expected adam or muon, got 'sgd'"),
+        (["train", "squared", "--policy.hidden-sizes", "8,x"], "--policy.hidden-sizes: expected INT,INT,...: invalid"),
+        (["train", "squared", "--policy.hidden-sizes", "8,0"], "policy.hidden_sizes must be at least 1, got 0"),
+        (
+            ["train", "squared", "--policy.activation", "sine"],
+            "--policy.activation: expected relu or tanh or silu or elu or gelu, got 'sine'",
+        ),
+        (["train", "squared", "--policy.log-std-init", "nan"], "policy.log_std_init must be from -5 to 2, got nan"),
+        (
+            ["train", "snake", "--policy.name", "Snake", "--policy.activation", "tanh"],
+            "the policy Snake does not take the option activation, got 'tanh'; it takes hidden_size; remove "
+            "policy.activation",
+        ),
         (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
         (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
         (["train", "squared", "--vec.backend", "Seral"], "did you mean 'Serial'?"),
@@ -197,6 +209,16 @@ def test_optional_boolean_flag_accepts_none(typed: str, value: bool | None) -> N
 def test_int_flag_accepts_python_notation(typed: str, steps: int) -> None:
     config = parse_config("puffer train", load_config("squared"), ["--train.total-timesteps", typed])
     assert config.train.total_timesteps == steps
+
+
+@pytest.mark.parametrize(
+    ("typed", "sizes"), [("256,64", (256, 64)), ("256 64", (256, 64)), ("1e2", (100,)), ("8,8, 9", (8, 8, 9)), ("", ())]
+)
+@pytest.mark.parametrize("before", [[], [1], [1, 2]])
+def test_flag_with_several_ints(typed: str, sizes: tuple[int, ...], before: list[int]) -> None:
+    base = load_config("squared", {"policy.hidden_sizes": before})
+    config = parse_config("puffer train", base, ["--policy.hidden-sizes", *typed.split()])
+    assert config.policy.hidden_sizes == sizes
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ NESTED = Dict(
     }
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
+SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
 #: Observation space, action space and policy options by name.
 CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
@@ -51,8 +52,24 @@ CASES = {
     "flat": (NESTED, Discrete(5), {"memory": "LSTM"}),
     "picture": (PICTURE, Discrete(5), {"name": "NatureCNN"}),
     "pictures": (PICTURE, Discrete(5), {"name": "NatureCNN", "memory": "GRU"}),
+    "tanh": (NUMBERS, Box(-1, 1, (2,), np.float32), {"activation": "tanh", "networks": "separate"}),
+    "elu": (NUMBERS, Discrete(5), {"activation": "elu", "hidden_sizes": [40, 17], "layer_norm": True}),
+    "stds": (NUMBERS, Box(-1, 1, (2,), np.float32), {"activation": "silu", "state_dependent_std": True}),
+    "separate": (
+        NUMBERS,
+        Box(-1, 1, (2,), np.float32),
+        {**SEPARATE, "activation": "silu", "layer_norm": True, "state_dependent_std": True, "memory": "LSTM"},
+    ),
+    "masked": (NESTED, Discrete(5), {**SEPARATE, "activation": "gelu", "layer_norm": True, "memory": "MinGRU"}),
 }
-DEFAULT_C = {"labels", "unbounded", "nested"}  # cases in C of the default suite, torch needs seconds for other formats
+DEFAULT_C = {
+    "labels",
+    "unbounded",
+    "nested",
+    "separate",
+    "masked",
+}  # cases in C of the default suite, torch needs seconds for other formats
+TORCH_CASES = ["nested", "tanh", "elu", "stds", "separate", "masked"]
 STEPS = 100
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
@@ -83,12 +100,14 @@ def test_c_outputs_match_torch(case, tmp_path):
 
 
 @needs_onnx
-@pytest.mark.parametrize("case", once(["nested", "codes", "float64", "unbounded", "integers", "stacked"], ["codes"]))
+@pytest.mark.parametrize(
+    "case", once([*TORCH_CASES, "codes", "float64", "unbounded", "integers", "stacked"], ["codes"])
+)
 def test_onnx_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "onnx", tmp_path / "agent.onnx", steps=STEPS) < 1e-5
 
 
-@pytest.mark.parametrize("case", once(["nested", "labels", "reals"], ["labels"]))
+@pytest.mark.parametrize("case", once([*TORCH_CASES, "labels", "reals"], ["labels"]))
 def test_torch_program_outputs_match_policy(case, tmp_path):
     assert write_checked(trained_case(case), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
 
@@ -109,9 +128,9 @@ class Smooth(Default):
 
 def test_unsupported_layer_is_named(tmp_path):
     trained = trained_case("plain")
-    trained.policy.encoder[1] = nn.Tanh()
+    trained.policy.encoder[1] = nn.Softplus()
     with pytest.raises(
-        APIUsageError, match=r"C does not support a layer of this policy: Tanh \(encoder.1\); it supports"
+        APIUsageError, match=r"C does not support a layer of this policy: Softplus \(encoder.1\); it supports"
     ):
         write_checked(trained, "c", tmp_path / "agent.c")
     with pytest.raises(APIUsageError, match="C does not support a layer of this policy: the class Smooth"):

@@ -60,6 +60,12 @@ def test_other_recurrent_cells_remember(name, steps, settings, tmp_path):
     check(name, steps, 0.95, tmp_path, settings)
 
 
+@pytest.mark.all
+def test_separate_tanh_networks_learn(tmp_path):
+    settings = {"policy.networks": "separate", "policy.activation": "tanh", "policy.hidden_sizes": [64, 64]}
+    check("cartpole", 2_000_000, 450.0, tmp_path, settings)
+
+
 # Environment, metric of the training, steps until it must be reached, and its value. Two seeds needed fewer steps.
 BEGINNINGS = [
     ("pong", "score", 3_500_000, 10.0),  # -21 at random

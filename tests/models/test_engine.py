@@ -238,8 +238,8 @@ class CustomPolicy(Default):
         return super().encode_observations(2 * observations)
 
 
-def with_tanh(policy):
-    policy.encoder[1] = nn.Tanh()
+def with_softplus(policy):
+    policy.encoder[1] = nn.Softplus()
 
 
 def with_hook(policy):
@@ -258,7 +258,7 @@ def with_bfloat16(policy):
     policy.bfloat16()
 
 
-@pytest.mark.parametrize("change", [with_tanh, with_hook, with_method, with_parameter, with_bfloat16])
+@pytest.mark.parametrize("change", [with_softplus, with_hook, with_method, with_parameter, with_bfloat16])
 def test_compile_policy_returns_none_for_modified_policies(change):
     policy = make_random_policy(EnvDescription(NUMBERS, Discrete(5)))
     assert compile_policy(policy) is not None

@@ -44,19 +44,49 @@ static float product(const float *weights, const float *x, int inputs, int outpu
     return (float)sum;
 }
 
-/* A network of one layer after labels and floats, perhaps an LSTM and a mask; and its weights as plain rows.
- */
+/* Sizes and weights of a trunk, as plain rows. */
+typedef struct {
+    int size;
+    float *dense, *chosen, *gates, *recurrent, *decoder;
+} Trunk;
+
+/* A network of one layer after labels and floats, perhaps a memory, a mask, and a second trunk for the value;
+ * and its weights as plain rows. */
 typedef struct {
     PufferNetwork net;
     PufferNetworkTask task;
-    int floats, cells, values, size, actions;
-    float *dense, *chosen, *gates, *recurrent, *decoder;
+    int floats, cells, values, actions, gates;
+    Trunk trunks[2];
 } Perceptron;
+
+static void make_trunk(const Perceptron *p, Trunk *plain, PufferTrunk *trunk, int outputs) {
+    const PufferMemory memory = p->net.memory;
+    plain->size = 1 + (int)draw(MOST);
+    trunk->num_layers = 1;
+    PufferLayer *layer = &trunk->layers[0];
+    plain->dense = random_matrix(&layer->matrix, p->floats, plain->size);
+    if (p->cells) {
+        plain->chosen = random_matrix(&trunk->labels, p->values * p->cells, plain->size);
+        memcpy((float *)layer->matrix.bias, trunk->labels.bias, plain->size * sizeof(float));
+    }
+    layer->activation = (PufferActivation)draw(5);
+    if (draw(2)) {
+        check(puffer_layer_add_norm(layer), "no memory");
+        for (int i = 0; i < plain->size; i++)
+            ((float *)layer->scale)[i] = number(), ((float *)layer->shift)[i] = number();
+    }
+    const int gates = p->gates * plain->size;
+    if (memory) plain->gates = random_matrix(&trunk->gates[0], plain->size, gates);
+    if (memory == PUFFER_LSTM || memory == PUFFER_GRU)
+        plain->recurrent = random_matrix(&trunk->recurrent, plain->size, gates);
+    if (memory == PUFFER_LSTM) memset((float *)trunk->recurrent.bias, 0, sizeof(float) * gates);
+    plain->decoder = random_matrix(&trunk->decoder, plain->size, outputs);
+}
 
 static void make_perceptron(Perceptron *p, const char *kernels) {
     memset(p, 0, sizeof(*p));
     p->floats = (int)draw(20), p->cells = (int)draw(20), p->values = 1 + (int)draw(5);
-    p->size = 1 + (int)draw(MOST), p->actions = 1 + (int)draw(40);
+    p->actions = 1 + (int)draw(40);
     if (p->floats + p->cells == 0) p->floats = 1;
     PufferNetwork *net = &p->net;
     const int bytes = p->floats * 4;
@@ -67,33 +97,27 @@ static void make_perceptron(Perceptron *p, const char *kernels) {
     inputs[0] = (PufferInput){PUFFER_LABELS, 'b', bytes, p->cells, 1, -2, p->values};
     inputs[1] = (PufferInput){PUFFER_SCALED, 'f', 0, p->floats, 0.5f, 0, 0};
     if (draw(2)) net->mask = (PufferInput){PUFFER_SCALED, '?', bytes + p->cells, p->actions, 1, 0, 0};
-    net->num_layers = 1;
-    p->dense = random_matrix(&net->layers[0], p->floats, p->size);
-    if (p->cells) {
-        p->chosen = random_matrix(&net->labels, p->values * p->cells, p->size);
-        memcpy((float *)net->layers[0].bias, net->labels.bias, p->size * sizeof(float));
-    }
     net->memory = (PufferMemory)draw(4);
-    const int gates = net->memory == PUFFER_LSTM ? 4 * p->size : 3 * p->size;
-    if (net->memory) p->gates = random_matrix(&net->gates[0], p->size, gates);
-    if (net->memory == PUFFER_LSTM || net->memory == PUFFER_GRU)
-        p->recurrent = random_matrix(&net->recurrent, p->size, gates);
-    if (net->memory == PUFFER_LSTM) memset((float *)net->recurrent.bias, 0, sizeof(float) * gates);
-    p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
+    p->gates = net->memory == PUFFER_LSTM ? 4 : 3;
+    net->num_trunks = 1 + (int)draw(2);
+    for (int t = 0; t < net->num_trunks; t++)
+        make_trunk(p, &p->trunks[t], &net->trunks[t],
+                   net->num_trunks == 1 ? p->actions + 1 : (t == 0 ? p->actions : 1));
     net->memory_layers = net->memory != PUFFER_NO_MEMORY;
     puffer_network_init(net);
     check(puffer_network_task_init(&p->task, net, puffer_kernels(kernels), 1 + (int)draw(3)) == 0,
           "no memory, or no threads");
-    p->task.num_params = p->actions;
-    p->task.num_memories = net->memory == PUFFER_LSTM ? 2 : net->memory != PUFFER_NO_MEMORY;
     p->task.task.helper_ns = 0; /* helpers come to the smallest of tasks */
 }
 
 static void free_perceptron(Perceptron *p) {
     puffer_network_task_free(&p->task);
     puffer_network_free(&p->net);
-    float *arrays[] = {p->dense, p->chosen, p->gates, p->recurrent, p->decoder};
-    for (int i = 0; i < 5; i++) free(arrays[i]);
+    for (int t = 0; t < 2; t++) {
+        float *arrays[] = {p->trunks[t].dense, p->trunks[t].chosen, p->trunks[t].gates,
+                           p->trunks[t].recurrent, p->trunks[t].decoder};
+        for (int i = 0; i < 5; i++) free(arrays[i]);
+    }
 }
 
 static void draw_observation(const Perceptron *p, uint8_t *at) {
@@ -103,32 +127,63 @@ static void draw_observation(const Perceptron *p, uint8_t *at) {
     for (int i = 0; i < p->actions; i++) *at++ = (uint8_t)draw(2);
 }
 
-static void first_layer(const Perceptron *p, const uint8_t *observation, float *hidden) {
+static float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+static float activate(PufferActivation activation, float x) {
+    switch (activation) {
+        case PUFFER_RELU:
+            return x < 0 ? 0 : x;
+        case PUFFER_TANH:
+            return tanhf(x);
+        case PUFFER_SILU:
+            return x * sigmoid(x);
+        case PUFFER_ELU:
+            return x > 0 ? x : expm1f(x);
+        default:
+            return x / 2 * (1 + erff(x * 0.70710678f));
+    }
+}
+
+static void finish(const PufferLayer *layer, int size, float *hidden) {
+    double mean = 0, variance = 0;
+    for (int j = 0; j < size; j++) mean += (double)hidden[j] / size;
+    for (int j = 0; j < size; j++) variance += (hidden[j] - mean) * (hidden[j] - mean) / size;
+    for (int j = 0; j < size; j++) {
+        if (layer->scale)
+            hidden[j] =
+                (float)((hidden[j] - mean) / sqrt(variance + 1e-5)) * layer->scale[j] + layer->shift[j];
+        hidden[j] = activate(layer->activation, hidden[j]);
+    }
+}
+
+static void first_layer(const Perceptron *p, int t, const uint8_t *observation, float *hidden) {
+    const Trunk *plain = &p->trunks[t];
+    const PufferLayer *layer = &p->net.trunks[t].layers[0];
     float x[20], one_hot[100];
     memcpy(x, observation, p->floats * 4);
     for (int i = 0; i < p->floats; i++) x[i] *= 0.5f;
     for (int v = 0; v < p->values; v++)
         for (int i = 0; i < p->cells; i++)
             one_hot[v * p->cells + i] = (int8_t)observation[p->floats * 4 + i] == v - 1;
-    for (int j = 0; j < p->size; j++) {
-        float sum = p->net.layers[0].bias[j] + product(p->dense, x, p->floats, j);
-        if (p->cells) sum += product(p->chosen, one_hot, p->values * p->cells, j);
-        hidden[j] = sum < 0 ? 0 : sum;
+    for (int j = 0; j < plain->size; j++) {
+        hidden[j] = layer->matrix.bias[j] + product(plain->dense, x, p->floats, j);
+        if (p->cells) hidden[j] += product(plain->chosen, one_hot, p->values * p->cells, j);
     }
-}
-
-static float sigmoid(float x) {
-    return 1 / (1 + expf(-x));
+    finish(layer, plain->size, hidden);
 }
 
 /* The equations of the memory; h and c are updated, and the output takes the place of what comes in. */
-static void remember(const Perceptron *p, float *hidden, float *h, float *c) {
-    const int size = p->size, gates = p->net.gates[0].outputs;
+static void remember(const Perceptron *p, int t, float *hidden, float *h, float *c) {
+    const Trunk *plain = &p->trunks[t];
+    const PufferTrunk *trunk = &p->net.trunks[t];
+    const int size = plain->size, gates = trunk->gates[0].outputs;
     const PufferMemory memory = p->net.memory;
     float x[4 * MOST], own[4 * MOST];
     for (int j = 0; j < gates; j++) {
-        x[j] = p->net.gates[0].bias[j] + product(p->gates, hidden, size, j);
-        own[j] = p->recurrent ? p->net.recurrent.bias[j] + product(p->recurrent, h, size, j) : 0;
+        x[j] = trunk->gates[0].bias[j] + product(plain->gates, hidden, size, j);
+        own[j] = plain->recurrent ? trunk->recurrent.bias[j] + product(plain->recurrent, h, size, j) : 0;
     }
     for (int j = 0; j < size; j++) {
         float first = sigmoid(x[j] + own[j]);
@@ -147,15 +202,17 @@ static void remember(const Perceptron *p, float *hidden, float *h, float *c) {
     }
 }
 
-static void check_row(const Perceptron *p, const uint8_t *observation, const float *params, float value,
-                      float *h, float *c) {
+static void check_row(const Perceptron *p, int t, const uint8_t *observation, const float *params,
+                      float value, float *h, float *c) {
     float hidden[MOST];
-    first_layer(p, observation, hidden);
-    if (p->net.memory) remember(p, hidden, h, c);
-    for (int o = 0; o <= p->actions; o++) {
-        float expected = p->net.decoder.bias[o] + product(p->decoder, hidden, p->size, o);
-        float got = o < p->actions ? params[o] : value;
-        bool is_forbidden = o < p->actions && p->net.mask.count && !observation[p->floats * 4 + p->cells + o];
+    first_layer(p, t, observation, hidden);
+    if (p->net.memory) remember(p, t, hidden, h, c);
+    const PufferMatrix *decoder = &p->net.trunks[t].decoder;
+    for (int o = 0; o < decoder->outputs; o++) {
+        float expected = decoder->bias[o] + product(p->trunks[t].decoder, hidden, p->trunks[t].size, o);
+        bool is_param = t == 0 && o < p->actions;
+        float got = is_param ? params[o] : value;
+        bool is_forbidden = is_param && p->net.mask.count && !observation[p->floats * 4 + p->cells + o];
         check(is_forbidden ? got == -1e9f : fabsf(got - expected) < 1e-5f, "outputs are those of the loops");
     }
 }
@@ -167,26 +224,38 @@ static float *array(int count) {
 static void fuzz_perceptron(const char *kernels) {
     Perceptron p;
     make_perceptron(&p, kernels);
-    const int rows = (int)draw(ROWS), all = rows * p.size;
+    const int rows = (int)draw(ROWS), arrays = p.net.num_trunks * puffer_trunk_memories(&p.net);
     uint8_t *observations = malloc((size_t)rows * p.net.row_bytes + 1);
-    float *params = array(rows * p.actions), *values = array(rows), *memory[2] = {array(all), array(all)};
-    float *h = array(all), *c = array(all);
-    for (int i = 0; i < all; i++) h[i] = memory[0][i] = number(), c[i] = memory[1][i] = number();
+    float *params = array(rows * p.actions), *values = array(rows), *memory[4], *expected[4];
+    int sizes[4];
+    for (int m = 0; m < arrays; m++) {
+        sizes[m] = rows * p.trunks[m / puffer_trunk_memories(&p.net)].size;
+        memory[m] = array(sizes[m]), expected[m] = array(sizes[m]);
+        for (int i = 0; i < sizes[m]; i++) memory[m][i] = expected[m][i] = number();
+    }
     for (int row = 0; row < rows; row++) draw_observation(&p, observations + row * p.net.row_bytes);
     PufferNetworkTask *task = &p.task;
     task->task.num_items = rows, task->observations = observations, task->params = params,
     task->values = values;
-    task->memory[0] = memory[0], task->memory[1] = memory[1];
+    for (int m = 0; m < arrays; m++) task->memory[m] = memory[m];
     check(puffer_pool_run(&task->task) == 0, "no threads");
-    for (int row = 0; row < rows; row++)
-        check_row(&p, observations + row * p.net.row_bytes, params + row * p.actions, values[row],
-                  h + row * p.size, c + row * p.size);
-    for (int i = 0; i < all; i++)
-        check(fabsf(h[i] - memory[0][i]) < 1e-5f && fabsf(c[i] - memory[1][i]) < 1e-5f,
-              "the memory is that of the equations");
+    for (int t = 0; t < p.net.num_trunks; t++)
+        for (int row = 0; row < rows; row++) {
+            const int each = puffer_trunk_memories(&p.net), size = p.trunks[t].size;
+            float *h = each ? expected[t * each] + row * size : NULL;
+            float *c = each == 2 ? expected[t * each + 1] + row * size : NULL;
+            check_row(&p, t, observations + row * p.net.row_bytes, params + row * p.actions, values[row], h,
+                      c);
+        }
+    for (int m = 0; m < arrays; m++) {
+        for (int i = 0; i < sizes[m]; i++)
+            check(fabsf(expected[m][i] - memory[m][i]) < 1e-5f, "the memory is that of the equations");
+        free(memory[m]);
+        free(expected[m]);
+    }
     free_perceptron(&p);
-    float *arrays[] = {params, values, memory[0], memory[1], h, c};
-    for (int i = 0; i < 6; i++) free(arrays[i]);
+    free(params);
+    free(values);
     free(observations);
 }
 
@@ -226,7 +295,12 @@ static void check_functions(void) {
     for (float x = -100; x <= 100; x += 0.01f) {
         check(fabsf(puffer_sigmoid(x) - 1 / (1 + expf(-x))) < 3e-7f, "the sigmoid is within 3e-7");
         check(fabsf(puffer_tanh(x) - tanhf(x)) < 3e-7f, "the tanh is within 3e-7");
+        check(fabsf(puffer_elu(x) - (x > 0 ? x : expm1f(x))) < 3e-7f, "the elu is within 3e-7");
+        const float silu = x / (1 + expf(-x)), gelu = x / 2 * (1 + erff(x * 0.70710678f));
+        check(fabsf(puffer_silu(x) - silu) < 1e-6f * fmaxf(1, fabsf(x)), "the silu is within 1e-6");
+        check(fabsf(puffer_gelu(x) - gelu) < 1e-6f * fmaxf(1, fabsf(x)), "the gelu is within 1e-6");
     }
+    check(isnan(puffer_silu(NAN)) && isnan(puffer_elu(NAN)) && isnan(puffer_gelu(NAN)), "NaN stays");
     check(isnan(puffer_sigmoid(NAN)) && isnan(puffer_tanh(NAN)), "NaN stays");
     check(puffer_sigmoid(INFINITY) == 1 && puffer_tanh(-INFINITY) == -1,
           "infinity is where the functions end");

@@ -26,6 +26,13 @@ def test_load_returns_what_save_wrote(tmp_path):
     assert Config.load(tmp_path / "config.toml") == config
 
 
+def test_load_returns_network_options(tmp_path):
+    config = load_config("breakout", {"policy.hidden_sizes": [256, 64], "policy.networks": "separate"})
+    config.save(tmp_path / "config.toml")
+    assert "hidden_sizes = [256, 64]" in (tmp_path / "config.toml").read_text()
+    assert Config.load(tmp_path / "config.toml") == config
+
+
 def test_load_returns_special_characters_and_infinity(tmp_path):
     env = {"env.word": "\x7f \U0001f421 é", "env.a key": 1, "env.list": [{"b": [-math.inf]}]}
     overrides = {"train.max_grad_norm": math.inf, **env}
@@ -49,6 +56,10 @@ def test_load_returns_special_characters_and_infinity(tmp_path):
         ("train.seed", 2**70, "from 0 to 9223372036854775807"),
         ("train.reward_scale", math.nan, "a number"),
         ("policy.num_layers", 0, "at least 1"),
+        ("policy.hidden_sizes", [64, 0], "at least 1, got 0"),
+        ("policy.critic_hidden_sizes", [-64], "at least 1, got -64"),
+        ("policy.log_std_init", math.nan, "from -5 to 2, got nan"),
+        ("policy.log_std_init", -6, "from -5 to 2, got -6"),
         ("eval.episodes", 0, "at least 1"),
         ("train.horizon", 10**20, "from 0 to 2147483647"),
         ("train.total_timesteps", 0, "at least 1"),

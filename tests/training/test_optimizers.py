@@ -38,6 +38,8 @@ def test_hidden_matrices_excludes_heads_vectors_and_embeddings(policy, target_en
     wrapped = make_policy(target_env(4), hidden_size=8, memory="LSTM")
     assert not any(weights is wrapped.policy.decoder.weight for weights in hidden_matrices(wrapped))
     assert any(weights is wrapped.cell.weight_hh for weights in hidden_matrices(wrapped))
+    separate = Default(target_env(4), hidden_size=8, networks="separate")
+    assert [weights.shape for weights in hidden_matrices(separate)] == 2 * [(8, 3), (8, 8)]
     policy.table = nn.Embedding(4, 8)
     assert len(hidden_matrices(policy)) == 2
 

@@ -43,6 +43,11 @@ def test_numpy_numbers_and_whole_floats_are_converted(tmp_path):
     assert type(config.train.total_timesteps) is int
 
 
+@pytest.mark.parametrize("given", [[64, 32], (64, 32.0), "64,32", "64, 32", np.array([64, 32]).tolist()])
+def test_list_of_ints_is_a_list_or_text_with_commas(given):
+    assert load_config("breakout", {"policy.hidden_sizes": given}).policy.hidden_sizes == (64, 32)
+
+
 @pytest.mark.parametrize(
     ("overrides", "error", "message"),
     [
@@ -53,6 +58,16 @@ def test_numpy_numbers_and_whole_floats_are_converted(tmp_path):
         ({"train.seed": 1.5}, APIUsageError, r"train\.seed must be int, got 1\.5 \(float\)"),
         ({"train.seed": True}, APIUsageError, r"train\.seed must be int, got True \(bool\)"),
         ({"vec.num_workers": "two"}, APIUsageError, "must be int or unset, got 'two'"),
+        (
+            {"policy.activation": "softplus"},
+            APIUsageError,
+            "'relu' or 'tanh' or 'silu' or 'elu' or 'gelu', got 'softplus'",
+        ),
+        ({"policy.networks": "two"}, APIUsageError, "networks must be 'shared' or 'separate', got 'two'"),
+        ({"policy.hidden_sizes": 64}, APIUsageError, r"hidden_sizes must be a list of ints, got 64 \(int\)"),
+        ({"policy.hidden_sizes": [64.5]}, APIUsageError, r"hidden_sizes must be int, got 64\.5 \(float\)"),
+        ({"policy.hidden_sizes": "64,x"}, APIUsageError, r"hidden_sizes must be int, got 'x' \(str\)"),
+        ({"policy.net_arch": [64]}, UnknownNameError, r"did you mean 'hidden_sizes'"),
         ({"policy.memory": "lstm"}, APIUsageError, "'none' or 'LSTM' or 'GRU' or 'MinGRU', got 'lstm'"),
         (
             {"policy.recurrent": True},

@@ -6,6 +6,13 @@ helper functions.
 """
 
 from pufferlib.models.recurrent.mingru import MinGRUCell
-from pufferlib.models.recurrent.wrappers import MEMORIES, GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUWrapper
+from pufferlib.models.recurrent.wrappers import (
+    CRITIC,
+    MEMORIES,
+    GRUWrapper,
+    LSTMWrapper,
+    MemoryWrapper,
+    MinGRUWrapper,
+)
 
-__all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUCell", "MinGRUWrapper"]
+__all__ = ["CRITIC", "MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUCell", "MinGRUWrapper"]

@@ -1,6 +1,6 @@
 """Policies with a recurrent network between encoder and decoder."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,14 @@ __all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrap
 
 
 Cell = TypeVar("Cell", nn.LSTMCell, nn.GRUCell)
+CRITIC = "critic_"  # start of the names of the critic's memories
 
 
 class MemoryWrapper(Policy):
     """A policy with a recurrent network between its encoder and decoder. Subclasses define ``remember``.
+
+    If actor and critic have separate networks, each has its own recurrent network. The one of the critic is in
+    ``critic``, and its memories are called ``critic_lstm_h``, and so on.
 
     Args:
         env: Environment that describes one agent's spaces.
@@ -45,6 +49,30 @@ class MemoryWrapper(Policy):
         if self.is_continuous:
             del self.log_std
         self.policy = policy
+        self.critic_size = policy.critic_size
+        self.critic: nn.Module | None = None
+
+    def _add_cells(self) -> None:
+        """Make the recurrent networks with ``_add_cells_to``."""
+        self._add_cells_to(self, self.hidden_size)
+        if self.critic_size:
+            self.critic = nn.Module()
+            self._add_cells_to(self.critic, self.critic_size)
+
+    def _add_cells_to(self, module: Any, size: int) -> None:
+        """Add the cells of a recurrent network of width ``size`` to ``module``."""
+        raise NotImplementedError
+
+    def _run(self, module: Any, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        """Run the cells of ``module`` over segments, as in ``remember``."""
+        raise NotImplementedError(f"{type(self).__name__}: define remember(hidden, state, episode_starts)")
+
+    def memory_sizes(self) -> dict[str, int]:
+        """Return the width of each memory by its name."""
+        sizes = dict.fromkeys(self.state_names, self.hidden_size)
+        if self.critic is not None:
+            sizes |= {CRITIC + name: self.critic_size for name in self.state_names}
+        return sizes
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """Encode observations with the wrapped policy."""
@@ -59,21 +87,28 @@ class MemoryWrapper(Policy):
         return self.policy.action_mask(observations)
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
-        """Return zeros, float32 ``(num_agents, hidden_size)``, for each of ``state_names``."""
-        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in self.state_names}
+        """Return zeros, float32 ``(num_agents, size)``, for each of ``memory_sizes``."""
+        return {name: torch.zeros(num_agents, size, device=device) for name, size in self.memory_sizes().items()}
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """Run the recurrent network over segments.
+        """Run the recurrent networks over segments.
 
         Args:
-            hidden: Encoded observations, ``(steps, rows, hidden_size)``.
-            state: Memory before the first step, ``(rows, hidden_size)`` each.
+            hidden: Encoded observations, ``(steps, rows, hidden_size + critic_size)``.
+            state: Memory before the first step, ``(rows, size)`` each.
             episode_starts: True where the memory is reset before the step, bool ``(steps, rows)``, or None for nowhere.
 
         Returns:
-            Outputs ``(steps, rows, hidden_size)``, and the memory after the last step.
+            Outputs of the same shape as ``hidden``, and the memory after the last step.
         """
-        raise NotImplementedError(f"{type(self).__name__}: define remember(hidden, state, episode_starts)")
+        if self.critic is None:
+            return self._run(self, hidden, state, episode_starts)
+        actor, critic = torch.split(hidden, [self.hidden_size, self.critic_size], -1)
+        outputs, after = self._run(self, actor, state, episode_starts)
+        own = {name: state[CRITIC + name] for name in self.state_names}
+        critic_outputs, critic_after = self._run(self.critic, critic, own, episode_starts)
+        after |= {CRITIC + name: memory for name, memory in critic_after.items()}
+        return torch.cat([outputs, critic_outputs], -1), after
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
         """Compute params and values for one step. Without ``state``, every row is at the start of an episode."""
@@ -103,11 +138,13 @@ class LSTMWrapper(MemoryWrapper):
 
     def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         super().__init__(env, policy, input_size, hidden_size)
-        self.cell = _initialized(nn.LSTMCell(input_size, hidden_size))
+        self._add_cells()
 
-    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """Run the LSTM over segments."""
-        outputs, c = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], episode_starts)
+    def _add_cells_to(self, module: Any, size: int) -> None:
+        module.cell = _initialized(nn.LSTMCell(size, size))
+
+    def _run(self, module: Any, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        outputs, c = lstm(module.cell, hidden, state["lstm_h"], state["lstm_c"], episode_starts)
         return outputs, {"lstm_h": outputs[-1], "lstm_c": c}
 
 
@@ -118,11 +155,13 @@ class GRUWrapper(MemoryWrapper):
 
     def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         super().__init__(env, policy, input_size, hidden_size)
-        self.cell = _initialized(nn.GRUCell(input_size, hidden_size))
+        self._add_cells()
 
-    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """Run the GRU over segments."""
-        outputs = gru(self.cell, hidden, state["gru_h"], episode_starts)
+    def _add_cells_to(self, module: Any, size: int) -> None:
+        module.cell = _initialized(nn.GRUCell(size, size))
+
+    def _run(self, module: Any, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        outputs = gru(module.cell, hidden, state["gru_h"], episode_starts)
         return outputs, {"gru_h": outputs[-1]}
 
 
@@ -144,14 +183,16 @@ class MinGRUWrapper(MemoryWrapper):
         self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 1
     ) -> None:
         super().__init__(env, policy, input_size, hidden_size)
-        self.cell = MinGRUCell(hidden_size)
-        self.upper = nn.ModuleList(MinGRUCell(hidden_size) for _ in range(1, num_layers))
         self.state_names = ("mingru_h", *(f"mingru_h{layer}" for layer in range(1, num_layers)))
+        self._add_cells()
 
-    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
-        """Run the cells over segments."""
+    def _add_cells_to(self, module: Any, size: int) -> None:
+        module.cell = MinGRUCell(size)
+        module.upper = nn.ModuleList(MinGRUCell(size) for _ in self.state_names[1:])
+
+    def _run(self, module: Any, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
         after = {}
-        for name, cell in zip(self.state_names, (self.cell, *self.upper), strict=True):
+        for name, cell in zip(self.state_names, (module.cell, *module.upper), strict=True):
             hidden, after[name] = cell(hidden, state[name], episode_starts)
         return hidden, after
 

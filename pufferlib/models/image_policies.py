@@ -1,0 +1,240 @@
+"""Policies for images: convolutional networks."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.models.encoders import Features
+from pufferlib.models.linear import Linear, layer_init
+from pufferlib.models.policies import Policy
+from pufferlib.pytorch import NativeLeaf, nativize_dtype, nativize_tensor
+
+__all__ = ["MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last"]
+
+NATURE_PX = 36  # smallest image for which the three convolutions have an output
+
+
+class NatureCNN(Policy):
+    """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
+
+    Args:
+        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
+            at least 36 px wide and high.
+        hidden_size: Width of the layer after the convolutions.
+        log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
+        state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+    """
+
+    def __init__(
+        self,
+        env: PufferEnv,
+        hidden_size: int = 512,
+        *,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+    ) -> None:
+        super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
+        self.convolutions, flat = _nature_convolutions("NatureCNN", _image_shape("NatureCNN", env))
+        self.image_scale = _image_scale(env.single_observation_space.high)
+        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """Encode images to ``(rows, hidden_size)``."""
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
+        return hidden
+
+
+class ResNet(Policy):
+    """The deep network of "IMPALA: Scalable Distributed Deep-RL" (Espeholt et al., 2018), without its LSTM.
+
+    Each of three stages has a convolution, halves the image, and adds two residual blocks.
+
+    Args:
+        env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
+            of any size.
+        hidden_size: Width of the layer after the convolutions.
+        width: Channels of the first stage. The other stages have twice as many.
+        log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
+        state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+    """
+
+    def __init__(
+        self,
+        env: PufferEnv,
+        hidden_size: int = 256,
+        width: int = 16,
+        *,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+    ) -> None:
+        super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
+        shape = _image_shape("ResNet", env)
+        self.image_scale = _image_scale(env.single_observation_space.high)
+        sizes = [shape[0], width, 2 * width, 2 * width]
+        stages = [_residual_stage(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
+        self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
+        self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
+        flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
+        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """Encode images to ``(rows, hidden_size)``."""
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
+        return hidden
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions, whose result is added to their input.
+
+    Args:
+        channels: Number of input and output channels.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(
+            nn.ReLU(),  # not in place, because the sum needs the input
+            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
+            nn.ReLU(inplace=True),
+            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute ``(rows, channels, height, width)`` from an input of the same shape."""
+        summed: Tensor = images + self.branch(images)
+        return summed
+
+
+def _residual_stage(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        layer_init(nn.Conv2d(inputs, outputs, 3, padding=1)),
+        nn.MaxPool2d(3, stride=2, padding=1),
+        ResidualBlock(outputs),
+        ResidualBlock(outputs),
+    )
+
+
+class MixedCNN(Policy):
+    """``NatureCNN`` for observations with one image and other fields, which are joined after the convolutions.
+
+    Args:
+        env: Environment with Dict or Tuple observations. Exactly one field must be a uint8 image, as for ``NatureCNN``.
+        hidden_size: Width of the image features, and of the layer that joins all features.
+        log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
+        state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+
+    Attributes:
+        image_place: Location of the image in the observation.
+    """
+
+    def __init__(
+        self,
+        env: PufferEnv,
+        hidden_size: int = 512,
+        *,
+        log_std_init: float = 0.0,
+        state_dependent_std: bool = False,
+    ) -> None:
+        super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
+        structure = nativize_dtype(env.emulated) if env.emulated else None
+        fields = structure if isinstance(structure, dict) else {}
+        images = {name: leaf[1] for name, leaf in fields.items() if not isinstance(leaf, dict) and _is_image(leaf)}
+        if structure is None or len(images) != 1:
+            raise APIUsageError(
+                "MixedCNN: observations must be a Dict or Tuple with one uint8 image of three dimensions, got "
+                f"{len(images)} images in {structure or env.single_observation_space}; use policy.name = 'Default'"
+            )
+        self._structure = structure
+        ((self._image, shape),) = images.items()
+        self.image_place: NativeLeaf = fields[self._image]
+        bounds = env.emulated["observation_bounds"]  # None if the environment declares none
+        self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
+        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
+        self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
+        width = hidden_size + (self.others.size if self.others else 0)
+        self.encoder = nn.Sequential(layer_init(Linear(width, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
+        images = nativize_tensor(observations, self._structure)[self._image]
+        parts = [self.picture(self.convolutions(_scaled_images(images, self.image_scale)))]
+        if self.others is not None:
+            parts.append(self.others(observations))
+        hidden: Tensor = self.encoder(torch.cat(parts, -1))
+        return hidden
+
+
+def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
+    """Return channels, height and width of the image observations of ``env``.
+
+    Raises:
+        APIUsageError: Observations are not images.
+    """
+    space = env.single_observation_space
+    if len(space.shape) != 3 or space.dtype != np.uint8:
+        raise APIUsageError(
+            f"{where}: observations must be uint8 images (channels, height, width) or (height, width, channels), got "
+            f"{space}; use policy.name = 'Default'"
+        )
+    return channels_first(space.shape)
+
+
+def has_channels_last(shape: tuple[int, ...]) -> bool:
+    """Return True if an image shape is ``(height, width, channels)``.
+
+    This is the case if the shape starts with a square, or has fewer channels than lines. A shape that ends with a
+    square is ``(channels, height, width)``. Squares take precedence, since a small board may have more planes than
+    lines.
+    """
+    return shape[1] != shape[2] and (shape[0] == shape[1] or shape[2] < shape[0])
+
+
+def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return channels, height and width of images with ``shape``."""
+    return (shape[2], *shape[:2]) if has_channels_last(shape) else shape
+
+
+def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
+    return leaf[0] == torch.uint8 and len(leaf[1]) == 3
+
+
+def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+    """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
+
+    Raises:
+        APIUsageError: The images are too small.
+    """
+    if min(shape[1:]) < NATURE_PX:
+        raise APIUsageError(
+            f"{where}: images must have {NATURE_PX} lines and columns or more, got {shape[1]} and {shape[2]}; use "
+            "policy.name = 'ResNet' or 'Default'"
+        )
+    convolutions = nn.Sequential(
+        layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+        nn.ReLU(inplace=True),
+        nn.Flatten(),
+    )
+    # The channels-last layout makes convolutions a fifth faster on a CPU, and even more on a GPU.
+    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+    return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
+
+
+def _image_scale(high: Any) -> float:
+    """Return the factor that scales images with values up to ``high`` to the range 0 to 1."""
+    return 1 / max(1, int(np.max(high)))
+
+
+def _scaled_images(images: Tensor, scale: float) -> Tensor:
+    if has_channels_last(images.shape[1:]):
+        images = images.permute(0, 3, 1, 2)
+    return images.to(torch.float32, memory_format=torch.channels_last) * scale
