@@ -90,7 +90,7 @@ def _values(hint: Any, limits: Any) -> str:
     if get_origin(hint) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(hint))
     if get_origin(hint) is tuple:
-        return "list of words"
+        return "list of words" if get_args(hint)[0] is str else f"list of {_values(get_args(hint)[0], limits)}"
     options = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     unset = " or unset" if types.NoneType in options else ""
     if bool in options:

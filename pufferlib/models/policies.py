@@ -56,8 +56,8 @@ class Policy(nn.Module):
             their own memory, and for encoders that pass more than features to the decoder.
 
     Raises:
-        APIUsageError: torch's default dtype is not float32, or an option of continuous actions is out of its range or
-            given for discrete ones.
+        APIUsageError: torch's default dtype is not float32.
+        UsageError: An option of continuous actions is out of its range, or given for discrete actions.
     """
 
     takes_memory = True
@@ -213,8 +213,8 @@ class Default(Policy):
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
 
     Raises:
-        APIUsageError: A size is not a positive int, ``networks`` or ``activation`` is unknown, or
-            ``critic_hidden_sizes`` is given for shared networks.
+        UsageError: A size is not a positive int, ``networks`` or ``activation`` is unknown, or the networks are shared
+            and ``critic_hidden_sizes`` is given.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ def _checked_sizes(name: str, sizes: Sequence[int]) -> list[int]:
     """Return ``sizes`` as a list.
 
     Raises:
-        APIUsageError: One is not a positive int.
+        UsageError: One is not a positive int.
     """
     if any(type(size) is not int or size < 1 for size in sizes):
         raise UsageError(f"Default: {name} must be a list of ints of at least 1, got {sizes!r}")

@@ -154,17 +154,23 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
     for (int panel = 0; panel < count; panel += PUFFER_LANES) \
         for (int lane = 0, i = panel; lane < PUFFER_LANES; lane++, i++) statement
 
-/* Layer normalization of one row: Ba et al., "Layer Normalization" (2016). Sums are computed per lane. */
+/* Sum of all lanes, which are overwritten. */
+PUFFER_INLINE float puffer_sum_lanes(float *lanes) {
+    PUFFER_UNROLL for (int half = PUFFER_LANES / 2; half > 0; half /= 2)
+        PUFFER_UNROLL for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
+    return lanes[0];
+}
+
+/* Layer normalization of one row, whose padding is 0: Ba et al., "Layer Normalization" (2016). */
 PUFFER_INLINE void puffer_norm_row(const PufferLayer *layer, float *__restrict x) {
-    const int size = layer->matrix.outputs, whole = size / PUFFER_LANES * PUFFER_LANES;
-    float sums[PUFFER_LANES] = {0}, squares[PUFFER_LANES] = {0}, mean = 0, variance = 0;
-    PUFFER_EACH_LANE(size, sums[lane] += x[i]); /* the padding is 0 */
-    for (int lane = 0; lane < PUFFER_LANES; lane++) mean += sums[lane];
-    mean /= (float)size;
-    PUFFER_EACH_LANE(whole, squares[lane] += (x[i] - mean) * (x[i] - mean));
-    for (int lane = 0; lane < PUFFER_LANES; lane++) variance += squares[lane];
-    for (int i = whole; i < size; i++) variance += (x[i] - mean) * (x[i] - mean);
-    const float inverse = 1 / sqrtf(variance / (float)size + 1e-5f);
+    const int size = layer->matrix.outputs;
+    const float share = 1 / (float)size;
+    float sums[PUFFER_LANES] = {0}, squares[PUFFER_LANES] = {0};
+    PUFFER_EACH_LANE(size, sums[lane] += x[i]);
+    const float mean = puffer_sum_lanes(sums) * share;
+    for (int i = size; i < puffer_padded(size); i++) x[i] = mean; /* adds nothing to the squares */
+    PUFFER_EACH_LANE(size, squares[lane] += (x[i] - mean) * (x[i] - mean));
+    const float inverse = 1 / sqrtf(puffer_sum_lanes(squares) * share + 1e-5f);
     PUFFER_EACH_LANE(size, x[i] = (x[i] - mean) * inverse * layer->scale[i] + layer->shift[i]);
 }
 
