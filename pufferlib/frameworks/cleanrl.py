@@ -79,7 +79,7 @@ class RecurrentPolicy(nn.Module):
         lstm: Object with ``num_layers`` and ``hidden_size``. The training loop creates the initial state from them.
 
     Raises:
-        APIUsageError: The policy is not an ``LSTMWrapper``.
+        APIUsageError: The policy is not an ``LSTMWrapper``, or its critic has an LSTM of its own.
     """
 
     def __init__(self, policy: models.LSTMWrapper) -> None:
@@ -88,6 +88,11 @@ class RecurrentPolicy(nn.Module):
             raise APIUsageError(
                 f"frameworks.cleanrl.RecurrentPolicy: policy must be an LSTMWrapper, got {type(policy).__name__}; "
                 "wrap it with pufferlib.models.LSTMWrapper, or use Policy"
+            )
+        if policy.critic is not None:
+            raise APIUsageError(
+                "frameworks.cleanrl.RecurrentPolicy: actor and critic must share one LSTM, got separate networks; make "
+                "the policy with networks='shared'"
             )
         self.policy = policy
         self.lstm = _LSTMSizes(policy.hidden_size)

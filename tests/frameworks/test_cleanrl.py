@@ -149,6 +149,8 @@ def test_wrong_policies_and_agents_are_refused():
         Policy(make_policy(env, memory="LSTM"))
     with pytest.raises(APIUsageError, match=r"RecurrentPolicy: policy must be an LSTMWrapper, got Default"):
         RecurrentPolicy(make_policy(env))
+    with pytest.raises(APIUsageError, match=r"RecurrentPolicy: actor and critic must share one LSTM"):
+        RecurrentPolicy(make_policy(env, memory="LSTM", networks="separate"))
     with pytest.raises(APIUsageError, match=r"an agent for Box.* must have a module actor_mean .*, got Agent; call"):
         AgentPolicy(EnvDescription(VECTOR, Box(-1, 1, (2,))), Agent())
 
