@@ -116,14 +116,14 @@ class Space:
     def encode(self, value: Any) -> Any:
         """Return the value that Optuna would draw for ``value``, clipped to the bounds."""
         if self.distribution == "choice":
-            return value if value in self.choices else self.choices[0]
+            return _storable(value) if self.contains(value) else self.choices[0]
         drawn = self._scale(min(max(float(value), self.low), self.high))
         return round(drawn) if self.is_integer else drawn
 
     def contains(self, value: Any) -> bool:
         """Return True if a search can draw ``value``."""
         if self.distribution == "choice":
-            return value in self.choices
+            return _storable(value) in self.choices
         is_inside = self.low - abs(self.low) * _TOLERANCE <= value <= self.high + abs(self.high) * _TOLERANCE
         return is_inside and (self.distribution != "pow2" or _is_power_of_two(value))
 
@@ -283,6 +283,8 @@ def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
     sections: dict[str, dict[str, Any]] = {}
     for setting, value in settings.items():
         section, _, key = setting.partition(".")
+        if section != "env":
+            value = convert(setting, typing.get_type_hints(type(getattr(config, section)))[key], value)
         sections.setdefault(section, {})[key] = value
     env = {**config.env, **sections.pop("env", {})}
     parts = {name: dataclasses.replace(getattr(config, name), **values) for name, values in sections.items()}
@@ -395,7 +397,8 @@ def _build_space(where: str, setting: str, table: Mapping[str, Any], base: Confi
         limits = limits_of(type(getattr(base, section))).get(key, limits)
     if kind == "choice":
         choices = tuple(
-            convert(f"{where}: choices", hint, each) if section != "env" else each for each in table["choices"]
+            _storable(convert(f"{where}: choices", hint, each)) if section != "env" else each
+            for each in table["choices"]
         )
         for choice in choices:
             if isinstance(choice, int | float):
@@ -411,6 +414,11 @@ def _build_space(where: str, setting: str, table: Mapping[str, Any], base: Confi
     limits.check(f"{where}: min", low)
     limits.check(f"{where}: max", high)
     return Space(setting, kind, low, high, is_integer=is_integer)
+
+
+def _storable(value: Any) -> Any:
+    """Return a list setting as text with commas, which Optuna can store and every source of settings accepts."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def parse_bound(where: str, key: str, given: Any, own: Any) -> float:

@@ -46,6 +46,16 @@ def test_choices_imply_distribution(setting):
     assert (space.distribution, space.choices) == ("choice", tuple(values))
 
 
+@pytest.mark.filterwarnings("error")
+def test_choices_of_lists_are_stored_as_text():
+    space = load(policy__hidden_sizes__choices=[[64, 64], "256"]).spaces["policy.hidden_sizes"]
+    assert space.choices == ("64,64", "256")
+    assert space.to_optuna().choices == space.choices
+    assert space.encode((256,)) == "256"
+    config = with_settings(load_config("squared"), {"policy.hidden_sizes": space.decode("64,64")})
+    assert config.policy.hidden_sizes == (64, 64)
+
+
 def test_fixed_settings_are_not_searched():
     assert "train.gamma" not in load({"train.gamma": 0.5}).spaces
     assert "train.gamma" not in load(train__gamma__distribution="fixed").spaces
