@@ -39,13 +39,49 @@ Whole numbers can be written as `1e6` or `10_000`. `None` unsets a setting that 
 Settings come from these sources. Later ones override earlier ones:
 
 1. the defaults below
-2. the settings of the environment, such as `pufferlib/ocean/breakout/train.toml` or
+2. for Python environments outside this repository, `pufferlib/training/outside.toml`
+3. the settings of the environment, such as `pufferlib/ocean/breakout/train.toml`, the `train.toml` of its binding, or
    [your own file](your-own.md#your-own-settings-and-network)
-3. the file that `--config` names
-4. flags, or the dict of overrides in Python
+4. the file that `--config` names
+5. flags, or the dict of overrides in Python
+
+`puffer train ENV --show-settings` prints every setting with its value and its source, and trains nothing. `--help`
+describes them. `pufferlib.training.load_config` merges the same sources in Python. A run stores the merged settings in
+its `config.toml`.
 
 A table such as `[cuda.train]` in a file applies only if training uses a GPU. An unknown setting is an error, and the
 message suggests the nearest name.
+
+### Settings for some environments
+
+A file can have tables for some of its environments. The name of the environment, or a pattern with `*`, `?` or `[abc]`,
+comes before the name of the section:
+
+```toml
+[train]
+learning_rate = 3e-4
+
+["Humanoid*".train]
+learning_rate = 1e-4
+
+["Hopper-v5".policy]
+hidden_size = 256
+
+["Hopper-v5".cuda.train]
+minibatch_size = 4096
+```
+
+In each file, the general sections apply first, then the matching patterns in the order of the file, and last the table
+with the exact name. So every table of a `--config` file overrides every table of the environment's own file.
+
+| Environment | Names in a file |
+| --- | --- |
+| of a binding, `mujoco/Hopper-v5` | `Hopper-v5`, `mujoco/Hopper-v5` |
+| of a Python file or module, `my_env.py:Forage` | `Forage`, `my_env.py:Forage` |
+| any other | its name, such as `breakout` or `CartPole-v1` |
+
+A table whose name matches no environment is an error before training starts. The `train.toml` of a binding may name the
+environments of this binding, and your own file all environments.
 
 ## env
 

@@ -47,8 +47,7 @@ from pufferlib.sweeps.workers import (
     wait_for_messages,
 )
 from pufferlib.text import plural
-from pufferlib.training.config import load_config
-from pufferlib.training.settings import settings_files
+from pufferlib.training.config import load_config, load_sources
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -285,7 +284,7 @@ def _load(
         )
     overrides = {f"{key}.{name}": value for key, table in spaces.items() for name, value in table.items()}
     fixed = {key: setting_value(base, key) for key in settings}
-    search = load_search(base, fixed, settings_files(base.env_name, config), {**options, **overrides})
+    search = load_search(base, fixed, load_sources(base.env_name, file=config), {**options, **overrides})
     for space in search.spaces.values():  # check both ends of each space before anything is trained
         for value in space.choices or (space.low, space.high):
             with_settings(base, {space.setting: space.decode(space.encode(value))})

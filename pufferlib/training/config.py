@@ -16,13 +16,16 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.paths import user_path
 from pufferlib.training.env_values import from_plain, to_plain
+from pufferlib.training.sections import split_by_env
 from pufferlib.training.settings import (
+    Source,
     default_settings,
     for_device,
     merge_sources,
     names_in,
     nest,
-    settings_files,
+    own_settings,
+    settings_file,
     without_unknown,
 )
 from pufferlib.training.toml import parse_toml, read_toml, to_toml
@@ -47,6 +50,7 @@ __all__ = [
     "docs_of",
     "limits_of",
     "load_config",
+    "load_sources",
     "setting_names",
 ]
 
@@ -487,22 +491,43 @@ class Config:
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None) -> Config:
     """Return the settings for an environment: the defaults, then its own, then ``file``, then ``overrides``.
 
+    A table such as ``["Hopper-v5".train]`` or ``["*-ram".policy]`` in a file applies to the environments that its name
+    matches. In each file, the general sections apply first, then the matching patterns in the order of the file, then
+    the table with the exact name.
+
     Args:
         env_name: Name of the environment. "breakout" reads ``ocean/breakout/train.toml``, "atari/pong"
-            ``bindings/atari/train.toml``, and "path/to/corridor.c" the ``corridor.toml`` beside it. A registered
-            environment has the settings that it was registered with.
+            ``bindings/atari/train.toml``, "path/to/corridor.c" the ``corridor.toml`` beside it, and
+            "path/to/my_env.py:Forage" the ``my_env.toml`` beside it. A registered environment has the settings that it
+            was registered with.
         overrides: Settings by dotted name, such as ``{"train.learning_rate": 3e-4}``.
         file: TOML file with a table for each section, or the ``config.toml`` of a run. Settings for a GPU are in tables
             such as ``[cuda.train]``. An ``env_name`` in the file is ignored.
 
     Raises:
-        UnknownNameError: A setting does not exist. The message suggests the nearest ones.
+        UnknownNameError: A setting does not exist, or a table of a file matches no environment. The message suggests
+            the nearest names.
         APIUsageError: A value has the wrong type or is out of range, or a file cannot be read.
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
+    return Config(env_name, **merge_sources(Config, load_sources(env_name, overrides, file))).with_full_names()
+
+
+def load_sources(
+    env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None
+) -> list[Source]:
+    """Return the sources that ``load_config`` merges, in the order in which they apply.
+
+    Returns:
+        Name in messages, and settings by section, of each source.
+    """
+    env_name = registry.full_name(env_name.removeprefix("puffer_"))
+    sections = [*get_type_hints(Config), "cuda", "sweep"]
+    files = [(source, registry.names_beside) for source in own_settings(env_name)]
+    files += [] if file is None else [(settings_file(Path(file)), registry.all_names)]
+    parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
     called = ("overrides", nest(overrides or {}, setting_names()))
-    sources = for_device([default_settings(), *settings_files(env_name, file), called])
-    return Config(env_name, **merge_sources(Config, sources)).with_full_names()
+    return for_device([default_settings(), *parts, called])
 
 
 def setting_names() -> list[str]:

@@ -6,17 +6,19 @@ import types
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.training.sections import Source
 from pufferlib.training.suggestions import RENAMED, suggest
 from pufferlib.training.toml import parse_toml, read_toml
 
 __all__ = [
+    "Source",
     "convert",
     "default_settings",
     "env_name_in",
@@ -24,11 +26,11 @@ __all__ = [
     "merge_sources",
     "names_in",
     "nest",
-    "settings_files",
+    "own_settings",
+    "settings_file",
     "without_unknown",
 ]
 
-Source = tuple[str, dict[str, Any]]
 # Number of games in a batch for a C file without settings of its own.
 _GAMES = 64
 
@@ -67,14 +69,13 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def settings_files(env_name: str, file: Path | str | None = None) -> list[Source]:
-    """Return the environment's own settings, then those of ``file``, each with its name in messages.
+def settings_file(file: Path) -> Source:
+    """Return the settings of a TOML file, and its name in messages.
 
     Raises:
-        APIUsageError: A file cannot be read.
+        APIUsageError: The file cannot be read.
     """
-    given = [] if file is None else [(str(file), _without_name(read_toml(Path(file))))]
-    return [*_sources_of(env_name), *given]
+    return str(file), {key: value for key, value in read_toml(file).items() if key != "env_name"}
 
 
 def env_name_in(file: Path) -> str | None:
@@ -83,7 +84,12 @@ def env_name_in(file: Path) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _sources_of(env_name: str) -> list[Source]:
+def own_settings(env_name: str) -> list[Source]:
+    """Return the settings that come with an environment.
+
+    Raises:
+        APIUsageError: A file cannot be read.
+    """
     if not registry.is_inside(env_name):
         return _sources_outside(env_name)
     binding, _, game = env_name.partition("/")
@@ -103,21 +109,24 @@ def _sources_outside(env_name: str) -> list[Source]:
         sources = [("games of a C file", {"env": {"num_envs": _GAMES}})]
     registration = registry.registrations().get(env_name)
     if registration is None or registration.settings is None:
-        beside = settings_of_file(source) if source else None
-        return [*sources, (str(beside), read_toml(beside))] if beside else sources
+        beside = settings_of_file(source) if source else _settings_beside(env_name)
+        return [*sources, settings_file(beside)] if beside else sources
     if isinstance(registration.settings, Mapping):
         own = {section: dict(values) for section, values in registration.settings.items()}
         return [*sources, (f"settings of {env_name}", own)]
-    return [*sources, (str(registration.settings), _without_name(read_toml(Path(registration.settings))))]
+    return [*sources, settings_file(Path(registration.settings))]
+
+
+def _settings_beside(env_name: str) -> Path | None:
+    """Return the path of ``my_env.toml`` for an environment in ``my_env.py``, or None if there is no such file."""
+    file = registry.source_file(env_name) if Path(env_name.partition(":")[0]).suffix == ".py" else None
+    beside = file.with_suffix(".toml") if file else None
+    return beside if beside and beside.is_file() else None
 
 
 def _parse_own(name: str) -> Source:
     """Return the settings of a file in this folder."""
     return name, parse_toml(name, (resources.files("pufferlib.training") / name).read_text("utf-8"))
-
-
-def _without_name(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key != "env_name"}
 
 
 def merge_sources(kind: type, sources: Iterable[Source]) -> dict[str, Any]:
@@ -192,7 +201,7 @@ def _section(kind: type, values: dict[str, Any]) -> Any:
 
 def _checked(where: str, section: str, kind: type, values: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """Return the values of a section as the types that its dataclass declares."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     unknown = [key for key in values if key not in hints]
     if unknown and (renamed := RENAMED.get(f"{section}.{unknown[0]}")):
         raise UnknownNameError(f"{where}, [{section}]: {renamed.in_file(values[unknown[0]])}")
@@ -204,6 +213,11 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any], names
 
 
 def _converted(where: str, name: str, hint: Any, value: Any, names: list[str]) -> Any:
+    if get_origin(hint) is Annotated:
+        value = convert(f"{where}: {name}", get_args(hint)[0], value)
+        if value is not None:
+            hint.__metadata__[0].check(f"{where}: {name}", value)
+        return value
     if not dataclasses.is_dataclass(hint):
         return convert(f"{where}: {name}", hint, value)
     if not isinstance(value, dict):

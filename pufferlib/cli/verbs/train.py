@@ -9,19 +9,20 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import note, outliving_readers, say
-from pufferlib.cli.options import Parser, parse_config, tracker_flags
+from pufferlib.cli.options import Parser, parse_config, tracker_flags, with_switch_values
+from pufferlib.cli.settings_table import print_settings, settings_in_flags
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.machine.signals import signals_exit
 from pufferlib.runs.folder import RUNS, Run, find_run
-from pufferlib.runs.resume import settings_of, stop_reason_of
+from pufferlib.runs.resume import flat, settings_of, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, find_group, parse_seeds
 from pufferlib.text import flag
 from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
-from pufferlib.training.config import TRACKERS, Config, StopConfig, load_config
-from pufferlib.training.settings import env_name_in
+from pufferlib.training.config import TRACKERS, Config, StopConfig, load_config, load_sources
+from pufferlib.training.settings import Source, env_name_in
 
 __all__ = ["run"]
 
@@ -41,6 +42,7 @@ ABOUT = """Train an agent, evaluate it, plot its learning curve and record a vid
   --runs FOLDER    folder in which the run's folder is created (default: runs)
   --config FILE    TOML file of settings, over those of the environment and under the flags
   --vec auto       batch the environments in the fastest way that puffer autotune found
+  --show-settings  print all settings with the source of each value, and train nothing
 
 ENV is a name of puffer list, an environment of your own (my_env.py:Class, module:Class) or a Gymnasium id."""
 
@@ -62,9 +64,15 @@ def run(argv: list[str]) -> int:
     if options.init:
         flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
     known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested instead
-    config = parse_config(PROG, base, [*flags, *_tracking_flags(options)], ABOUT, known).with_full_names()
+    flags = with_switch_values(PROG, [*flags, *_tracking_flags(options)])
+    config = parse_config(PROG, base, flags, ABOUT, known).with_full_names()
+    others = dict.fromkeys(settings_in_flags(flags), "flag")
     if options.vec:
-        config = with_tuned_vec(config)
+        given, config = flat(config.as_dict()), with_tuned_vec(config)
+        others |= {name: "autotune" for name, value in flat(config.as_dict()).items() if value != given.get(name)}
+    if options.show_settings:
+        print_settings(config, _sources(config, resumed or group, options.config), others)
+        return 0
     seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
     if resumed and seeds:
         raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
@@ -85,6 +93,7 @@ def _parser() -> Parser:
     parser.add_argument("--track")
     parser.add_argument("--callback", action="append", default=[])
     parser.add_argument("--train.seeds", dest="seeds")
+    parser.add_argument("--show-settings", action="store_true")
     return parser
 
 
@@ -147,6 +156,13 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     if same := registry.same_game(name):
         note(f"{name} is Gymnasium's environment; {same[0]} is the same game with tuned settings")
     return load_config(name, file=file)
+
+
+def _sources(config: Config, resumed: Run | SeedGroup | None, file: Path | None) -> list[Source]:
+    """Return the sources of the settings that the flags change."""
+    if resumed:
+        return [(str(resumed.folder / "config.toml"), resumed.settings().as_dict())]
+    return load_sources(config.env_name, file=file)
 
 
 def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:

@@ -1,5 +1,6 @@
 """Tests of ``puffer train``: files of a run, resuming, errors and signals."""
 
+import dataclasses
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from pufferlib.cli import main
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs import report
 from pufferlib.runs.resume import check_changes
-from pufferlib.training.config import Config, load_config
+from pufferlib.training.config import Config, load_config, setting_names
 from tests.tiers import once
 from tests.tiny_runs import TINY, only_run, untrained_run
 
@@ -368,3 +369,71 @@ def test_early_stopped_run_is_resumed_only_with_new_limit(here: Path, capsys: py
     assert main(again.split()[1:]) == 0
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["agent_steps"], summary["stop_reason"]) == (4096, None)
+
+
+def shown(text: str) -> dict[str, tuple[str, str]]:
+    """Return value and source of each setting that ``--show-settings`` printed."""
+    _, heads, *lines = text.splitlines()
+    value, source = (heads.index(head) for head in ("Value", "Source"))
+    return {line[:value].strip(): (line[value:source].strip(), line[source:]) for line in lines}
+
+
+def test_show_settings_prints_values_and_sources_and_trains_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '[train]\ngamma = 0.9\n["Hopper-*".train]\nhorizon = 64\n["Hopper-v5".policy]\nhidden_size = 32\n'
+    (here / "my.toml").write_text(text)
+    flags = ["--train.no-norm-adv", "--train.seed=7", "--env.size", "3", "--tag", "a", "--show-settings"]
+    assert main(["train", "mujoco/Hopper-v5", "--config", "my.toml", *flags]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("Settings of mujoco/Hopper-v5\n")
+    found = shown(output)
+    assert set(setting_names()) < set(found)
+    expected = {
+        "env.clip_action": ("true", "mujoco/train.toml, [env]"),
+        "env.size": ("3", "flag"),
+        "policy.hidden_size": ("32", 'my.toml, ["Hopper-v5".policy]'),
+        "train.gamma": ("0.9", "my.toml, [train]"),
+        "train.horizon": ("64", 'my.toml, ["Hopper-*".train]'),
+        "train.learning_rate": ("0.0003", "mujoco/train.toml, [train]"),
+        "train.norm_adv": ("false", "flag"),
+        "train.seed": ("7", "flag"),
+        "train.gae_lambda": ("0.95", "default"),
+        "train.num_threads": ("1", "mujoco/train.toml, [train]"),
+        "train.init": ("empty", "default"),
+        "vec.num_workers": ("unset", "default"),
+        "track.tags": ("a", "flag"),
+        "track.wandb.mode": ("auto", "default"),
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert [path.name for path in here.iterdir()] == ["my.toml"]
+
+
+def test_show_settings_of_a_resumed_run_and_of_autotune(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = here / "run"
+    run.mkdir()
+    untrained_run(run)
+    assert main(["train", "--resume", str(run), "--train.total-timesteps", "1e9", "--show-settings"]) == 0
+    found = shown(capsys.readouterr().out)
+    assert found["env.size"] == ("3", f"{run}/config.toml, [env]")
+    assert found["train.total_timesteps"] == ("1000000000", "flag")
+
+    def tuned(config: Config) -> Config:
+        return dataclasses.replace(config, vec=dataclasses.replace(config.vec, num_envs=3))
+
+    monkeypatch.setattr("pufferlib.cli.verbs.train.with_tuned_vec", tuned)
+    assert main(["train", "CartPole-v1", "--vec", "auto", "--show-settings"]) == 0
+    found = shown(capsys.readouterr().out)
+    assert (found["vec.num_envs"], found["vec.backend"]) == (
+        ("3", "autotune"),
+        ("Multiprocessing", "outside.toml, [vec]"),
+    )
+
+
+def test_table_without_environment_is_an_error_before_training(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "my.toml").write_text('["sqared".train]\ngamma = 0.9\n')
+    assert main(["train", "squared", *TINY, "--config", "my.toml"]) == 2
+    assert "my.toml: no environment matches 'sqared'; did you mean 'squared'" in capsys.readouterr().err
+    assert not (here / "runs").exists()
