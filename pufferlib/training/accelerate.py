@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 import os
 import shutil
 import warnings
@@ -257,7 +258,8 @@ class GraphedStep:
     """Gradient step that is recorded once for each shape of a minibatch.
 
     One launch computes the loss, its gradient, the clipping and the step of the optimizer, and the CPU never waits for
-    the result. After a loss that is not finite, further steps do not change the weights. ``has_failed`` reports it.
+    the result. After a loss that is not finite, and after the minibatch that ends an update by ``target_kl``, further
+    steps do not change the weights. ``has_failed`` and ``has_ended`` report it.
 
     Args:
         policy: Network that learns.
@@ -271,7 +273,8 @@ class GraphedStep:
         self, policy: Policy, optimizer: torch.optim.Optimizer, loss: ppo.Loss, recorder: Recorder, device: torch.device
     ) -> None:
         self._policy, self._optimizer, self._loss, self._recorder = policy, optimizer, loss, recorder
-        self._failed, self._rate, self._clip, self._entropy = torch.zeros(4, device=device).unbind()
+        self._failed, self._ended, self._rate, self._clip, self._entropy = torch.zeros(5, device=device).unbind()
+        self._kl_limit = math.inf
         self._config: Any = None
         self._steps: dict[Any, tuple[Minibatch, Recorded]] = {}
         self._places: list[int] = []
@@ -279,6 +282,8 @@ class GraphedStep:
     def begin(self, config: TrainConfig) -> None:
         """Set the learning rate and the coefficients for the next update."""
         self._failed.zero_()
+        self._ended.zero_()
+        self._kl_limit = ppo.kl_limit(config)
         self._rate.fill_(self._optimizer.param_groups[0]["lr"])
         self._clip.fill_(config.clip_coef)
         self._entropy.fill_(config.ent_coef)
@@ -300,6 +305,10 @@ class GraphedStep:
         figures: Tensor = step()
         return list(figures.clone().unbind())
 
+    def has_ended(self) -> bool:
+        """Return whether ``target_kl`` has ended the update. The CPU waits for the GPU if ``target_kl`` is above 0."""
+        return self._kl_limit < math.inf and bool(self._ended)
+
     def has_failed(self) -> bool:
         """Return whether a loss of the update was not finite. Call it at the end of an update."""
         self._places = self._current_places()
@@ -309,10 +318,20 @@ class GraphedStep:
         self._optimizer.zero_grad()
         parts = ppo.accumulate_gradients(self._policy, batch, self._config, self._loss, is_checked=False)
         figures = torch.stack(parts)
-        self._failed.copy_(torch.maximum(self._failed, (~torch.isfinite(figures[:, 0])).any().float()))
-        with on_device(self._optimizer, self._rate, self._failed):
+        fails = (~torch.isfinite(figures[:, 0])).any().float()
+        if self._kl_limit == math.inf:
+            self._failed.copy_(torch.maximum(self._failed, fails))
+            self._apply(self._failed)
+            return figures
+        self._failed.copy_(torch.maximum(self._failed, fails * (1 - self._ended)))
+        self._apply(torch.maximum(self._failed, self._ended))
+        counted = torch.where(self._ended > 0, torch.nan, figures)
+        self._ended.copy_(torch.maximum(self._ended, (ppo.mean_kl(figures) > self._kl_limit).float()))
+        return counted
+
+    def _apply(self, skips: Tensor) -> None:
+        with on_device(self._optimizer, self._rate, skips):
             ppo.apply_gradients(self._policy, self._optimizer, self._config)
-        return figures
 
     def _current_places(self) -> list[int]:
         """Return the addresses of all tensors that steps read and write."""

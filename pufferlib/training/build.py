@@ -142,8 +142,11 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
     else:
         size = _divisor(batch_size, min(max(batch_size // 16, 64), 8192))
     epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
+    epochs = config.update_epochs or epochs
     size = min(config.minibatch_size or size, batch_size)
     _check_accumulation(config.accumulate_minibatches, batch_size, size)
+    if config.lr_schedule == "adaptive":
+        _check_adaptive_rate(config, epochs * math.ceil(batch_size / (size * config.accumulate_minibatches)))
     if config.norm_adv and size * config.accumulate_minibatches == 1:
         raise APIUsageError(
             "train.norm_adv subtracts the mean advantage of a minibatch, which leaves nothing to learn from in a "
@@ -154,8 +157,21 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
         config,
         horizon=horizon,
         minibatch_size=size,
-        update_epochs=config.update_epochs or epochs,
+        update_epochs=epochs,
     )
+
+
+def _check_adaptive_rate(config: TrainConfig, gradient_steps: int) -> None:
+    if config.target_kl == 0:
+        raise APIUsageError(
+            "train.lr_schedule 'adaptive' needs the KL divergence that updates should have: train.target_kl must be "
+            "above 0, got 0; for example 0.01"
+        )
+    if gradient_steps == 1 and config.overlap != "learning":
+        raise APIUsageError(
+            "train.lr_schedule 'adaptive' measures how far the policy moves during an update, which must have more "
+            "than one gradient step, got 1; raise train.update_epochs, or lower train.minibatch_size"
+        )
 
 
 def _check_accumulation(wanted: int, batch_size: int, minibatch_size: int) -> None:

@@ -92,6 +92,7 @@ Number = Annotated[float, Range(-math.inf, math.inf)]
 LogStd = Annotated[float, Range(-5, 2)]
 Counts = tuple[Count, ...]
 Schedule = Literal["constant", "linear", "cosine"]
+RateSchedule = Literal["constant", "linear", "cosine", "adaptive"]
 
 
 def docs_of(section: type) -> dict[str, str]:
@@ -215,10 +216,10 @@ class TrainConfig:
     """Optimizer. With muon, matrices between hidden layers use Muon and everything else uses Adam."""
     learning_rate: StepSize = 1e-3
     """Learning rate at the start."""
-    lr_schedule: Schedule = "linear"
-    """Schedule of the learning rate over the run."""
+    lr_schedule: RateSchedule = "linear"
+    """Schedule of the learning rate. With adaptive, it rises or falls to keep the KL divergence near target_kl."""
     min_lr_ratio: Share = 0.0
-    """Learning rate at the end, as a share of learning_rate."""
+    """Learning rate at the end, or the lowest one with adaptive, as a share of learning_rate."""
     adam_beta1: Decay = 0.9
     """Decay of Adam's mean of gradients, and momentum of Muon."""
     adam_beta2: Decay = 0.999
@@ -259,7 +260,7 @@ class TrainConfig:
     norm_adv: bool = True
     """Normalize the advantages of each minibatch to mean 0 and standard deviation 1."""
     target_kl: NotNegative = 0.0
-    """Skip the remaining minibatches of an update once the KL divergence of one exceeds this. 0 turns this off."""
+    """Skip the rest of an update after a minibatch with a larger KL divergence. An adaptive rate aims at it. 0: off."""
     reward_scale: Number = 0.0
     """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2."""
     reward_clip: NotNegative = 0.0

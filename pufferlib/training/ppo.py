@@ -1,6 +1,7 @@
 """Proximal policy optimization: the loss, and the update of a policy from a rollout."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -21,7 +22,9 @@ __all__ = [
     "Reduction",
     "accumulate_gradients",
     "explained_variance",
+    "kl_limit",
     "masked_mean",
+    "mean_kl",
     "minibatches",
     "normalize",
     "policy_loss",
@@ -289,6 +292,9 @@ class RecordedStep(Protocol):
     def __call__(self, batch: Minibatch) -> list[Tensor]:
         """Take a step and return the values of ``Losses`` for each part, in its order."""
 
+    def has_ended(self) -> bool:
+        """Return whether ``target_kl`` has ended the update. Further steps change nothing and return NaN."""
+
     def has_failed(self) -> bool:
         """Return whether a loss of the update was not finite."""
 
@@ -321,19 +327,32 @@ def raise_for_loss(
 
 
 def _passes(
-    policy: Policy, rollout: Rollout, estimates: Estimates, config: TrainConfig, generator: torch.Generator
+    policy: Policy,
+    rollout: Rollout,
+    estimates: Estimates,
+    config: TrainConfig,
+    generator: torch.Generator,
+    graphed: RecordedStep | None,
 ) -> Iterator[Minibatch]:
     """Yield the minibatches of all passes over ``rollout``."""
     for epoch in range(config.update_epochs):
+        if epoch > 0 and graphed is not None and graphed.has_ended():
+            return
         is_stale = epoch > 0 or config.overlap == "learning"  # the policy has changed since it acted
         if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
             estimates = recompute_estimates(policy, rollout, config)
         yield from minibatches(rollout, estimates, config, generator)
 
 
-def _approx_kl(parts: list[Tensor]) -> float:
-    """Return the mean ``approx_kl`` of the parts of a minibatch."""
-    return float(torch.stack(parts)[:, Losses._fields.index("approx_kl")].mean())
+def kl_limit(config: TrainConfig) -> float:
+    """Return the KL divergence of a minibatch that ends an update, or infinity."""
+    ends = config.target_kl > 0 and config.lr_schedule != "adaptive"
+    return config.target_kl if ends else math.inf
+
+
+def mean_kl(figures: Tensor) -> Tensor:
+    """Return the mean ``approx_kl`` of the parts of a minibatch, given the values of ``Losses`` for each."""
+    return figures[:, Losses._fields.index("approx_kl")].mean()
 
 
 def update(
@@ -349,7 +368,8 @@ def update(
 ) -> dict[str, float]:
     """Learn from one rollout, with ``update_epochs`` passes over it in minibatches.
 
-    With ``target_kl`` above 0, the update ends after the first minibatch whose ``approx_kl`` exceeds it.
+    With ``target_kl`` above 0, the update ends after the first minibatch whose ``approx_kl`` exceeds it, unless
+    ``lr_schedule`` is "adaptive". A recorded step checks this on the GPU, and the CPU waits for it once per pass.
 
     Args:
         policy: Policy to train.
@@ -373,9 +393,10 @@ def update(
     explain = explained_variance if reduction is None else reduction.explained_variance
     explained = explain(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
+    limit = kl_limit(config)
     if graphed is not None:
         graphed.begin(config)
-    for batch in _passes(policy, rollout, estimates, config, generator):
+    for batch in _passes(policy, rollout, estimates, config, generator, graphed):
         if graphed is not None:
             parts = graphed(batch)
         else:
@@ -383,12 +404,15 @@ def update(
             parts = accumulate(policy, batch, config, loss)
             apply_gradients(policy, optimizer, config)
         figures += parts
-        if config.target_kl > 0 and _approx_kl(parts) > config.target_kl:
+        if graphed is None and limit < math.inf and float(mean_kl(torch.stack(parts))) > limit:
             break
     # A recorded step cannot raise, so its losses are checked once at the end.
     if graphed is not None and graphed.has_failed():
         raise_for_loss(policy, rollout, estimates, config, loss)
-    means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))
+    table = torch.stack(figures)
+    if graphed is not None and limit < math.inf:
+        table = table[table[:, 0].isfinite()]  # without the steps after the end
+    means = dict(zip(Losses._fields, table.mean(0).tolist(), strict=True))
     del means["total"]
     means["explained_variance"] = explained
     return {f"losses/{name}": value for name, value in means.items()}

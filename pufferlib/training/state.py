@@ -15,7 +15,9 @@ from pufferlib.seeding import env_seed
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.episodes import ScoreMean
 
-__all__ = ["TorchRandom", "TrainState", "annealed", "share"]
+__all__ = ["TorchRandom", "TrainState", "adapted_rate", "annealed", "share"]
+
+LOWEST_RATE, HIGHEST_RATE = 1e-6, 1e-2
 
 
 @dataclass
@@ -148,11 +150,11 @@ def share(schedule: str, progress: float, least: float = 0.0) -> float:
     Source of the cosine: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts" (2017).
 
     Args:
-        schedule: "constant", "linear" or "cosine".
+        schedule: "constant", "linear" or "cosine". "adaptive" counts as constant. See ``adapted_rate``.
         progress: Completed share p of the run. Values above 1 count as 1.
         least: Share m at the end.
     """
-    if schedule == "constant":
+    if schedule in ("constant", "adaptive"):
         return 1.0
     left = max(0.0, 1 - progress)
     if schedule == "cosine":
@@ -176,3 +178,27 @@ def annealed(config: TrainConfig, progress: float) -> TrainConfig:
         ent_coef=config.ent_coef * share(config.ent_schedule, progress, config.min_ent_ratio),
         priority_beta=1 - (1 - config.priority_beta) * share("linear", progress),
     )
+
+
+def adapted_rate(rate: float, approx_kl: float, config: TrainConfig) -> float:
+    """Return the learning rate after an update, with ``lr_schedule`` "adaptive".
+
+    The rate is divided by 1.5 if the KL divergence was above ``2 * target_kl``, and multiplied by 1.5 if it was below
+    ``target_kl / 2``. It stays between 1e-6 (or ``min_lr_ratio * learning_rate``, if that is higher) and 1e-2. If
+    ``learning_rate`` itself is outside these bounds, it is the bound.
+
+    Sources: ``AdaptiveScheduler`` of rl_games, which has the same factors and bounds, ``KLAdaptiveLR`` of skrl, and
+    ``PPO`` of rsl_rl, where 1e-5 is the lower bound. They adapt after each minibatch or epoch. Here the rate is
+    constant within an update.
+
+    Args:
+        rate: Learning rate of the update.
+        approx_kl: Mean KL divergence over the minibatches of the update.
+        config: Settings, of which ``learning_rate``, ``min_lr_ratio`` and ``target_kl`` are read.
+    """
+    if approx_kl > 2 * config.target_kl:
+        lowest = max(config.min_lr_ratio * config.learning_rate, min(LOWEST_RATE, config.learning_rate))
+        return max(rate / 1.5, lowest)
+    if approx_kl < config.target_kl / 2:
+        return min(rate * 1.5, max(HIGHEST_RATE, config.learning_rate))
+    return rate

@@ -81,7 +81,7 @@ PUFFERLIB_3 = {
 # Names of settings in Stable-Baselines3, CleanRL, RLlib, PufferLib and others.
 ELSEWHERE = {
     "learning_rate": "lr alpha step_size",
-    "lr_schedule": "lr_decay lr_scheduler learning_rate_schedule",
+    "lr_schedule": "lr_decay lr_scheduler learning_rate_schedule adaptive_lr schedule",
     "min_lr_ratio": "lr_end final_lr min_lr lr_min",
     "ent_schedule": "anneal_ent entropy_coeff_schedule anneal_entropy",
     "clip_schedule": "anneal_clip clip_range_schedule",
@@ -107,7 +107,7 @@ ELSEWHERE = {
     "gamma": "discount discount_factor",
     "max_grad_norm": "grad_clip max_norm clip_grad",
     "norm_adv": "normalize_advantage normalize_advantages norm_advantage advantage_norm",
-    "target_kl": "kl kl_target max_kl",
+    "target_kl": "kl kl_target max_kl desired_kl kl_threshold",
     "checkpoint_interval": "save_interval save_freq checkpoint_freq",
     "keep_checkpoints": "num_to_keep max_to_keep save_top_k keep_checkpoints_num",
     "device": "cuda gpu accelerator",

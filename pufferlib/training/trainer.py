@@ -62,7 +62,7 @@ from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.overlap import build_source
 from pufferlib.training.rollout import Rollout
 from pufferlib.training.standard_callbacks import build_callbacks
-from pufferlib.training.state import TorchRandom, TrainState, annealed
+from pufferlib.training.state import TorchRandom, TrainState, adapted_rate, annealed
 
 __all__ = ["Trainer"]
 
@@ -395,6 +395,8 @@ class Trainer:
             if self.agent_steps + steps < settings.total_timesteps:
                 self.source.start_next()
             losses = self._learn(settings)
+            if settings.lr_schedule == "adaptive":
+                self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
         except NonFiniteError as error:
             raise explain(error, self) from error
         end = time.perf_counter()
@@ -504,6 +506,11 @@ class Trainer:
     def _anneal(self) -> TrainConfig:
         """Return the settings of the next update, and set its learning rate."""
         settings = annealed(self.config.train, self.agent_steps / max(self.config.train.total_timesteps, 1))
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate
+        if settings.lr_schedule == "adaptive":
+            return dataclasses.replace(settings, learning_rate=self.optimizer.param_groups[0]["lr"])
+        self._set_rate(settings.learning_rate)
         return settings
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate

@@ -1,4 +1,5 @@
 import copy
+import math
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from pufferlib.training import ppo
 from pufferlib.training.accelerate import GraphedStep, Recorded, uses_cuda_graphs
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.optimizers import build_optimizer
-from pufferlib.training.rollout import Minibatch
+from pufferlib.training.rollout import Minibatch, Rollout
 from tests.training.tape import TapeRecorder
 
 CPU = torch.device("cpu")
@@ -112,6 +113,56 @@ def test_nan_loss_leaves_weights_unchanged(target_env, by_torch, optimizer):
     graphed(batch_of(policy, 4))
     assert not graphed.has_failed()
     assert not torch.equal(before[0], next(policy.parameters()))
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize(("target_kl", "passes"), [(0.0, 2), (1e9, 2), (5e-4, 1)])
+def test_target_kl_ends_graphed_update_at_same_minibatch(target_env, by_torch, optimizer, parts, target_kl, passes):
+    """No step waits for the KL divergence. The second pass does not start if the first one has ended the update."""
+    weights, figures, launches = [], [], 0
+    for is_graphed in (False, True):
+        torch.manual_seed(0)
+        env = target_env(8)
+        policy = make_policy(env, hidden_size=8)
+        config = TrainConfig(
+            optimizer=optimizer, target_kl=target_kl, update_epochs=2, accumulate_minibatches=parts, learning_rate=0.02
+        )
+        chosen = build_optimizer(config, policy)
+        graphed = GraphedStep(policy, chosen, ppo.ppo_loss, TapeRecorder(), CPU) if is_graphed else None
+        for update in range(4):
+            rollout = Rollout(env, policy, horizon=2, minibatch_size=2 * parts)
+            rollout.observations[:] = torch.rand(2, 8, 3, generator=torch.Generator().manual_seed(update))
+            rollout.log_probs[:] = -math.log(3)
+            args = rollout, torch.linspace(-1, 1, 16).view(2, 8), config, torch.Generator().manual_seed(update)
+            if graphed is None:
+                found = ppo.update(policy, chosen, *args)
+            else:
+                counting = CountedSteps(graphed)
+                found = ppo.update(policy, chosen, *args, graphed=counting)
+                launches += counting.count
+            figures.append(found)
+            weights.append([each.detach().clone() for each in policy.parameters()])
+    assert launches == 4 * passes * 16 // (2 * parts)
+    for one, other in zip(figures[:4], figures[4:], strict=True):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-4, nan_ok=True)
+    for one, other in zip(weights[:4], weights[4:], strict=True):
+        for mine, theirs in zip(one, other, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=5e-3 if optimizer == "muon" else 1e-5)
+
+
+class CountedSteps:
+    """Graphed step that counts its launches."""
+
+    def __init__(self, step):
+        self._step, self.count = step, 0
+
+    def __call__(self, batch):
+        self.count += 1
+        return self._step(batch)
+
+    def __getattr__(self, name):
+        return getattr(self._step, name)
 
 
 def test_graph_is_recorded_again_after_loading_checkpoint(target_env, by_torch):

@@ -33,8 +33,9 @@ def weights(trainer):
         {"train.optimizer": "adam"},
         {"train.optimizer": "muon", "train.norm_adv": False},
         {"policy.memory": "MinGRU", "train.target_kl": 0.02},
+        {"train.lr_schedule": "adaptive", "train.target_kl": 2e-2},
     ],
-    ids=["adam", "muon", "memory"],
+    ids=["adam", "muon", "memory", "adaptive"],
 )
 def test_two_ranks_match_one_process_with_twice_the_envs(settings, tmp_path):
     (first, of_first), (second, of_second) = train_in_threads(tmp_path, settings)

@@ -138,8 +138,9 @@ def test_synchronizing_network_trains_without_graphs(tmp_path):
     trainer.close()
 
 
-def test_update_synchronizes_once_per_step(train):
-    trainer = train(4)
+@pytest.mark.parametrize("target_kl", [0.0, 1e9])
+def test_update_synchronizes_once_per_step(train, target_kl):
+    trainer = train(4, train__target_kl=target_kl, train__update_epochs=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")

@@ -268,6 +268,14 @@ def test_target_kl_stops_update_within_pass(policy, target_env, epochs, target_k
     assert optimizer.steps == steps
 
 
+def test_target_kl_of_adaptive_rate_does_not_end_update(policy, target_env):
+    rollout = filled_rollout(target_env, policy, minibatch_size=2)
+    config = TrainConfig(target_kl=0.01, lr_schedule="adaptive", update_epochs=1, norm_adv=False)
+    optimizer = CountingSGD(policy.parameters(), lr=1.0)
+    ppo.update(policy, optimizer, rollout, torch.ones(2, 4), config, torch.Generator().manual_seed(0))
+    assert optimizer.steps == 4
+
+
 @pytest.mark.parametrize(("max_grad_norm", "expected"), [(0.5, [0.3, -0.4]), (5.0, [3.0, -4.0]), (0.0, [3.0, -4.0])])
 def test_gradients_are_clipped_to_max_grad_norm(max_grad_norm, expected):
     network = torch.nn.Linear(2, 1, bias=False)

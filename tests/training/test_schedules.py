@@ -1,9 +1,14 @@
+import contextlib
 import dataclasses
+import math
 
 import pytest
 
-from pufferlib.training.config import TrainConfig
-from pufferlib.training.state import annealed, share
+from pufferlib.errors import APIUsageError
+from pufferlib.training.build import fit_to_agents
+from pufferlib.training.config import TrainConfig, load_config
+from pufferlib.training.state import adapted_rate, annealed, share
+from pufferlib.training.trainer import Trainer
 
 
 @pytest.mark.parametrize(
@@ -42,3 +47,78 @@ def test_each_setting_has_its_own_schedule():
 def test_annealed_keeps_constant_settings():
     config = TrainConfig(lr_schedule="constant", priority_beta=1.0, clip_coef=0.1, ent_coef=0.007)
     assert annealed(config, 0.3) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "divergences", "expected"),
+    [
+        # Below 0.005 the rate is multiplied by 1.5, above 0.02 it is divided by 1.5.
+        ({}, [0.0049, 0.005, 0.01, 0.02, 0.021, 0.0], [1.5e-3, 1.5e-3, 1.5e-3, 1.5e-3, 1e-3, 1.5e-3]),
+        ({}, [0.0] * 7, [1.5e-3, 2.25e-3, 3.375e-3, 5.0625e-3, 7.59375e-3, 1e-2, 1e-2]),
+        ({"learning_rate": 2e-6}, [1.0] * 3, [2e-6 / 1.5, 1e-6, 1e-6]),
+        ({"min_lr_ratio": 0.5}, [1.0] * 3, [1e-3 / 1.5, 5e-4, 5e-4]),
+        ({"learning_rate": 0.018}, [0.0, 1.0], [0.018, 0.012]),
+        ({"learning_rate": 1e-7}, [1.0, 0.0], [1e-7, 1.5e-7]),
+        ({"learning_rate": 0.0}, [1.0, 0.0], [0.0, 0.0]),
+        ({}, [math.nan, math.inf], [1e-3, 1e-3 / 1.5]),
+    ],
+)
+def test_adapted_rates_by_hand(settings, divergences, expected):
+    config = TrainConfig(lr_schedule="adaptive", target_kl=0.01, **settings)
+    rates = [config.learning_rate]
+    for divergence in divergences:
+        rates.append(adapted_rate(rates[-1], divergence, config))
+    assert rates[1:] == pytest.approx(expected)
+    assert annealed(config, 0.5).learning_rate == config.learning_rate
+
+
+ADAPTIVE = {
+    "train.lr_schedule": "adaptive",
+    "train.target_kl": 1e-3,
+    "train.update_epochs": 2,
+    "train.minibatch_size": 256,
+    "train.horizon": 16,
+    "train.total_timesteps": 10**6,
+    "train.device": "cpu",
+    "env.num_envs": 64,
+    "policy.hidden_size": 16,
+}
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_adaptive_rate_follows_updates_and_is_resumed(tmp_path, optimizer):
+    config = load_config("squared", {**ADAPTIVE, "train.optimizer": optimizer})
+    with contextlib.closing(Trainer(config, tmp_path)) as trainer:
+        rows = [trainer.step() for _ in range(4)]
+        trainer.save()
+        rows += [trainer.step() for _ in range(3)]
+    expected = [config.train.learning_rate]
+    for row in rows:
+        expected.append(adapted_rate(expected[-1], row["losses/approx_kl"], config.train))
+    rates = [row["learning_rate"] for row in rows]
+    assert rates == expected[:-1]
+    assert len(set(rates)) > 2
+    with contextlib.closing(Trainer(config, tmp_path)) as resumed:
+        assert resumed.restore(trainer.checkpoint_path)
+        again = [resumed.step() for _ in range(3)]
+    assert [row["learning_rate"] for row in again] == rates[4:]
+    assert [row["losses/approx_kl"] for row in again] == [row["losses/approx_kl"] for row in rows[4:]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target_kl": 0.0}, "train.target_kl must be above 0, got 0; for example 0.01"),
+        ({"update_epochs": 1, "minibatch_size": 1024}, "must have more than one gradient step, got 1; raise train.upd"),
+        ({"update_epochs": 1, "accumulate_minibatches": 4}, "must have more than one gradient step, got 1"),
+    ],
+)
+def test_adaptive_rate_without_divergence_raises(settings, message):
+    config = TrainConfig(**{"lr_schedule": "adaptive", "target_kl": 0.01, "minibatch_size": 256, **settings})
+    with pytest.raises(APIUsageError, match=message):
+        fit_to_agents(dataclasses.replace(config, horizon=16), 64, False)
+
+
+def test_adaptive_rate_with_one_step_is_valid_for_stale_rollouts():
+    config = TrainConfig(lr_schedule="adaptive", target_kl=0.01, minibatch_size=1024, horizon=16, overlap="learning")
+    assert fit_to_agents(config, 64, False).update_epochs == 1

@@ -78,7 +78,7 @@ def test_list_of_ints_is_a_list_or_text_with_commas(given):
         (
             {"train.lr_schedule": "step"},
             APIUsageError,
-            "lr_schedule must be 'constant' or 'linear' or 'cosine', got 'step'",
+            "lr_schedule must be 'constant' or 'linear' or 'cosine' or 'adaptive', got 'step'",
         ),
         ({"train.optimizer": True}, APIUsageError, "optimizer must be 'adam' or 'muon', got True"),
         (
