@@ -39,7 +39,8 @@ Whole numbers can be written as `1e6` or `10_000`. `None` unsets a setting that 
 Settings come from these sources. Later ones override earlier ones:
 
 1. the defaults below
-2. for Python environments outside this repository, `pufferlib/training/outside.toml`
+2. for all environments except those of Ocean, `pufferlib/training/third_party.toml`, and for Python environments
+   outside this repository, `pufferlib/training/outside.toml`
 3. the settings of the environment, such as `pufferlib/ocean/breakout/train.toml`, the `train.toml` of its binding, or
    [your own file](your-own.md#your-own-settings-and-network)
 4. the file that `--config` names

@@ -66,10 +66,12 @@ class Constants:
         """Add the ``PufferAgent`` struct, with the processing of observations and actions."""
         distribution: Any = trained.policy.distribution
         count = int(np.prod(distribution.shape, dtype=np.int64))
-        sizes = starts = low = high = "NULL"
+        sizes = starts = low = high = centers = scales = "NULL"
         if trained.policy.is_continuous:
             bounds = (np.broadcast_to(each, distribution.shape) for each in (space.low, space.high))
             low, high = (self.array(key, each) for key, each in zip(("low", "high"), bounds, strict=True))
+            if distribution.is_rescaled:
+                centers, scales = self.array("centers", distribution.start), self.array("scales", distribution.scale)
         else:
             sizes = self.array("sizes", np.array(distribution.sizes, np.int32))
             starts = self.array("starts", np.broadcast_to(distribution.start, distribution.shape).astype(np.int32))
@@ -83,6 +85,8 @@ class Constants:
             (starts, "lowest value of each"),
             (low, "lower bounds of continuous actions"),
             (high, "upper bounds of continuous actions"),
+            (centers, "environment actions that correspond to 0"),
+            (scales, "changes of environment actions that correspond to 1"),
         ]
         self._struct("PufferAgent", "agent_spec", parts)
 

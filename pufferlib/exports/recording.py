@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pufferlib.exports.trained import TrainedPolicy
+from pufferlib.exports.trained import TrainedPolicy, in_env_units
 from pufferlib.models.policies import FORBIDDEN
 from pufferlib.seeding import env_seed
 
@@ -72,13 +72,21 @@ def record(trained: TrainedPolicy, steps: int) -> Recording:
             memory[torch.from_numpy(begins)] = 0
         seen = np.array(seen)
         params, values = policy.forward_eval(torch.from_numpy(trained.normalize(seen)), state)
+        known = _in_env_units(policy.distribution, params)
         most_likely = policy.distribution.to_env(policy.distribution.mode(params).numpy())
-        kept.append(tuple(each[:rows].copy() for each in (seen, begins, params.numpy(), values.numpy(), most_likely)))
+        kept.append(tuple(each[:rows].copy() for each in (seen, begins, known.numpy(), values.numpy(), most_likely)))
         actions = policy.distribution.to_env(policy.distribution.sample(params, generator).numpy())
         seen, _, terminals, truncations, _ = vecenv.step(actions)
         begins = terminals | truncations
     observations, beginnings, *outputs = (np.stack(each) for each in zip(*kept, strict=True))
     return Recording(observations, beginnings, Outputs(*outputs))
+
+
+def _in_env_units(distribution: Any, params: torch.Tensor) -> torch.Tensor:
+    """Return the parameters as exported files do: rescaled actions have the units of the action space."""
+    if not getattr(distribution, "is_rescaled", False):
+        return params
+    return in_env_units(params, *(torch.from_numpy(each.ravel()) for each in (distribution.start, distribution.scale)))
 
 
 def difference(found: Outputs, expected: Outputs) -> float:

@@ -17,7 +17,7 @@ from torch.export.passes import move_to_device_pass
 from pufferlib import __version__
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError
 from pufferlib.exports.recording import Outputs, Recording
-from pufferlib.exports.trained import Field, TrainedPolicy
+from pufferlib.exports.trained import Field, TrainedPolicy, in_env_units
 from pufferlib.machine.commands import way_to_install
 from pufferlib.models.linear import Linear
 from pufferlib.pytorch import GIVEN_LEAVES, TORCH_DTYPES
@@ -64,6 +64,10 @@ class Graph(nn.Module):
             for name in ("low", "high"):
                 bound = np.broadcast_to(getattr(space, name), distribution.shape).astype(np.float32)
                 self.register_buffer(name, torch.from_numpy(bound.copy()))
+            self._is_rescaled = distribution.is_rescaled
+            if self._is_rescaled:
+                for name in ("start", "scale"):
+                    self.register_buffer(name, torch.from_numpy(getattr(distribution, name).ravel()))
         else:
             start = np.broadcast_to(distribution.start, distribution.shape).astype(np.int64)
             self.register_buffer("start", torch.from_numpy(start.copy()))
@@ -99,6 +103,8 @@ class Graph(nn.Module):
         return row
 
     def _actions(self, params: Tensor) -> tuple[Tensor, ...]:
+        if self._is_continuous and self._is_rescaled:
+            params = in_env_units(params, self.get_buffer("start"), self.get_buffer("scale"))
         mode = self.policy.distribution.mode(params)
         if self._is_continuous:
             mean, log_std = params.chunk(2, -1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from pufferlib import registry, vector
 from pufferlib.env import AutoresetMode
@@ -20,7 +22,7 @@ from pufferlib.training.config import Config
 from pufferlib.training.normalization import with_moments
 from pufferlib.wrappers.vector.leaves import joined_names
 
-__all__ = ["Field", "TrainedPolicy", "open_trained", "trained_policy"]
+__all__ = ["Field", "TrainedPolicy", "in_env_units", "open_trained", "trained_policy"]
 
 Array = npt.NDArray[Any]
 
@@ -132,6 +134,12 @@ def trained_policy(
         score=score,
         seed=seed,
     )
+
+
+def in_env_units(params: Tensor, start: Tensor, scale: Tensor) -> Tensor:
+    """Convert means and log standard deviations, ``(rows, 2 * n)``, to the units of the action space."""
+    means, log_stds = params.chunk(2, -1)
+    return torch.cat([start + scale * means, log_stds + scale.log()], -1).float()
 
 
 def _identifier(env_name: str) -> str:

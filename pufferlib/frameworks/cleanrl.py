@@ -226,12 +226,18 @@ def _memory(state: State) -> LSTMState:
 def _sampled(policy: models.Policy, params: Tensor, action: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Return an action, its log probability and the entropy for each row, by the distribution of ``policy``.
 
-    CleanRL passes actions to the environment unchanged, so they are counted from the start of its action space.
+    CleanRL passes actions to the environment unchanged, so they have the start and the units of its action space.
     """
     distribution = policy.distribution
-    start = torch.as_tensor(distribution.start, dtype=distribution.dtype, device=params.device)
-    chosen = distribution.sample(params, _generator(params.device)) if action is None else action - start
-    return chosen + start, distribution.log_prob(params, chosen), distribution.entropy(params)
+    start, scale = (
+        torch.as_tensor(each, dtype=distribution.dtype, device=params.device)
+        for each in (distribution.start, distribution.scale)
+    )
+    if action is None:
+        chosen = distribution.sample(params, _generator(params.device))
+    else:
+        chosen = ((action - start) / scale).to(distribution.dtype)
+    return start + scale * chosen, distribution.log_prob(params, chosen), distribution.entropy(params)
 
 
 def _generator(device: torch.device) -> torch.Generator:

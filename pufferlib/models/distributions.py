@@ -21,6 +21,8 @@ __all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution
 
 MAX_SIZE = 128  # largest component that the GPU kernel draws from
 MAX_VALUES = 65_536  # limit for a Box of integers, since each value is an output of the network
+NEAR = 2.0  # factor between bounds and -1 and 1 up to which a Gaussian learns well
+UNBOUNDED = 1e15  # bounds beyond this, such as the largest float32, count as infinite
 
 
 class ActionDistribution(Protocol):
@@ -37,6 +39,10 @@ class ActionDistribution(Protocol):
     @property
     def start(self) -> npt.NDArray[np.generic]:
         """Environment actions that correspond to 0, broadcastable to ``shape``."""
+
+    @property
+    def scale(self) -> npt.NDArray[np.generic]:
+        """Changes of environment actions that correspond to 1, broadcastable to ``shape``."""
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return random numbers ``(*rows, n)`` for ``draw``, on the generator's device."""
@@ -111,6 +117,7 @@ class Categorical:
     """
 
     dtype = torch.int64
+    scale = np.ones((), np.int64)
 
     def __init__(self, space: Discrete | MultiDiscrete | Box) -> None:
         self.shape = tuple(space.shape or ())
@@ -197,16 +204,37 @@ class Gaussian:
 
     The parameters are the means, followed by the log standard deviations. The environment gets actions clipped to its
     bounds. Log probabilities refer to the unclipped actions.
+
+    Attributes:
+        start: Environment action that corresponds to 0.
+        scale: Change of the environment action that corresponds to 1. Both are scalars unless actions are rescaled.
+        is_far: True for components that ``rescale`` changes: those with bounds that differ from -1 and 1 by more than a
+            factor of 2.
     """
 
     dtype = torch.float32
-    start = np.zeros((), np.float32)
 
     def __init__(self, space: Box) -> None:
         self.shape = space.shape
         self._low, self._high, self._env_dtype = space.low, space.high, space.dtype
         self._size = int(np.prod(space.shape))
         self.num_params = 2 * self._size
+        low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+        is_bounded = (np.abs(low) <= UNBOUNDED) & (np.abs(high) <= UNBOUNDED) & (low < high)
+        is_near = (low >= -NEAR) & (low <= -1 / NEAR) & (high >= 1 / NEAR) & (high <= NEAR)
+        self.is_far = is_bounded & ~is_near
+        self.rescale(False)
+
+    def rescale(self, is_on: bool) -> None:
+        """Map -1 and 1 to the bounds of the components in ``is_far``, or stop doing so.
+
+        Each component then starts at the middle of its interval, with a standard deviation of half its width.
+        """
+        self.is_rescaled = is_on and bool(self.is_far.any())
+        self.start, self.scale = np.zeros(()), np.ones(())
+        if self.is_rescaled:
+            low, high = (np.where(self.is_far, each, 0).astype(np.float64) for each in (self._low, self._high))
+            self.start, self.scale = (low + high) / 2, np.where(self.is_far, (high - low) / 2, 1)
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return standard normal random numbers, one per component."""
@@ -255,7 +283,9 @@ class Gaussian:
         return torch.cat([scaled * inverse * d_log_prob, d_log_std], -1)
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
-        """Clip to the bounds of the space and convert to its dtype."""
+        """Rescale, clip to the bounds of the space and convert to its dtype."""
+        if self.is_rescaled:
+            actions = self.start + self.scale * actions
         taken: npt.NDArray[np.generic] = np.clip(actions, self._low, self._high).astype(self._env_dtype)
         return taken
 

@@ -24,6 +24,8 @@ typedef struct {
     const int32_t *sizes;      /* number of values of each component; NULL for continuous actions */
     const int32_t *starts;
     const double *low, *high; /* bounds of continuous actions */
+    /* Environment action = center + scale * action of the network. NULL: they are the same. */
+    const double *centers, *scales;
 } PufferAgent;
 
 /* State that changes while the agent acts, in memory of the caller. */
@@ -114,12 +116,22 @@ static inline void puffer_choose_numbers(const PufferAgent *agent, const float *
     }
 }
 
+/* Converts means and log standard deviations to the units of the environment's actions. */
+static inline void puffer_rescale(const PufferAgent *agent, float *params) {
+    float *log_std = params + agent->num_actions;
+    for (int i = 0; i < agent->num_actions; i++) {
+        params[i] = (float)(agent->centers[i] + agent->scales[i] * params[i]);
+        log_std[i] += puffer_log((float)agent->scales[i]);
+    }
+}
+
 /* Computes the actions, int32_t or float, for one observation. */
 static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent, const PufferActor *actor,
                               const void *observation, void *actions) {
     const uint8_t *seen = (const uint8_t *)observation;
     if (agent->num_fields) puffer_normalize(agent, seen, actor->row), seen = actor->row;
     puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, actor->params, actor->value);
+    if (agent->scales) puffer_rescale(agent, actor->params);
     if (agent->sizes)
         puffer_choose_values(agent, actor->params, actor->greedy, actor->random, (int32_t *)actions);
     else

@@ -21,6 +21,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
+from pufferlib.models.distributions import Gaussian
 from pufferlib.text import flag, plural
 from pufferlib.training.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.training.env_values import check_present
@@ -36,6 +37,7 @@ __all__ = [
     "pick_device",
     "pick_num_threads",
     "ready_device",
+    "rescale_actions",
     "tunable_keywords",
     "tuned_settings",
     "warn_of_action_bounds",
@@ -227,6 +229,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             **_policy_options(settings),
         )
     attach_moments(policy, vecenv)
+    rescale_actions(policy, config.train)
     return policy.to(pick_device(config.train.device)).eval()
 
 
@@ -236,13 +239,19 @@ def _policy_options(settings: PolicyConfig) -> dict[str, Any]:
     return {field.name: value for field in options if (value := getattr(settings, field.name)) != field.default}
 
 
-def warn_of_action_bounds(vecenv: Any) -> None:
-    """Warn if bounds of continuous actions are far from -1 and 1. A Gaussian policy learns such actions slowly.
+def rescale_actions(policy: Policy, config: TrainConfig) -> None:
+    """Let ``policy`` act in [-1, 1] instead of the bounds of its actions, if ``train.rescale_actions`` is on."""
+    if isinstance(policy.distribution, Gaussian):
+        policy.distribution.rescale(config.rescale_actions)
+
+
+def warn_of_action_bounds(vecenv: Any, config: TrainConfig) -> None:
+    """Warn if bounds of continuous actions are far from -1 and 1 and ``train.rescale_actions`` is off.
 
     The policy starts with mean 0 and standard deviation 1 in the units of the actions, and moves in steps of that size.
     """
     space = vecenv.single_action_space
-    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+    if config.rescale_actions or not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
         return
     is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
     low, high = (np.where(is_bounded, bound, 0).astype(np.float64) for bound in (space.low, space.high))
@@ -253,7 +262,7 @@ def warn_of_action_bounds(vecenv: Any) -> None:
         warnings.warn(
             f"the bounds of actions should be near -1 and 1, got {low.flat[first]:g} and {high.flat[first]:g} for "
             f"action {first}: a policy starts with mean 0 and standard deviation 1, and learns other scales slowly or "
-            "not at all; wrap the environment in gymnasium.wrappers.RescaleAction(env, -1, 1)",
+            "not at all; set train.rescale_actions to true",
             stacklevel=3,
         )
 

@@ -261,6 +261,8 @@ class TrainConfig:
     """Normalize the advantages of each minibatch to mean 0 and standard deviation 1."""
     target_kl: NotNegative = 0.0
     """Skip the rest of an update after a minibatch with a larger KL divergence. An adaptive rate aims at it. 0: off."""
+    rescale_actions: bool = False
+    """Map [-1, 1] to bounds of actions that differ from it by more than a factor of 2. On except for Ocean."""
     reward_scale: Number = 0.0
     """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2."""
     reward_clip: NotNegative = 0.0

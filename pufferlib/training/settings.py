@@ -96,17 +96,19 @@ def own_settings(env_name: str) -> list[Source]:
     home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
     file = home / "train.toml"
     where = f"{home.name}/train.toml"
-    return [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
+    own = [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
+    return [_parse_own("third_party.toml"), *own] if game else own
 
 
 def _sources_outside(env_name: str) -> list[Source]:
     try:
-        sources = [] if registry.batches_itself(env_name) else [_parse_own("outside.toml")]
+        names = ["third_party.toml"] if registry.batches_itself(env_name) else ["third_party.toml", "outside.toml"]
     except UnknownNameError:  # the name of a run whose environments are passed as objects
         return []
+    sources = [_parse_own(name) for name in names]
     source = registry.c_file(env_name)
     if source:
-        sources = [("games of a C file", {"env": {"num_envs": _GAMES}})]
+        sources.append(("games of a C file", {"env": {"num_envs": _GAMES}}))
     registration = registry.registrations().get(env_name)
     if registration is None or registration.settings is None:
         beside = settings_of_file(source) if source else _settings_beside(env_name)

@@ -99,6 +99,7 @@ ELSEWHERE = {
     "total_timesteps": "total_steps num_timesteps max_timesteps timesteps max_frames total_agent_steps",
     "minibatch_size": "batch_size mini_batch_size num_minibatches nminibatches sgd_minibatch_size",
     "update_epochs": "n_epochs num_epochs epochs ppo_epochs noptepochs num_sgd_iter",
+    "rescale_actions": "squash_output normalize_actions scale_actions rescale_action clip_actions unsquash_actions",
     "clip_coef": "clip_range clip_param clip_eps clip_epsilon cliprange",
     "vf_clip_coef": "clip_range_vf vf_clip_param vf_clip clip_vloss",
     "vf_coef": "value_coef value_loss_coef vf_loss_coeff critic_coef",

@@ -16,6 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
+from pufferlib.models.distributions import Gaussian
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run, find_run
 from pufferlib.runs.versions import versions_of
@@ -31,6 +32,7 @@ from pufferlib.training.build import (
     pick_device,
     pick_num_threads,
     ready_device,
+    rescale_actions,
     warn_of_action_bounds,
     warn_of_unread_masks,
 )
@@ -151,8 +153,9 @@ class Trainer:
         else:
             policy = materialize(policy)
             attach_moments(policy, self.vecenv)
+            rescale_actions(policy, config.train)
         if self.ranks.is_first:
-            warn_of_action_bounds(self.vecenv)
+            warn_of_action_bounds(self.vecenv, config.train)
             warn_of_unread_masks(self.vecenv, policy)
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()
@@ -491,8 +494,20 @@ class Trainer:
             checkpoint.load_weights(self.policy, weights, path, about.env_name)
         except APIUsageError as error:
             raise APIUsageError(f"{error}{self._flags_of_network(path, about)}") from error
+        self._check_units(path, about)
         take_moments(self.vecenv, self.policy)
         self.reduction.start_moments(self.vecenv)
+
+    def _check_units(self, path: Path, about: checkpoint.About) -> None:
+        """Raise APIUsageError if the actions of a checkpoint have other units because of ``train.rescale_actions``."""
+        ours, distribution = self.config.train.rescale_actions, self.policy.distribution
+        if not (about.config and isinstance(distribution, Gaussian) and distribution.is_far.any()):
+            return
+        if Config.parse(str(path), about.config).train.rescale_actions != ours:
+            raise APIUsageError(
+                f"train.init: the actions of {path} have other units, since it was trained with train.rescale_actions "
+                f"{str(not ours).lower()}, got {str(ours).lower()}; add {flag('train.rescale_actions', not ours)}"
+            )
 
     def _flags_of_network(self, path: Path, about: checkpoint.About) -> str:
         """Return the flags that describe the network of a checkpoint, if its settings are known and differ."""

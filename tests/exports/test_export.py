@@ -13,7 +13,8 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.exports.c_source import c_source
-from pufferlib.exports.exported import write_checked
+from pufferlib.exports.exported import _write, write_checked
+from pufferlib.exports.recording import difference, record
 from pufferlib.exports.trained import trained_policy
 from pufferlib.models import Default, make_policy
 from pufferlib.training.normalization import attach_moments
@@ -37,6 +38,7 @@ NESTED = Dict(
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
 SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
+WIDE = np.array([0, -1, -np.inf, 99.5], np.float32), np.array([1000, 1, np.inf, 100], np.float32)
 #: Observation space, action space and policy options by name.
 CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
@@ -45,6 +47,7 @@ CASES = {
     "logarithms": (Box(FAR.min, FAR.max, (3,), np.int64), Discrete(4), {"num_layers": 3}),
     "float64": (Box(-9, 9, (2, 3), np.float64), Box(-1, 1, (2, 2), np.float32), {}),
     "unbounded": (NUMBERS, Box(-np.inf, np.inf, (2,), np.float32), {"memory": "LSTM"}),
+    "rescaled": (NUMBERS, Box(*WIDE), {"memory": "GRU"}),
     "integers": (NUMBERS, Box(-3, 4, (2,), np.int8), {"memory": "GRU"}),
     "reals": (REALS, Discrete(3), {"memory": "LSTM"}),
     "stacked": (NUMBERS, Discrete(5), {"memory": "MinGRU", "memory_layers": 3}),
@@ -86,6 +89,8 @@ def trained_case(case, **changes):
 
     vecenv = vector.make(make, num_envs=2, backend="Serial", seed=1, autoreset="same_step")
     policy = make_policy(vecenv.driver_env, **{"hidden_size": 20, **options, **changes})
+    if case == "rescaled":
+        policy.distribution.rescale(True)
     with torch.no_grad():
         for parameter in policy.parameters():
             fan_in = max(1, parameter[0].numel()) if parameter.ndim > 1 else 4
@@ -110,6 +115,27 @@ def test_onnx_outputs_match_torch(case, tmp_path):
 @pytest.mark.parametrize("case", once([*TORCH_CASES, "labels", "reals"], ["labels"]))
 def test_torch_program_outputs_match_policy(case, tmp_path):
     assert write_checked(trained_case(case), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        pytest.param("c", marks=needs_compiler),
+        pytest.param("onnx", marks=[needs_onnx, pytest.mark.all]),
+        pytest.param("torch", marks=pytest.mark.all),
+    ],
+)
+def test_rescaled_actions_are_in_units_of_the_space(to, tmp_path):
+    trained = trained_case("rescaled")
+    played = _write(trained, to, tmp_path / f"agent.{to}", None, torch.device("cpu"))
+    recording = record(trained, STEPS)
+    found = played(recording)
+    assert found.actions == pytest.approx(recording.outputs.actions, rel=1e-4, abs=1e-4)
+    assert difference(found, recording.outputs) < 1e-5
+    means, log_stds = np.split(found.params, 2, -1)
+    assert found.actions == pytest.approx(np.clip(means, *WIDE), rel=1e-4, abs=1e-4)
+    expected = dict(trained.policy.named_parameters())["policy.log_std"].detach().numpy() + np.log([500, 1, 1, 0.25])
+    assert log_stds == pytest.approx(np.broadcast_to(expected, log_stds.shape), rel=1e-4)
 
 
 class Untraceable(Default):

@@ -85,6 +85,52 @@ def test_to_env_clips_and_adds_start():
     assert discrete.to_env(np.array([0, 2])).tolist() == [5, 7]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "start", "scale"),
+    [
+        (-1, 1, 0, 1),
+        (-2, 2, 0, 1),
+        (-0.5, 0.5, 0, 1),
+        (-0.5, 2, 0, 1),
+        (-2.01, 2, -0.005, 2.005),
+        (-0.4, 0.4, 0, 0.4),
+        (-1, 0.49, -0.255, 0.745),
+        (0, 1, 0.5, 0.5),
+        (0, 1000, 500, 500),
+        (-10, 90, 40, 50),
+        (9, 10, 9.5, 0.5),
+        (-np.inf, np.inf, 0, 1),
+        (0, np.inf, 0, 1),
+        (-np.inf, 3, 0, 1),
+        (-3.4e38, 3.4e38, 0, 1),
+        (5, 5, 0, 1),
+    ],
+)
+def test_rescaled_actions_by_hand(low, high, start, scale):
+    gaussian = action_distribution(Box(low, high, (1,), np.float64))
+    for is_on in (True, False, True):
+        gaussian.rescale(is_on)
+        expected = (start, scale) if is_on else (0, 1)
+        actions = np.array([[-5.0], [-1.0], [-0.5], [0.0], [1.0], [5.0]])
+        middle = expected[0] + expected[1] * actions
+        assert gaussian.to_env(actions) == pytest.approx(np.clip(middle, low, high), rel=1e-12)
+        assert gaussian.start.ravel() == pytest.approx([expected[0]])
+        assert gaussian.scale.ravel() == pytest.approx([expected[1]])
+    assert gaussian.is_rescaled == gaussian.is_far.any() == ((start, scale) != (0, 1))
+
+
+def test_components_are_rescaled_one_by_one():
+    low, high = np.array([[0, -1], [-np.inf, 5]], "f4"), np.array([[1000, 1], [np.inf, 6]], "f4")
+    gaussian = action_distribution(Box(low, high))
+    gaussian.rescale(True)
+    actions = np.array([[[-1, -1], [-1, -1]], [[0, 0], [70, 0]], [[1, 3], [3, 1]]], np.float32)
+    taken = gaussian.to_env(actions)
+    assert taken.dtype == np.float32
+    assert taken.tolist() == [[[0, -1], [-1, 5]], [[500, 0], [70, 5.5]], [[1000, 1], [3, 6]]]
+    clipped = np.clip(actions, [[-1, -1], [-99, -1]], [[1, 1], [99, 1]])
+    assert ((taken - gaussian.start) / gaussian.scale).tolist() == clipped.tolist()
+
+
 def test_generator_state_reproduces_actions():
     distribution = action_distribution(Discrete(5))
     params = torch.zeros(50, 5)

@@ -390,7 +390,7 @@ def test_show_settings_prints_values_and_sources_and_trains_nothing(
     found = shown(output)
     assert set(setting_names()) < set(found)
     expected = {
-        "env.clip_action": ("true", "mujoco/train.toml, [env]"),
+        "train.rescale_actions": ("true", "third_party.toml, [train]"),
         "env.size": ("3", "flag"),
         "policy.hidden_size": ("32", 'my.toml, ["Hopper-v5".policy]'),
         "train.gamma": ("0.9", "my.toml, [train]"),
