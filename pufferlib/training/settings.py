@@ -215,11 +215,6 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any], names
 
 
 def _converted(where: str, name: str, hint: Any, value: Any, names: list[str]) -> Any:
-    if get_origin(hint) is Annotated:
-        value = convert(f"{where}: {name}", get_args(hint)[0], value)
-        if value is not None:
-            hint.__metadata__[0].check(f"{where}: {name}", value)
-        return value
     if not dataclasses.is_dataclass(hint):
         return convert(f"{where}: {name}", hint, value)
     if not isinstance(value, dict):
@@ -273,8 +268,13 @@ def convert(where: str, hint: Any, value: Any) -> Any:
         value: Value of a file or a caller. NumPy numbers, and whole floats such as 1e6 for an int, are converted.
 
     Raises:
-        UsageError: The value has another type.
+        UsageError: The value has another type, or is out of range.
     """
+    if get_origin(hint) is Annotated:
+        value = convert(where, get_args(hint)[0], value)
+        if value is not None:
+            hint.__metadata__[0].check(where, value)
+        return value
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise UsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
@@ -297,9 +297,10 @@ def convert(where: str, hint: Any, value: Any) -> Any:
 def _items(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
     """Return a tuple of strings or ints, from a list or from a string with commas."""
     items = [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
-    if kind is int and isinstance(value, str):
+    is_number = kind is not str
+    if is_number and isinstance(value, str):
         items = [int(item) if item.isdecimal() else item for item in items]
     if not isinstance(items, list | tuple):
-        kinds = "ints" if kind is int else "strings"
+        kinds = "ints" if is_number else "strings"
         raise UsageError(f"{where} must be a list of {kinds}, got {value!r} ({type(value).__name__})")
     return tuple(convert(where, kind, item) for item in items)

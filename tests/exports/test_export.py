@@ -13,7 +13,7 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.exports.c_source import c_source
-from pufferlib.exports.exported import _write, write_checked
+from pufferlib.exports.exported import write_checked, write_unchecked
 from pufferlib.exports.recording import difference, record
 from pufferlib.exports.trained import trained_policy
 from pufferlib.models import Default, make_policy
@@ -127,7 +127,7 @@ def test_torch_program_outputs_match_policy(case, tmp_path):
 )
 def test_rescaled_actions_are_in_units_of_the_space(to, tmp_path):
     trained = trained_case("rescaled")
-    played = _write(trained, to, tmp_path / f"agent.{to}", None, torch.device("cpu"))
+    played = write_unchecked(trained, to, tmp_path / f"agent.{to}", None, torch.device("cpu"))
     recording = record(trained, STEPS)
     found = played(recording)
     assert found.actions == pytest.approx(recording.outputs.actions, rel=1e-4, abs=1e-4)

@@ -9,7 +9,7 @@ import pufferlib
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.sweeps.launch import _load
+from pufferlib.sweeps.spaces import load_search
 from pufferlib.training import settings
 from pufferlib.training.config import Config, load_config, load_sources
 
@@ -191,7 +191,8 @@ def test_run_stores_merged_settings(write, tmp_path):
 def test_search_spaces_of_a_table_apply(write):
     table = 'sweep.train.gamma]\ndistribution = "logit"\nmin = 0.5\nmax = {}\n'
     file = write(f'[{table.format(0.6)}["Cart*".{table.format(0.9)}["Pendulum-v1".{table.format(0.7)}')
-    search = _load("CartPole-v1", {}, file, {}, {})
+    config = load_config("CartPole-v1", file=file)
+    search = load_search(config, {}, load_sources(config.env_name, file=file), {})
     assert search.spaces["train.gamma"].high == 0.9
 
 
