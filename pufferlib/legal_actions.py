@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, MultiDiscrete
 
 from pufferlib.spaces import Space, joint_space
 
-__all__ = ["LegalActions", "mask_reader"]
+__all__ = ["LegalActions", "mask_reader", "unread_mask"]
 
 Array = npt.NDArray[Any]
 Masks = npt.NDArray[np.bool_]
@@ -41,6 +41,33 @@ def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
     return lambda observations: (
         np.ascontiguousarray(observations).view(dtype)[:, 0][FIELD].reshape(len(observations), -1) != 0
     )
+
+
+def unread_mask(env: Any) -> str:
+    """Return why a field ``action_mask`` of an emulated observation is no mask for ``mask_reader``, or "" without one.
+
+    Args:
+        env: Vector environment for which ``mask_reader`` returns None.
+    """
+    choices = int(np.sum(_sizes(env.single_action_space)))
+    path = _find_field(env.emulated["emulated_observation_dtype"])
+    if not choices or not path:
+        return ""
+    place, size = "observation" + "".join(f"[{name!r}]" for name, _ in path), path[-1][1]
+    if len(path) > 1:
+        return f"{place} must be at the top of the observation, as observation[{FIELD!r}]"
+    return f"{place} must have {choices} elements, one for each value of each part of an action, got {size}"
+
+
+def _find_field(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
+    """Return names and sizes of the fields on the way to the first field ``action_mask``, or an empty list."""
+    for name in sorted(dtype.names or (), key=FIELD.__ne__):
+        size = int(np.prod(dtype[name].shape, dtype=np.int64))
+        if name == FIELD:
+            return [(name, size)]
+        if found := _find_field(dtype[name].base):
+            return [(name, size), *found]
+    return []
 
 
 class LegalActions:

@@ -16,7 +16,7 @@ from pufferlib import registry, vector
 from pufferlib.autotune.cache import SIZES
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.legal_actions import mask_reader
+from pufferlib.legal_actions import mask_reader, unread_mask
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
@@ -268,11 +268,15 @@ def warn_of_action_bounds(vecenv: Any, config: TrainConfig) -> None:
 
 
 def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:
-    """Warn if the environment has the method ``action_masks`` of sb3-contrib, and neither observations nor policy do.
+    """Warn if an emulated environment has an action mask that is not used, so the policy may choose illegal actions.
 
-    Training reads masks from observations only, so the policy would choose illegal actions.
+    Training reads masks only from the field ``action_mask`` of the observation, not from another place in it, nor from
+    the method ``action_masks`` of sb3-contrib.
     """
     if not vecenv.emulated or mask_reader(vecenv) is not None or type(policy).action_mask is not Policy.action_mask:
+        return
+    if unread := unread_mask(vecenv):
+        warnings.warn(f"{unread}, so it is not used, and illegal actions may be chosen", stacklevel=3)
         return
     try:
         (has_masks,) = vecenv.call("has_wrapper_attr", "action_masks", env_ids=0)

@@ -813,6 +813,23 @@ def test_action_masks_method_that_is_not_read_warns(backend, kind, space, policy
     )
 
 
+@pytest.mark.parametrize(
+    ("space", "reason"),
+    [
+        (Dict(action_mask=Box(0, 1, (3,), np.int8)), "must have 2 elements, one for each value .*, got 3, so"),
+        (Dict(a=MASK_SPACE), r"observation\['a'\]\['action_mask'\] must be at the top of the observation, as"),
+        (Dict(a=Dict(b=Box(0, 1, (2,)))), None),
+        (MASK_SPACE, None),
+    ],
+    ids=["size", "nested", "no mask", "read"],
+)
+def test_action_mask_field_that_is_not_read_warns(space, reason):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"observation_space": space})
+    expected = pytest.warns(UserWarning, match=reason) if reason else contextlib.nullcontext()
+    with contextlib.closing(vector.make(creator, num_envs=1, backend="Serial")) as vecenv, expected:
+        build.warn_of_unread_masks(vecenv, object.__new__(build.Policy))
+
+
 def test_missing_action_masks_of_pettingzoo_env_do_not_warn():
     with contextlib.closing(
         vector.make(PettingZooPufferEnv, env_kwargs={"env_creator": ScriptedParallelEnv}, num_envs=1, backend="Serial")
