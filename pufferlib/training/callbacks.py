@@ -3,6 +3,7 @@
 Evaluation during training and early stops are callbacks too, see ``PeriodicEvaluation`` and ``StopAtScore``.
 """
 
+import functools
 import inspect
 import warnings
 from collections import Counter
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pufferlib.training.episodes import EpisodeMeans
     from pufferlib.training.rollout import Rollout
 
-__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback"]
+__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback", "name_of"]
 
 HOOKS = ("wrap_envs", "on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
 
@@ -171,8 +172,8 @@ class CallbackList(Callback):
                 vecenv = callback.wrap_envs(vecenv, policy)
                 if vecenv is None:
                     raise APIUsageError(
-                        f"Trainer: {_name(callback)}.wrap_envs must return the environments, got None; return vecenv, "
-                        "or a wrapper around it"
+                        f"Trainer: {name_of(callback)}.wrap_envs must return the environments, got None; return "
+                        "vecenv, or a wrapper around it"
                     )
         return vecenv
 
@@ -218,7 +219,7 @@ class CallbackList(Callback):
         seen = Counter[str]()
         for callback in self.members:
             if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
-                name = _name(callback)
+                name = name_of(callback)
                 seen[name] += 1
                 yield (name if seen[name] == 1 else f"{name} {seen[name]}"), callback
 
@@ -230,7 +231,7 @@ class CallbackList(Callback):
             try:
                 method(trainer, *args)
             except (Exception, SystemExit) as error:  # sys.exit() must not end the training without a checkpoint
-                where = f"the callback {_name(callback)}, {hook}, after update {trainer.updates}"
+                where = f"the callback {name_of(callback)}, {hook}, after update {trainer.updates}"
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")
                 self._failure = self._failure or error
@@ -307,8 +308,8 @@ def _state_of(name: str, callback: Any) -> dict[str, Any]:
     return {}
 
 
-def _name(callback: Any) -> str:
-    """Return the name of a callback's function or class."""
-    if isinstance(callback, _Function):
-        return getattr(callback.function, "__qualname__", None) or repr(callback.function)
-    return type(callback).__qualname__
+def name_of(value: Any) -> str:
+    """Return the name of a callback or a loss: the name of its function or class."""
+    value = value.function if isinstance(value, _Function) else value
+    value = value.func if isinstance(value, functools.partial) else value
+    return getattr(value, "__qualname__", None) or type(value).__qualname__

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,6 +106,8 @@ class Checkpointer:
         run_dir: Folder of the run.
         ranks: Processes that train together. Rank 0 writes.
         versions: Versions of everything the run depends on, as of its start.
+        given: Names of the loss and callbacks, which a checkpoint does not contain. A resumed training warns about
+            those of its checkpoint that are missing.
     """
 
     def __init__(
@@ -117,7 +120,9 @@ class Checkpointer:
         run_dir: Path,
         ranks: Ranks,
         versions: dict[str, str],
+        given: Sequence[str] = (),
     ) -> None:
+        self._given = list(given)
         self._state, self._source, self._reduction, self._callbacks = state, source, reduction, callbacks
         self._config, self._run, self._ranks, self._versions = config, Run.at(run_dir), ranks, versions
         self.is_requested = self._failed = False
@@ -239,6 +244,7 @@ class Checkpointer:
         state = {
             **self._state.state_dict(),
             "reward_scale": self._source.collector.reward_scale,
+            "given": self._given,
             **first,
             **({"ranks": others} if others else {}),
         }
@@ -268,6 +274,7 @@ class Checkpointer:
         state.load_state_dict(contents)
         state.load_rank_state_dict(contents, is_own)
         self._callbacks.load_state_dict(_callback_states(contents))
+        self._warn_of_missing(path, contents.get("given", []))  # absent in old checkpoints
         if path.absolute().parent == self._run.checkpoints.absolute():
             self._saved_updates = state.updates
         if not self._config.train.reward_scale:
@@ -292,6 +299,16 @@ class Checkpointer:
         weights = checkpoint.read_policy(path, device)
         warn_of_differences(path, about.versions, self._versions)
         return about, weights, contents
+
+    def _warn_of_missing(self, path: Path, given: list[str]) -> None:
+        """Warn if steps are left, and the caller did not pass the loss and callbacks of the checkpoint again."""
+        missing = [*(Counter(given) - Counter(self._given))]
+        if missing and self._ranks.is_first and self._state.agent_steps < self._config.train.total_timesteps:
+            warnings.warn(
+                f"{path}: was trained with {' and '.join(missing)}, which this training does not have, so it will not "
+                "continue as before; a run does not store losses and callbacks, so pass them again",
+                stacklevel=5,
+            )
 
     def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
         collector = self._source.collector

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import torch
 from torch import Tensor, nn
 
+from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.training.advantage import Estimates, deviation, vtrace
 from pufferlib.training.config import TrainConfig
@@ -73,7 +74,10 @@ def recompute_estimates(policy: Policy, rollout: Rollout, config: TrainConfig) -
 
 
 class Losses(NamedTuple):
-    """Losses and statistics of one minibatch, as scalar tensors. Only ``total`` has gradients.
+    """Losses and statistics of one minibatch, as scalar tensors.
+
+    Only ``total`` is minimized. ``ppo_loss`` also returns ``policy``, ``value`` and ``entropy`` with gradients, so that
+    another ``total`` can be composed of them.
 
     Attributes:
         total: Loss to minimize.
@@ -182,7 +186,7 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
     with torch.no_grad():
         approx_kl = masked_mean(ratio - 1 - log_ratio, batch.mask)
         clip_fraction = masked_mean(((ratio - 1).abs() > config.clip_coef).float(), batch.mask)
-    return Losses(total, pg_loss.detach(), v_loss.detach(), entropy.detach(), approx_kl, clip_fraction)
+    return Losses(total, pg_loss, v_loss, entropy, approx_kl, clip_fraction)
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = None) -> float:
@@ -217,6 +221,7 @@ def accumulate_gradients(
 
     Raises:
         PufferError: The loss is not finite.
+        APIUsageError: The loss does not depend on the parameters.
     """
     count, total = config.accumulate_minibatches, batch.counted
     if count > 1 and config.norm_adv:
@@ -235,6 +240,11 @@ def accumulate_gradients(
             )
         share = None if count == 1 else _share(part.counted, total, torch.full_like(losses.total, 1 / count))
         torch.autograd.backward(losses.total, share)
+        if is_checked and all(parameter.grad is None for parameter in policy.parameters()):
+            raise APIUsageError(
+                "Trainer: total of the loss must depend on the policy, got no gradient of any parameter; compute it "
+                "from the policy that the loss is called with"
+            )
         figures.append(torch.stack([figure.detach() for figure in losses]))
     return figures
 

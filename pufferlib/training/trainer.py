@@ -36,7 +36,7 @@ from pufferlib.training.build import (
     warn_of_action_bounds,
     warn_of_unread_masks,
 )
-from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList
+from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, name_of
 from pufferlib.training.checkpointer import Checkpointer
 from pufferlib.training.config import Config, TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError, explain
@@ -138,7 +138,8 @@ class Trainer:
             is_recurrent = bool(policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, is_recurrent)
             self.config = dataclasses.replace(config, train=settings)
-            self._build(policy, config_of_rank(self.config, ranks).train, loss)
+            given = [f"the loss {name_of(loss)}", *(f"the callback {name_of(each)}" for each in callbacks)]
+            self._build(policy, config_of_rank(self.config, ranks).train, loss, given)
             reports_scores = vecenv is None and registry.is_inside(config.env_name)
             self._score_hint = None if reports_scores else ScoreHint.of(self.vecenv)
             self.start_episodes()
@@ -160,7 +161,7 @@ class Trainer:
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()
 
-    def _build(self, policy: Policy, settings: TrainConfig, loss: ppo.Loss) -> None:
+    def _build(self, policy: Policy, settings: TrainConfig, loss: ppo.Loss, given: Sequence[str]) -> None:
         """Build everything that collects, learns and saves, from the settings of this rank."""
         ranks = self.ranks
         check_agents(ranks, self.vecenv)
@@ -189,9 +190,8 @@ class Trainer:
         self.collector = self.source.collector
         self._opened.callback(self.source.close)
         ranks.when_lost(self.collector.stop)
-        self.checkpointer = Checkpointer(
-            self.state, self.source, self.reduction, self.callbacks, self.config, self.run_dir, ranks, self.versions
-        )
+        parts = self.state, self.source, self.reduction, self.callbacks
+        self.checkpointer = Checkpointer(*parts, self.config, self.run_dir, ranks, self.versions, given)
 
     @property
     def policy(self) -> Policy:

@@ -72,7 +72,8 @@ def test_train_minimizes_given_loss_in_all_processes(processes: int, tmp_path: P
     ]
     first, second = (parameters_to_vector(run.policy.parameters()) for run in trained)
     assert torch.equal(first, second)
-    resumed = train(resume=trained[0].run.folder, settings={"train.total_timesteps": 2048}, runs=tmp_path)
+    with pytest.warns(UserWarning, match="was trained with the loss .*zero, which this training does not have"):
+        resumed = train(resume=trained[0].run.folder, settings={"train.total_timesteps": 2048}, runs=tmp_path)
     assert not torch.equal(first, parameters_to_vector(resumed.policy.parameters()))
 
 

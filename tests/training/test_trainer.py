@@ -29,6 +29,7 @@ from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import settings_of
 from pufferlib.training import build, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents, make_vecenv
+from pufferlib.training.callbacks import Callback
 from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.trainer import Trainer
@@ -870,6 +871,58 @@ def test_loss_with_invalid_result_raises(make_trainer, change, sentence):
     trainer = make_trainer(loss=lambda *args: change(ppo.ppo_loss(*args)))
     with pytest.raises(APIUsageError, match=sentence):
         trainer.step()
+
+
+def test_loss_of_another_network_raises(make_trainer):
+    other = torch.ones((), requires_grad=True)
+    trainer = make_trainer(loss=lambda *args: ppo.ppo_loss(*args)._replace(total=other.square()))
+    with pytest.raises(APIUsageError, match="must depend on the policy, got no gradient of any parameter"):
+        trainer.step()
+
+
+def test_loss_composed_of_parts_equals_ppo_loss(make_trainer):
+    def composed(policy, batch, config):
+        losses = ppo.ppo_loss(policy, batch, config)
+        parts = losses.policy + config.vf_coef * losses.value - config.ent_coef * losses.entropy
+        return losses._replace(total=parts)
+
+    trained = []
+    for loss in (lambda *args: ppo.ppo_loss(*args), composed):
+        trainer = make_trainer(loss=loss)
+        trainer.step()
+        trained.append(parameters_to_vector(trainer.policy.parameters()))
+    assert torch.equal(*trained)
+
+
+class NamedCallback(Callback):
+    """Callback without a state."""
+
+
+@pytest.mark.parametrize(
+    ("again", "missing"),
+    [
+        ({}, "the loss .*first_loss and the callback NamedCallback"),
+        ({"loss": "second", "callbacks": [NamedCallback()]}, "the loss .*first_loss"),
+        ({"loss": "first"}, "the callback NamedCallback"),
+        ({"loss": "first", "callbacks": [NamedCallback(), NamedCallback()]}, None),
+    ],
+)
+def test_resume_without_the_loss_and_callbacks_warns(make_trainer, again, missing):
+    def first_loss(*args):
+        return ppo.ppo_loss(*args)
+
+    def second_loss(*args):
+        return ppo.ppo_loss(*args)
+
+    trainer = make_trainer(loss=first_loss, callbacks=[NamedCallback()])
+    trainer.step()
+    trainer.save()
+    losses = {"first": functools.partial(first_loss), "second": second_loss}
+    given = {**again, "loss": losses[again["loss"]]} if "loss" in again else again
+    resumed = make_trainer(**given)
+    expected = pytest.warns(UserWarning, match=f"{missing}, which") if missing else contextlib.nullcontext()
+    with expected:
+        resumed.restore(trainer.checkpoint_path)
 
 
 def test_loss_that_is_not_callable_raises(make_trainer):
