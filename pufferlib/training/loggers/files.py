@@ -95,12 +95,15 @@ class JsonlLogger:
         self._file.append(json.dumps(finite).encode() + b"\n")
 
     def close(self) -> None:
-        """Close the file.
-
-        Raises:
-            OSError: Some lines cannot be written.
-        """
-        self._file.close()
+        """Close the file. Warn if some lines cannot be written."""
+        try:
+            self._file.close()
+        except OSError as error:
+            warnings.warn(
+                f"{self._file.path}: the metrics of the last updates could not be written ({error.strerror}) and are "
+                "lost",
+                stacklevel=2,
+            )
 
 
 STEPS = "agent_steps"
