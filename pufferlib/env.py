@@ -212,8 +212,19 @@ class PufferEnv(RowArrays):
         return [getattr(self, name)]
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute. A list or tuple must hold one value, as in ``VectorEnv.set_attr``."""
-        setattr(self, name, values[0] if isinstance(values, list | tuple) else values)
+        """Set an attribute. A list or tuple must hold one value, as in ``VectorEnv.set_attr``.
+
+        Raises:
+            APIUsageError: A list or tuple holds more values, or none.
+        """
+        if isinstance(values, list | tuple):
+            if len(values) != 1:
+                raise APIUsageError(
+                    f"set_attr: this environment is one object for all rows, so a list must hold one value, got "
+                    f"{len(values)} for {name!r}; to set the list itself, pass [values]"
+                )
+            (values,) = values
+        setattr(self, name, values)
 
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes. ``recv`` returns the first observations.

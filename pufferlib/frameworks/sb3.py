@@ -162,8 +162,12 @@ class SB3VecEnv(VecEnv):
         return all(self._call_envs(None, "call", "has_wrapper_attr", attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of the environments of some rows."""
-        self._call_envs(indices, "set_attr", attr_name, value)
+        """Set an attribute of the environments of some rows. All get the same value, also if it is a list."""
+        if self._is_native:
+            self.vecenv.set_attr(attr_name, [value])
+            return
+        env_ids = sorted({row // self._rows_per_env for row in self._rows(indices)})
+        self.vecenv.set_attr(attr_name, [value] * len(env_ids), env_ids=env_ids)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any

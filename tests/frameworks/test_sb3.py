@@ -72,6 +72,10 @@ def test_to_sb3_matches_dummy_vec_env(backend):
     for env in (mine, theirs):
         env.set_attr("speed", 2, indices=[1, 3])
     assert mine.get_attr("speed", 3) == theirs.get_attr("speed", 3) == [2]
+    for env in (mine, theirs):
+        env.set_attr("map", [1, 2, 3, 4])  # one value, although it has the length of a list for all environments
+        env.set_attr("map", (5,), indices=[1, 3])
+    assert mine.get_attr("map") == theirs.get_attr("map") == [[1, 2, 3, 4], (5,), [1, 2, 3, 4], (5,)]
     assert mine.env_method("describe", 7, flag=True) == theirs.env_method("describe", 7, flag=True)
     assert not mine.has_attr("wings")
     assert_same(list(mine.get_images()), list(theirs.get_images()))

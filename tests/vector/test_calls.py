@@ -306,6 +306,10 @@ def test_native_backend_has_call_get_attr_and_set_attr():
     env = pufferlib.vector.make(ScriptedPufferEnv)
     env.set_attr("name", ["squared"])
     assert env.get_attr("name") == ["squared"]
+    with pytest.raises(APIUsageError, match=r"a list must hold one value, got 2 for 'name'; .* pass \[values\]"):
+        env.set_attr("name", ["squared", "round"])
+    env.set_attr("name", [["squared", "round"]])
+    assert env.get_attr("name") == [["squared", "round"]]
     assert env.call("reset")[0][1] == []
 
 
