@@ -66,6 +66,7 @@ class About:
         score: Mean score, or None if no episode ended.
         score_of: "training" if the score is of training episodes since the previous checkpoint, "evaluation" if it is
             of an evaluation of these weights.
+        given: Names of the loss and the callbacks of the training, which the checkpoint does not contain.
         config: All settings as TOML, or an empty text if TOML cannot represent them.
         versions: Versions of all dependencies, by name.
         number: Number of the checkpoint in its folder, in the order in which checkpoints were saved.
@@ -79,6 +80,7 @@ class About:
     versions: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
     score_of: str = "training"
+    given: list[str] = field(default_factory=list)
 
 
 def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:

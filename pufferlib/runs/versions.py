@@ -5,7 +5,8 @@ import inspect
 import platform
 import subprocess
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pufferlib import ocean, registry
 from pufferlib.ocean.files import compile_file
 from pufferlib.ocean.state import code_of
 
-__all__ = ["versions_of", "warn_of_differences", "warn_of_edits"]
+__all__ = ["versions_of", "warn_of_differences", "warn_of_edits", "warn_of_missing"]
 
 
 COMMIT = "git commit"
@@ -61,6 +62,17 @@ def warn_of_differences(where: object, saved: Mapping[str, str], here: Mapping[s
         "run will not repeat the uninterrupted one",
         stacklevel=3,
     )
+
+
+def warn_of_missing(where: object, before: Sequence[str], now: Sequence[str]) -> None:
+    """Warn about the loss and callbacks of a checkpoint that a resumed training does not have."""
+    missing = [*(Counter(before) - Counter(now))]
+    if missing:
+        warnings.warn(
+            f"{where}: was trained with {' and '.join(missing)}, which this training does not have, so it will not "
+            "continue as before; a run does not store losses and callbacks, so pass them again",
+            stacklevel=3,
+        )
 
 
 def warn_of_edits(env_name: str, trained: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pufferlib.training.episodes import EpisodeMeans
     from pufferlib.training.rollout import Rollout
 
-__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback", "name_of"]
+__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback", "names_of"]
 
 HOOKS = ("wrap_envs", "on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
 
@@ -172,7 +172,7 @@ class CallbackList(Callback):
                 vecenv = callback.wrap_envs(vecenv, policy)
                 if vecenv is None:
                     raise APIUsageError(
-                        f"Trainer: {name_of(callback)}.wrap_envs must return the environments, got None; return "
+                        f"Trainer: {_name(callback)}.wrap_envs must return the environments, got None; return "
                         "vecenv, or a wrapper around it"
                     )
         return vecenv
@@ -219,7 +219,7 @@ class CallbackList(Callback):
         seen = Counter[str]()
         for callback in self.members:
             if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
-                name = name_of(callback)
+                name = _name(callback)
                 seen[name] += 1
                 yield (name if seen[name] == 1 else f"{name} {seen[name]}"), callback
 
@@ -231,7 +231,7 @@ class CallbackList(Callback):
             try:
                 method(trainer, *args)
             except (Exception, SystemExit) as error:  # sys.exit() must not end the training without a checkpoint
-                where = f"the callback {name_of(callback)}, {hook}, after update {trainer.updates}"
+                where = f"the callback {_name(callback)}, {hook}, after update {trainer.updates}"
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")
                 self._failure = self._failure or error
@@ -308,8 +308,13 @@ def _state_of(name: str, callback: Any) -> dict[str, Any]:
     return {}
 
 
-def name_of(value: Any) -> str:
-    """Return the name of a callback or a loss: the name of its function or class."""
+def names_of(loss: Any, callbacks: Sequence[Any]) -> list[str]:
+    """Return the names of the loss and callbacks of a training, in words, for ``About.given``."""
+    return [f"the loss {_name(loss)}", *(f"the callback {_name(each)}" for each in callbacks)]
+
+
+def _name(value: Any) -> str:
+    """Return the name of the function or class of a callback or a loss."""
     value = value.function if isinstance(value, _Function) else value
     value = value.func if isinstance(value, functools.partial) else value
     return getattr(value, "__qualname__", None) or type(value).__qualname__

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
-from pufferlib.runs.versions import warn_of_differences
+from pufferlib.runs.versions import warn_of_differences, warn_of_missing
 from pufferlib.training.callbacks import CallbackList
 from pufferlib.training.collector import RolloutSource
 from pufferlib.training.config import Config
@@ -120,11 +119,11 @@ class Checkpointer:
         run_dir: Path,
         ranks: Ranks,
         versions: dict[str, str],
-        given: Sequence[str] = (),
+        given: list[str],
     ) -> None:
-        self._given = list(given)
         self._state, self._source, self._reduction, self._callbacks = state, source, reduction, callbacks
         self._config, self._run, self._ranks, self._versions = config, Run.at(run_dir), ranks, versions
+        self._given = given
         self.is_requested = self._failed = False
         self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
         self._saved_updates: int | None = None  # updates of the latest checkpoint
@@ -244,7 +243,6 @@ class Checkpointer:
         state = {
             **self._state.state_dict(),
             "reward_scale": self._source.collector.reward_scale,
-            "given": self._given,
             **first,
             **({"ranks": others} if others else {}),
         }
@@ -262,6 +260,7 @@ class Checkpointer:
             self._config.to_toml(),
             self._versions,
             score_of=score_of,
+            given=self._given,
         )
 
     def restore(self, path: Path, allow_pickle: bool) -> bool:
@@ -274,7 +273,8 @@ class Checkpointer:
         state.load_state_dict(contents)
         state.load_rank_state_dict(contents, is_own)
         self._callbacks.load_state_dict(_callback_states(contents))
-        self._warn_of_missing(path, contents.get("given", []))  # absent in old checkpoints
+        if self._ranks.is_first and state.agent_steps < self._config.train.total_timesteps:
+            warn_of_missing(path, about.given, self._given)
         if path.absolute().parent == self._run.checkpoints.absolute():
             self._saved_updates = state.updates
         if not self._config.train.reward_scale:
@@ -299,16 +299,6 @@ class Checkpointer:
         weights = checkpoint.read_policy(path, device)
         warn_of_differences(path, about.versions, self._versions)
         return about, weights, contents
-
-    def _warn_of_missing(self, path: Path, given: list[str]) -> None:
-        """Warn if steps are left, and the caller did not pass the loss and callbacks of the checkpoint again."""
-        missing = [*(Counter(given) - Counter(self._given))]
-        if missing and self._ranks.is_first and self._state.agent_steps < self._config.train.total_timesteps:
-            warnings.warn(
-                f"{path}: was trained with {' and '.join(missing)}, which this training does not have, so it will not "
-                "continue as before; a run does not store losses and callbacks, so pass them again",
-                stacklevel=5,
-            )
 
     def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
         collector = self._source.collector

@@ -13,7 +13,8 @@ from pufferlib.runs.folder import Run, new_run
 from pufferlib.runs.resume import check_changes, is_evaluated, is_finished, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, TrainedSeeds, new_group, train_group
 from pufferlib.runs.status import in_training
-from pufferlib.training.callbacks import Callback, CallbackFunction
+from pufferlib.runs.versions import warn_of_missing
+from pufferlib.training.callbacks import Callback, CallbackFunction, names_of
 from pufferlib.training.config import Config
 from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.loggers import JsonlLogger, Logger, Tracking, check_trackers, open_tracking
@@ -130,7 +131,15 @@ def resume(target: Run | SeedGroup, config: Config, hooks: Hooks) -> TrainedRun 
         if isinstance(target, Run):
             return train_run(config, Run.at(target.folder), target, hooks)
         target.save(config)
+        _warn_of_new_seeds(target, config, hooks)
         return _train_group(target, config, hooks)
+
+
+def _warn_of_new_seeds(group: SeedGroup, config: Config, hooks: Hooks) -> None:
+    """Warn if seeds start without the loss and callbacks of those before. A run that is restored warns itself."""
+    before = [run for run in group.runs if run.has_checkpoint]
+    if before and len(before) < len(group.runs) and is_finished(config, before[-1]):
+        warn_of_missing(before[-1].checkpoint, before[-1].about().given, names_of(hooks.loss, hooks.callbacks()))
 
 
 def _train_group(group: SeedGroup, config: Config, hooks: Hooks) -> TrainedSeeds:

@@ -36,7 +36,7 @@ from pufferlib.training.build import (
     warn_of_action_bounds,
     warn_of_unread_masks,
 )
-from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, name_of
+from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, names_of
 from pufferlib.training.checkpointer import Checkpointer
 from pufferlib.training.config import Config, TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError, explain
@@ -138,8 +138,7 @@ class Trainer:
             is_recurrent = bool(policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, is_recurrent)
             self.config = dataclasses.replace(config, train=settings)
-            given = [f"the loss {name_of(loss)}", *(f"the callback {name_of(each)}" for each in callbacks)]
-            self._build(policy, config_of_rank(self.config, ranks).train, loss, given)
+            self._build(policy, config_of_rank(self.config, ranks).train, loss, names_of(loss, callbacks))
             reports_scores = vecenv is None and registry.is_inside(config.env_name)
             self._score_hint = None if reports_scores else ScoreHint.of(self.vecenv)
             self.start_episodes()
@@ -161,7 +160,7 @@ class Trainer:
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()
 
-    def _build(self, policy: Policy, settings: TrainConfig, loss: ppo.Loss, given: Sequence[str]) -> None:
+    def _build(self, policy: Policy, settings: TrainConfig, loss: ppo.Loss, given: list[str]) -> None:
         """Build everything that collects, learns and saves, from the settings of this rank."""
         ranks = self.ranks
         check_agents(ranks, self.vecenv)

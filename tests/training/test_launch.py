@@ -77,6 +77,17 @@ def test_train_minimizes_given_loss_in_all_processes(processes: int, tmp_path: P
     assert not torch.equal(first, parameters_to_vector(resumed.policy.parameters()))
 
 
+def test_further_seeds_without_the_loss_warn(tmp_path: Path) -> None:
+    def own(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        return ppo_loss(policy, batch, config)
+
+    settings = {**QUICK, "vec.backend": "native", "vec.num_envs": 1, "env.num_envs": 32, "train.total_timesteps": 512}
+    group = train("squared", settings, seeds=1, loss=own, runs=tmp_path).group.folder
+    train(resume=group, seeds=2, loss=own, runs=tmp_path)
+    with pytest.warns(UserWarning, match="was trained with the loss .*own, which this training does not have"):
+        train(resume=group, seeds=3, runs=tmp_path)
+
+
 def test_lambda_env_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside, "REGISTERED", {})
     done = train(lambda: pole(5), QUICK, runs=tmp_path)
