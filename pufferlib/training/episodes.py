@@ -142,7 +142,7 @@ class ScoreMean:
 def score_advice(vecenv: Any) -> str:
     """Return how the environments of ``vecenv`` can report scores."""
     if vecenv.emulated:
-        return "wrap the environment with pufferlib.EpisodeStats"
+        return "wrap the environment with pufferlib.EpisodeStats; a 'score' in its own infos must be a number"
     return "let its step return the info {'score': ...} of each episode that ends: [{'score': 1.0}]"
 
 

@@ -103,6 +103,7 @@ def train(
             "my_logger.py:MyLogger", or several of them.
         loggers: Loggers that get the metrics of each update. They are closed after each seed.
         callbacks: Objects like ``Callback``, or functions of the trainer and the metrics, called after each update.
+            All ``seeds`` use the same objects, so reset what must not continue from one seed to the next.
         loss: Loss to minimize, as in ``Trainer``. It is not stored in the run, so pass it again with ``resume``.
         progress: Show steps, pace and score on standard output. By default nothing is printed.
 
