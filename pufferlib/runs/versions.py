@@ -69,7 +69,7 @@ def warn_of_missing(where: object, before: Sequence[str], now: Sequence[str]) ->
     missing = [*(Counter(before) - Counter(now))]
     if missing:
         warnings.warn(
-            f"{where}: was trained with {' and '.join(missing)}, which this training does not have, so it will not "
+            f"{where}: was trained with {' and '.join(missing)}, which this training does not have, so it may not "
             "continue as before; a run does not store losses and callbacks, so pass them again",
             stacklevel=3,
         )

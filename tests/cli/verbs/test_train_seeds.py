@@ -40,7 +40,8 @@ def test_resume_adds_seeds_to_named_group(here: Path, capsys: pytest.CaptureFixt
     assert (folder / "seed-42" / "metrics.csv").exists()
     assert 'tags = ["a", "b"]' in (folder / "seed-42" / "config.toml").read_text()
     more = ["--train.seeds", "42,7", "--callback", "callbacks_of_seeds.py", "--eval.episodes", "1"]
-    assert main(["train", "--resume", "wide", *more]) == 0
+    with pytest.warns(UserWarning, match="seed-42.* was trained with the callback keep, which this training does not"):
+        assert main(["train", "--resume", "wide", *more]) == 0
     assert "seed 7, 2 of 2\n" in capsys.readouterr().out
     assert json.loads((folder / "seed-42" / "summary.json").read_text())["episodes"] == 1, "evaluated again"
     counts = [json.loads((folder / seed / "metrics.jsonl").read_text())["mine"] for seed in ("seed-42", "seed-7")]
