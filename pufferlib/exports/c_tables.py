@@ -70,7 +70,7 @@ class Constants:
         if trained.policy.is_continuous:
             bounds = (np.broadcast_to(each, distribution.shape) for each in (space.low, space.high))
             low, high = (self.array(key, each) for key, each in zip(("low", "high"), bounds, strict=True))
-            if distribution.is_rescaled:
+            if getattr(distribution, "is_rescaled", False):
                 centers, scales = self.array("centers", distribution.start), self.array("scales", distribution.scale)
         else:
             sizes = self.array("sizes", np.array(distribution.sizes, np.int32))

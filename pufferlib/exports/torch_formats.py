@@ -64,7 +64,7 @@ class Graph(nn.Module):
             for name in ("low", "high"):
                 bound = np.broadcast_to(getattr(space, name), distribution.shape).astype(np.float32)
                 self.register_buffer(name, torch.from_numpy(bound.copy()))
-            self._is_rescaled = distribution.is_rescaled
+            self._is_rescaled = getattr(distribution, "is_rescaled", False)
             if self._is_rescaled:
                 for name in ("start", "scale"):
                     self.register_buffer(name, torch.from_numpy(getattr(distribution, name).ravel()))

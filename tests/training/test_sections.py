@@ -191,8 +191,7 @@ def test_run_stores_merged_settings(write, tmp_path):
 def test_search_spaces_of_a_table_apply(write):
     table = 'sweep.train.gamma]\ndistribution = "logit"\nmin = 0.5\nmax = {}\n'
     file = write(f'[{table.format(0.6)}["Cart*".{table.format(0.9)}["Pendulum-v1".{table.format(0.7)}')
-    config = load_config("CartPole-v1", file=file)
-    search = load_search(config, {}, load_sources(config.env_name, file=file), {})
+    search = load_search(load_config("CartPole-v1"), {}, load_sources("CartPole-v1", file=file), {})
     assert search.spaces["train.gamma"].high == 0.9
 
 
