@@ -233,25 +233,13 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
     return policy.to(pick_device(config.train.device)).eval()
 
 
-def _policy_options(settings: PolicyConfig) -> dict[str, Any]:
-    """Return the settings of the policy class that differ from their defaults. Not every class takes all of them."""
-    options = [field for field in dataclasses.fields(settings) if field.name not in POLICY_ARGUMENTS]
-    return {field.name: value for field in options if (value := getattr(settings, field.name)) != field.default}
-
-
-def rescale_actions(policy: Policy, config: TrainConfig) -> None:
-    """Let ``policy`` act in [-1, 1] instead of the bounds of its actions, if ``train.rescale_actions`` is on."""
-    if isinstance(policy.distribution, Gaussian):
-        policy.distribution.rescale(config.rescale_actions)
-
-
-def warn_of_action_bounds(vecenv: Any, config: TrainConfig) -> None:
-    """Warn if bounds of continuous actions are far from -1 and 1 and ``train.rescale_actions`` is off.
+def warn_of_action_bounds(vecenv: Any) -> None:
+    """Warn if bounds of continuous actions are far from -1 and 1. A Gaussian policy learns such actions slowly.
 
     The policy starts with mean 0 and standard deviation 1 in the units of the actions, and moves in steps of that size.
     """
     space = vecenv.single_action_space
-    if config.rescale_actions or not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
         return
     is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
     low, high = (np.where(is_bounded, bound, 0).astype(np.float64) for bound in (space.low, space.high))
@@ -265,6 +253,12 @@ def warn_of_action_bounds(vecenv: Any, config: TrainConfig) -> None:
             "not at all; set train.rescale_actions to true",
             stacklevel=3,
         )
+
+
+def rescale_actions(policy: Policy, config: TrainConfig) -> None:
+    """Let ``policy`` act in [-1, 1] instead of the bounds of its actions, if ``train.rescale_actions`` is on."""
+    if isinstance(policy.distribution, Gaussian):
+        policy.distribution.rescale(config.rescale_actions)
 
 
 def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:

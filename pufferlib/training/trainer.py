@@ -155,7 +155,8 @@ class Trainer:
             attach_moments(policy, self.vecenv)
             rescale_actions(policy, config.train)
         if self.ranks.is_first:
-            warn_of_action_bounds(self.vecenv, config.train)
+            if not config.train.rescale_actions:
+                warn_of_action_bounds(self.vecenv)
             warn_of_unread_masks(self.vecenv, policy)
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()

@@ -24,6 +24,7 @@ from tests.needs import missing_extra
 from tests.tiers import once
 
 FAR = np.iinfo(np.int64)
+WIDE = np.array([0, -1, -np.inf, 99.5], np.float32), np.array([1000, 1, np.inf, 100], np.float32)
 NUMBERS = Box(-9, 9, (5,), np.float32)
 PICTURE = Box(0, 255, (4, 44, 36), np.uint8)
 NESTED = Dict(
@@ -37,8 +38,6 @@ NESTED = Dict(
     }
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
-SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
-WIDE = np.array([0, -1, -np.inf, 99.5], np.float32), np.array([1000, 1, np.inf, 100], np.float32)
 #: Observation space, action space and policy options by name.
 CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
