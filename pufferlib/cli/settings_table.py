@@ -52,4 +52,4 @@ def _shown(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -16,7 +16,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.runs.folder import RUNS, find_run
 from pufferlib.training.build import pick_device
 
-__all__ = ["FORMATS", "Exported", "export", "write_checked", "write_unchecked"]
+__all__ = ["FORMATS", "Exported", "export", "write_checked"]
 
 WHERE = "export"
 CPU = torch.device("cpu")
@@ -110,7 +110,7 @@ def write_checked(
     """
     with tempfile.TemporaryDirectory(prefix=".puffer-export-", dir=path.absolute().parent) as folder:
         unchecked = Path(folder, path.name)
-        play = write_unchecked(trained, to, unchecked, opset, device)
+        play = _write(trained, to, unchecked, opset, device)
         recording = record(trained, steps)
         differs = difference(play(recording), recording.outputs)
         if not differs <= TOLERANCE:
@@ -154,7 +154,7 @@ def _device(to: str, name: str) -> torch.device:
     return pick_device(name, f"{WHERE}: device")
 
 
-def write_unchecked(trained: TrainedPolicy, to: str, path: Path, opset: int | None, device: torch.device) -> Play:
+def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None, device: torch.device) -> Play:
     """Write the file, and return a function that runs it on a recording."""
     if to == "c":
         from pufferlib.exports.c_source import c_source, play_c

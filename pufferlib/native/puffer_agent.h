@@ -112,8 +112,8 @@ static inline void puffer_rescale(const PufferAgent *agent, float *params) {
 
 /* Samples a number for each component, or takes its mean if `greedy`, and clamps it to the bounds. Converts the
  * parameters to the units of the environment's actions first. */
-static inline void puffer_choose_numbers(const PufferAgent *agent, float *params, bool greedy, uint64_t *random,
-                                         float *actions) {
+static inline void puffer_choose_numbers(const PufferAgent *agent, float *params, bool greedy,
+                                         uint64_t *random, float *actions) {
     const float *log_std = params + agent->num_actions;
     if (agent->scales) puffer_rescale(agent, params);
     for (int i = 0; i < agent->num_actions; i++) {
@@ -132,8 +132,7 @@ static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent
                               const void *observation, void *actions) {
     const uint8_t *seen = (const uint8_t *)observation;
     if (agent->num_fields) puffer_normalize(agent, seen, actor->row), seen = actor->row;
-    puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, agent->num_memories, actor->params,
-                           actor->value);
+    puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, actor->params, actor->value);
     if (agent->sizes)
         puffer_choose_values(agent, actor->params, actor->greedy, actor->random, (int32_t *)actions);
     else

@@ -233,6 +233,12 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
     return policy.to(pick_device(config.train.device)).eval()
 
 
+def _policy_options(settings: PolicyConfig) -> dict[str, Any]:
+    """Return the settings of the policy class that differ from their defaults. Not every class takes all of them."""
+    options = [field for field in dataclasses.fields(settings) if field.name not in POLICY_ARGUMENTS]
+    return {field.name: value for field in options if (value := getattr(settings, field.name)) != field.default}
+
+
 def warn_of_action_bounds(vecenv: Any) -> None:
     """Warn if bounds of continuous actions are far from -1 and 1. A Gaussian policy learns such actions slowly.
 

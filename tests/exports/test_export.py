@@ -38,6 +38,7 @@ NESTED = Dict(
     }
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
+SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
 #: Observation space, action space and policy options by name.
 CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
