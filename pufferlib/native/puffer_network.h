@@ -252,8 +252,8 @@ static inline void puffer_write_params(const PufferNetwork *net, const uint8_t *
         memcpy(params, decoded, outputs * sizeof(float));
         if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
         for (int i = outputs - net->num_log_stds; i < outputs; i++) {
-            params[i] = params[i] < PUFFER_MIN_LOG_STD ? PUFFER_MIN_LOG_STD : params[i];
-            params[i] = params[i] > PUFFER_MAX_LOG_STD ? PUFFER_MAX_LOG_STD : params[i];
+            params[i] = params[i] < (float)PUFFER_MIN_LOG_STD ? (float)PUFFER_MIN_LOG_STD : params[i];
+            params[i] = params[i] > (float)PUFFER_MAX_LOG_STD ? (float)PUFFER_MAX_LOG_STD : params[i];
         }
         if (net->mask.count) puffer_forbid(&net->mask, observations, params);
         observations += net->row_bytes;

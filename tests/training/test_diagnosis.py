@@ -22,6 +22,7 @@ from pufferlib.training.trainer import Trainer
 SMALL = {
     "train.device": "cpu", "train.num_threads": 1, "train.total_timesteps": 128, "train.horizon": 16,
     "train.minibatch_size": 16, "train.update_epochs": 1, "train.reward_scale": 1.0, "policy.hidden_size": 8,
+    "train.normalize_observations": False,
 }  # fmt: skip
 
 
