@@ -264,7 +264,8 @@ class TrainConfig:
     rescale_actions: bool = False
     """Map [-1, 1] to bounds of actions that differ from it by more than a factor of 2. On except for Ocean."""
     reward_scale: Number = 0.0
-    """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2."""
+    """Factor of rewards in training, not of scores. 0 means 1, or less if the discounted returns deviate by over 2 and
+    rewards are not normalized."""
     reward_clip: NotNegative = 0.0
     """Maximum absolute value of scaled rewards. 0 turns clipping off."""
     normalize_observations: bool | None = None
