@@ -1,6 +1,7 @@
 """Arrays of a batch. The owner of the batch allocates them, and environments write into them in place."""
 
 import math
+import mmap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -84,13 +85,25 @@ def array_specs(observation_space: Box, action_space: Space, num_agents: int) ->
 
 
 def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Buffers:
-    """Allocate arrays for a batch of ``num_agents`` rows. They are zero, except for the masks, which are True."""
+    """Allocate arrays for a batch of ``num_agents`` rows. They are zero, except for the masks, which are True.
+
+    Large arrays share no page of memory with anything else, because a GPU locks the pages that it copies from.
+    """
     arrays: Buffers = {
-        name: np.zeros(shape, dtype)
+        name: _zeros(shape, dtype)
         for name, (shape, dtype) in array_specs(observation_space, action_space, num_agents).items()
     }
     arrays["masks"][:] = True
     return arrays
+
+
+def _zeros(shape: tuple[int, ...], dtype: "np.dtype[np.generic]") -> Array:
+    size, page = math.prod(shape) * dtype.itemsize, mmap.PAGESIZE
+    if size < page:
+        return np.zeros(shape, dtype)
+    memory = np.zeros(size + 2 * page, np.uint8)
+    start = -memory.ctypes.data % page
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def slice_rows(buf: Mapping[str, Array], start: int, stop: int) -> Buffers:

@@ -1,5 +1,7 @@
 """Arrays of a batch, which ``set_buffers`` uses without copying."""
 
+import mmap
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -39,6 +41,18 @@ def test_set_buffers_makes_new_arrays_without_buf():
         array = getattr(env, name)
         assert (array.shape, array.dtype) == (shape, dtype)
         assert array.all() if name == "masks" else not array.any()
+
+
+def test_large_arrays_have_pages_of_their_own():
+    large = [array for array in arrays(4096).values() if array.nbytes >= mmap.PAGESIZE]
+    assert len(large) == len(arrays())
+    starts = [array.ctypes.data for array in large]
+    assert not any(start % mmap.PAGESIZE for start in starts)
+    pages = [
+        range(start // mmap.PAGESIZE, -(-(start + array.nbytes) // mmap.PAGESIZE))
+        for start, array in zip(starts, large, strict=True)
+    ]
+    assert len(set().union(*pages)) == sum(map(len, pages))
 
 
 def test_final_observations_are_optional():

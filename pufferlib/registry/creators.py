@@ -262,7 +262,8 @@ def _make_registered(
         for keyword in keywords.keys() - known - spec.kwargs.keys() if not takes_any else ():
             raise UnknownNameError.of(spec.id, "keyword", keyword, known - {"render_mode"} | {"max_episode_steps"})
         modes = (getattr(entry, "metadata", None) or {}).get("render_modes", [render_mode])
-        options = {**keywords, "render_mode": render_mode} if render_mode in modes else dict(keywords)
+        draws = render_mode is not None and render_mode in modes
+        options = {**keywords, "render_mode": render_mode} if draws else dict(keywords)
         own = ("id", "disable_env_checker")  # names that gymnasium.make uses for its own parameters
         taken: dict[str, Any] = {key: options.pop(key) for key in own if key in options}
         lean = dataclasses.replace(spec, order_enforce=False, kwargs={**spec.kwargs, **taken})

@@ -1,7 +1,9 @@
 """Collector for a policy on a GPU. Each step is one launch on the GPU, and the CPU waits for it once."""
 
+import mmap
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,15 +180,21 @@ class GpuCollector(Collector):
         self._cuts.append(_Cut(self._step_index, agents, self._last_observations()[cut], state))
 
     def _lock_pages(self, observations: Tensor) -> None:
-        """Lock the pages of the environments' memory, so that the GPU can copy from it asynchronously."""
+        """Lock the pages of the environments' memory, so that the GPU can copy from it asynchronously.
+
+        A page can be locked only once. Memory that starts within a page may share it, and is not locked. If the driver
+        refuses for another reason, copies are correct but slower.
+        """
         address, size = observations.data_ptr(), observations.numel() * observations.element_size()
-        if address in self._locked:
+        if address in self._locked or address % mmap.PAGESIZE:
             return
         self._locked.add(address)
         runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-        # If the driver refuses, copies are correct but slower.
         if int(runtime.cudaHostRegister(address, size, 0)) == 0:
             weakref.finalize(self, _unlock, runtime, address, observations)
+            return
+        with suppress(RuntimeError):  # the next operation of torch raises the refusal of the driver
+            torch.zeros(1, device=self._device)
 
 
 def _restart(memory: State, begins: Tensor) -> None:

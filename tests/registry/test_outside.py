@@ -433,3 +433,12 @@ def test_env_keywords_may_share_names_with_pufferlib(keyword):
             assert creators.single_game(creator, {keyword: "mine"}) == {keyword: "mine"}
     finally:
         del gymnasium.registry["Named-v0"]
+
+
+def test_registered_function_needs_no_render_mode():
+    gymnasium.register("Function-v0", lambda: gymnasium.make("CartPole-v1"))
+    try:
+        with pufferlib.make("Function-v0") as env:
+            env.reset()
+    finally:
+        del gymnasium.registry["Function-v0"]
