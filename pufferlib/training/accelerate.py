@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import gc
 import math
 import os
 import shutil
@@ -202,9 +203,22 @@ class CudaRecorder:
         with (
             torch.cuda.device(self._device),
             torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"),
+            _garbage_kept(),
         ):
             result = function()
         return graph.replay, result
+
+
+@contextlib.contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Return a context without garbage collection. What it frees may wait for the GPU, which ends a recording."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Recorded:

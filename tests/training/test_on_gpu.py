@@ -151,6 +151,28 @@ def test_update_synchronizes_once_per_step(train, target_kl):
     assert len(waits) <= trainer.rollout.horizon + 20 + passes - 1
 
 
+def test_garbage_is_not_collected_during_a_recording(tmp_path):
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            torch.cuda.synchronize()  # ends a recording
+
+    class Litters(Default):
+        def forward(self, observations, state=None):
+            Garbage()
+            assert [[] for _ in range(10_000)]  # starts the garbage collection
+            return super().forward(observations, state)
+
+    config = load_config("breakout", SMALL)
+    vecenv = build_vecenv(config)
+    trainer = Trainer(config, tmp_path, vecenv=vecenv, policy=Litters(vecenv.driver_env, 32))
+    for _ in range(3):
+        trainer.step()  # a warning is an error
+    trainer.close()
+
+
 def test_trains_if_pages_of_observations_are_locked_already(train):
     """The refusal of the driver must not surface in a later operation."""
     trainer, runtime = train(0), torch.cuda.cudart()
