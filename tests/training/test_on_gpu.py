@@ -160,10 +160,10 @@ def test_garbage_is_not_collected_during_a_recording(tmp_path):
             torch.cuda.synchronize()  # ends a recording
 
     class Litters(Default):
-        def forward(self, observations, state=None):
+        def forward(self, *inputs):
             Garbage()
             assert [[] for _ in range(10_000)]  # starts the garbage collection
-            return super().forward(observations, state)
+            return super().forward(*inputs)
 
     config = load_config("breakout", SMALL)
     vecenv = build_vecenv(config)
