@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py --out gpu.json [--peer-python peers/bin/python] [--quick]
 
-Takes about 10 minutes on a machine with an NVIDIA GPU, or 3 with --quick. For the peer, see requirements.txt. The exit
+Takes about 10 minutes on a machine with an NVIDIA GPU, or 2 with --quick. For the peer, see requirements.txt. The exit
 code is 1 if a check fails. Each printed line contains the name of the GPU. `python benchmarks/speed.py gpu.json`
 publishes the speeds.
 """
@@ -38,12 +38,22 @@ SMALL = {
     "policy.hidden_size": 32,
 }
 LARGE = {"env.num_envs": 8192, "env.num_threads": 8, "train.horizon": 64, "train.minibatch_size": 65_536}
+WIDE = {"policy.hidden_size": 512}
 MEMORIES = ("none", "MinGRU", "LSTM", "GRU")
 SPEEDS: dict[str, dict[str, Any]] = {  # published in docs/speed.md
     "settings of breakout for a GPU: 4,096 games, horizon 32, minibatch 8,192": {},
     "8,192 games, horizon 64, minibatch 65,536": LARGE,
     **{f'the same with `policy.memory = "{name}"`': {**LARGE, "policy.memory": name} for name in MEMORIES[1:]},
     "the same with an LSTM of width 128": {**LARGE, "policy.memory": "LSTM", "policy.hidden_size": 128},
+    "8,192 games, width 512, without memory": {**LARGE, **WIDE},
+    'the same with `train.precision = "bfloat16"`': {**LARGE, **WIDE, "train.precision": "bfloat16"},
+    "8,192 games, an LSTM of width 512": {**LARGE, **WIDE, "policy.memory": "LSTM"},
+    'the same LSTM with `train.precision = "bfloat16"`': {
+        **LARGE,
+        **WIDE,
+        "policy.memory": "LSTM",
+        "train.precision": "bfloat16",
+    },
     "8,192 games without memory, `train.cuda_graphs = false`": {**LARGE, "train.cuda_graphs": False},
 }
 CLOSE = 1e-4  # maximum relative error of a float32 gradient
