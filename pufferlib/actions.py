@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.native._actions import ActionRows
-from pufferlib.spaces import Space, action_spec
+from pufferlib.spaces import MixedBox, Space, action_spec
 
 __all__ = ["ActionCheck", "action_array", "action_bounds", "plain_actions"]
 
@@ -44,7 +44,7 @@ class ActionCheck(ActionRows):
             limits = np.iinfo(np.int32)
             low, high = (np.clip(bound, limits.min, limits.max) for bound in (low, high))
         self._low, self._high = (np.array(bound, self._dtype, order="C") for bound in (low, high))
-        super().__init__(self._low, self._high)
+        super().__init__(self._low, self._high, not isinstance(space, MixedBox))
 
     def _convert(self, actions: Any) -> Array:
         array = action_array(self._where, actions)
@@ -71,6 +71,11 @@ class ActionCheck(ActionRows):
             raise APIUsageError(
                 f"{self._where}: actions must be in the action space {self._space}, "
                 f"got {array[row].tolist()} in row {row}; {advice}, or choose from the action space"
+            )
+        if isinstance(self._space, MixedBox) and not self._space.has_integers(array):
+            raise APIUsageError(
+                f"{self._where}: actions must have integers at the places of discrete parts, {self._space}, got "
+                f"{array.tolist()}; round them, or choose from the action space"
             )
 
 

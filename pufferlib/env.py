@@ -175,7 +175,7 @@ class PufferEnv(RowArrays):
         if self.action_mask is None:
             return
         space: Any = self.single_action_space
-        sizes = 0 if isinstance(space, Box) else space.nvec if isinstance(space, MultiDiscrete) else space.n
+        sizes = space.nvec if isinstance(space, MultiDiscrete) else getattr(space, "sizes", getattr(space, "n", 0))
         choices, elements = int(np.sum(sizes)), range(int(np.prod(self.single_observation_space.shape)))
         if choices == 0 or len(elements[self.action_mask]) != choices:
             raise APIUsageError(

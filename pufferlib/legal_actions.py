@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, MultiDiscrete
 
-from pufferlib.spaces import Space, joint_space
+from pufferlib.spaces import MixedBox, Space, joint_space
 
 __all__ = ["LegalActions", "mask_reader", "unread_mask"]
 
@@ -85,8 +85,10 @@ class LegalActions:
     def __init__(self, env: Any, num_agents: int, seed: int) -> None:
         self._space: Space = joint_space(env.single_action_space, num_agents)
         self._space.seed(seed)
-        self._sizes, self._start = _sizes(env.single_action_space), getattr(env.single_action_space, "start", 0)
-        self._shape = env.single_action_space.shape
+        space = env.single_action_space
+        self._sizes, self._shape = _sizes(space), space.shape
+        self._is_integer = space.is_integer if isinstance(space, MixedBox) else None
+        self._start = getattr(space, "start", 0) if self._is_integer is None else space.low[self._is_integer]
         self._read = mask_reader(env)
         self.has_masks = self._read is not None
 
@@ -98,18 +100,28 @@ class LegalActions:
                 without any legal action gets an arbitrary one.
         """
         if self._read is None or observations is None:
-            drawn: Array = self._space.sample()
-            return drawn
+            return self._any()
         legal = self._read(observations)
         keys = np.where(legal, 1.0, 0.0) + self._space.np_random.random(legal.shape)
         ends = np.cumsum(self._sizes)
         parts = [keys[:, end - size : end].argmax(1) for size, end in zip(self._sizes, ends, strict=True)]
-        actions: Array = np.stack(parts, 1).reshape(len(legal), *self._shape) + self._start
-        return actions.astype(self._space.dtype)
+        chosen = np.stack(parts, 1)
+        if self._is_integer is None:
+            actions: Array = chosen.reshape(len(legal), *self._shape) + self._start
+            return actions.astype(self._space.dtype)
+        actions = self._any()
+        actions[:, self._is_integer] = chosen + self._start
+        return actions
+
+    def _any(self) -> Array:
+        drawn: Array = self._space.sample()
+        return drawn
 
 
 def _sizes(space: Space) -> npt.NDArray[np.int64]:
-    """Return the number of values of each part of an action. Empty for a Box."""
+    """Return the number of values of each discrete part of an action."""
+    if isinstance(space, MixedBox):
+        return space.sizes
     if isinstance(space, Box):
         return np.empty(0, np.int64)
     return np.asarray(space.nvec if isinstance(space, MultiDiscrete) else [space.n], np.int64).ravel()  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib.errors import APIUsageError
 
 __all__ = [
+    "MixedBox",
     "Space",
     "action_spec",
     "check_native_spaces",
@@ -44,6 +45,56 @@ def check_native_spaces(where: str, observation_space: object, action_space: obj
         )
 
 
+class MixedBox(Box):
+    """Box of actions some of whose elements are integers: Discrete parts beside parts that are Boxes of floats.
+
+    Args:
+        low: Lowest value of each element.
+        high: Highest value of each element.
+        is_integer: Whether each element is an integer.
+        dtype: Floating-point dtype of a sample.
+    """
+
+    def __init__(self, low: Array, high: Array, is_integer: Array, dtype: npt.DTypeLike) -> None:
+        dtype = np.dtype(dtype)
+        super().__init__(low.astype(dtype), high.astype(dtype), dtype=dtype.type)
+        self.is_integer = is_integer
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Number of values of each integer, ``(integers,)``."""
+        low, high = (bound[self.is_integer].astype(np.int64) for bound in (self.low, self.high))
+        return high - low + 1
+
+    def sample(self, mask: None = None, probability: None = None) -> Array:
+        """Return a random element. As for a Box, both arguments must be None."""
+        drawn: Array = super().sample(mask, probability)
+        low, high = (bound[self.is_integer].astype(np.int64) for bound in (self.low, self.high))
+        drawn[self.is_integer] = self.np_random.integers(low, high, endpoint=True)
+        return drawn
+
+    def contains(self, x: Any) -> bool:
+        """Return whether ``x`` is within the bounds and has integers where they are expected."""
+        return super().contains(x) and self.has_integers(np.asarray(x))
+
+    def has_integers(self, actions: Array) -> bool:
+        """Return whether actions ``(..., elements)`` have integers where they are expected."""
+        integers = actions[..., self.is_integer]
+        return bool((integers == np.rint(integers)).all())
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether ``other`` has the same elements."""
+        return (
+            isinstance(other, MixedBox) and super().__eq__(other) and np.array_equal(self.is_integer, other.is_integer)
+        )
+
+    def __repr__(self) -> str:
+        """Return the bounds of each element. Those of integers have no decimal point."""
+        bounds = zip(self.low.ravel().tolist(), self.high.ravel().tolist(), self.is_integer.ravel(), strict=True)
+        parts = [f"{int(low)} to {int(high)}" if whole else f"{low} to {high}" for low, high, whole in bounds]
+        return f"MixedBox({', '.join(parts)})"
+
+
 def joint_space(space: Space, num_agents: int) -> Space:
     """Return the space of ``num_agents`` stacked samples of ``space``, with shape ``(num_agents, *space.shape)``."""
     if isinstance(space, Discrete):
@@ -53,6 +104,11 @@ def joint_space(space: Space, num_agents: int) -> Space:
     if isinstance(space, MultiDiscrete):
         low = np.broadcast_to(space.start, (num_agents, *space.shape))
         return Box(low, low + space.nvec - 1, dtype=np.int32)
+    if isinstance(space, MixedBox):
+        arrays = (
+            np.broadcast_to(each, (num_agents, *space.shape)) for each in (space.low, space.high, space.is_integer)
+        )
+        return MixedBox(*arrays, space.dtype)
     if isinstance(space, Box):
         shape = (num_agents, *space.shape)
         if num_agents * space.low.nbytes >= HEAVY_BYTES:
@@ -105,7 +161,8 @@ def same_space(one: Space, other: Space) -> bool:
 
 def _same_box(one: Space, other: Space) -> bool:
     """Return whether both are Boxes with the same dtype and the same bounds."""
-    if not (isinstance(one, Box) and isinstance(other, Box)) or one.dtype != other.dtype:
+    boxes = (Box, SharedBox)
+    if type(one) not in boxes or type(other) not in boxes or one.dtype != other.dtype:
         return False
     return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
 

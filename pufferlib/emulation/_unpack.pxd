@@ -8,6 +8,7 @@ cdef class ActionNode:
     cdef ActionKind kind
     cdef Py_ssize_t count  # number of elements in the flat action
     cdef Py_ssize_t item_bytes  # bytes of one of these elements
+    cdef bint is_real  # whether they are floats
     cdef tuple keys, children
     cdef str characters  # allowed characters of a string
     cdef object template  # array with the shape of the action
@@ -15,8 +16,9 @@ cdef class ActionNode:
 
     cdef object build(self, const char *numbers)
     cdef object build_array(self, const char *numbers)
-    cdef object build_choice(self, const int32_t *numbers)
-    cdef object build_string(self, const int32_t *numbers)
+    cdef object build_choice(self, const char *numbers)
+    cdef object build_string(self, const char *numbers)
+    cdef int32_t integer(self, const char *numbers, Py_ssize_t place) noexcept
 
 
 cdef class ActionReader:

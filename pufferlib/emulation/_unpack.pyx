@@ -20,7 +20,7 @@ cdef class ActionNode:
     """
 
     def __cinit__(self, space, flat_dtype):
-        self.item_bytes = flat_dtype.itemsize
+        self.item_bytes, self.is_real = flat_dtype.itemsize, flat_dtype.kind == "f"
         self.count = 1
         if isinstance(space, Discrete):
             self.kind = AN_INTEGER
@@ -35,20 +35,21 @@ cdef class ActionNode:
             self.characters = "".join(sorted(space.character_set))
             self.count = 1 + space.max_length
         else:
-            self.kind = AS_IT_IS if flat_dtype.kind == "f" or flat_dtype == space.dtype else INTEGERS
+            is_real = space.dtype.kind == "f"
+            self.kind = AS_IT_IS if is_real or flat_dtype == space.dtype else INTEGERS
             self.template = np.zeros(space.shape, flat_dtype if self.kind == AS_IT_IS else space.dtype)
             self.dtype = space.dtype if self.template.dtype != space.dtype else None
             self.count = self.template.size
 
     cdef object build(self, const char *numbers):
         if self.kind == AN_INTEGER:
-            return (<const int32_t *>numbers)[0]
+            return self.integer(numbers, 0)
         if self.template is not None:
             return self.build_array(numbers)
         if self.kind == CHOICE:
-            return self.build_choice(<const int32_t *>numbers)
+            return self.build_choice(numbers)
         if self.kind == STRING:
-            return self.build_string(<const int32_t *>numbers)
+            return self.build_string(numbers)
         parts = []
         for child in self.children:
             parts.append((<ActionNode>child).build(numbers))
@@ -62,20 +63,28 @@ cdef class ActionNode:
             memcpy(head_of(array).data, numbers, self.count * self.item_bytes)
             return array if self.dtype is None else array.astype(self.dtype)
         for i in range(self.count):
-            write_integer(head_of(array).data, i, array.itemsize, (<const int32_t *>numbers)[i])
+            write_integer(head_of(array).data, i, array.itemsize, self.integer(numbers, i))
         return array
 
-    cdef object build_choice(self, const int32_t *numbers):
+    cdef object build_choice(self, const char *numbers):
         """Return the index of the chosen option and its action. The elements of other options are ignored."""
         cdef Py_ssize_t i, start = 1
-        for i in range(numbers[0]):
+        cdef int32_t index = self.integer(numbers, 0)
+        for i in range(index):
             start += (<ActionNode>self.children[i]).count
-        return numbers[0], (<ActionNode>self.children[numbers[0]]).build(<const char *>(numbers + start))
+        return index, (<ActionNode>self.children[index]).build(numbers + start * self.item_bytes)
 
-    cdef object build_string(self, const int32_t *numbers):
+    cdef object build_string(self, const char *numbers):
         """Return a string whose length is the first element. Elements beyond this length are ignored."""
         cdef Py_ssize_t i
-        return "".join([self.characters[numbers[1 + i]] for i in range(numbers[0])])
+        return "".join([self.characters[self.integer(numbers, 1 + i)] for i in range(self.integer(numbers, 0))])
+
+    cdef inline int32_t integer(self, const char *numbers, Py_ssize_t place) noexcept:
+        if not self.is_real:
+            return (<const int32_t *>numbers)[place]
+        if self.item_bytes == sizeof(float):
+            return <int32_t>(<const float *>numbers)[place]
+        return <int32_t>(<const double *>numbers)[place]
 
 
 cdef inline void write_integer(char *array, Py_ssize_t place, int itemsize, int32_t number) noexcept:
@@ -98,7 +107,7 @@ cdef class ActionReader:
 
     Args:
         layout: ``Layout`` of the actions.
-        flat_dtype: Dtype of the flat actions: int32, or the dtype of a Box.
+        flat_dtype: Dtype of the flat actions: int32, or the dtype of a Box. Integers among floats are converted.
     """
 
     def __cinit__(self, layout, flat_dtype):

@@ -10,7 +10,7 @@ from pufferlib.actions import action_array
 from pufferlib.emulation._unpack import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import action_spec
+from pufferlib.spaces import MixedBox, action_spec
 
 __all__ = ["ActionDecoder"]
 
@@ -68,6 +68,11 @@ class ActionDecoder:
             raise APIUsageError(
                 f"{self._where}: the action must be in {space}, got {array.min()} to {array.max()}; "
                 "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
+            )
+        if isinstance(space, MixedBox) and not space.has_integers(array.reshape(self._shape)):
+            raise APIUsageError(
+                f"{self._where}: the action must have integers at the places of discrete parts, {space}, got "
+                f"{array.tolist()}; round them, or choose actions from the action space"
             )
         return self.reader.read_array(flat)
 

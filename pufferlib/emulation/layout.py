@@ -12,7 +12,7 @@ from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of
 from pufferlib.emulation.leaf import Leaf
 from pufferlib.emulation.variable import VariableLeaf
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space
+from pufferlib.spaces import MixedBox, Space
 
 __all__ = ["Layout", "Leaf", "Limits", "action_layout", "observation_layout"]
 
@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
 
 NO_LIMITS = Limits()
+EXACT = 2**24  # largest number up to which float32 has all integers
 
 
 @dataclass(frozen=True)
@@ -104,13 +105,15 @@ def action_layout(space: Space) -> Layout:
 
     Box, Discrete and MultiDiscrete are unchanged. A nested space becomes one flat vector of all its leaves. It is a
     MultiDiscrete if each leaf has finitely many values (Discrete, MultiDiscrete, MultiBinary, or a bounded Box of
-    integers), and a Box if each leaf is a Box of floats. A OneOf becomes the index of the option, followed by the
-    leaves of all options, of which only the chosen option is used. A Text becomes its length, followed by as many
-    characters as it may have, of which only this number is used. Each character is an index into the allowed
-    characters, sorted by their code.
+    integers), a Box if each leaf is a Box of floats, and a MixedBox of floats if there are leaves of both kinds.
+
+    A OneOf becomes the index of the option, followed by the leaves of all options, of which only the chosen option is
+    used. A Text becomes its length, followed by as many characters as it may have, of which only this number is used.
+    Each character is an index into the allowed characters, sorted by their code.
 
     Raises:
-        APIUsageError: The space contains a Sequence or Graph, leaves of both kinds, or integers beyond int32.
+        APIUsageError: The space contains a Sequence or Graph, integers beyond int32, or beside other leaves a Box of
+            floats without bounds.
     """
     leaves = tuple(_action_leaves("action", space))
     if not leaves:
@@ -119,10 +122,17 @@ def action_layout(space: Space) -> Layout:
     if isinstance(space, Box):
         return Layout("action", space, space, dtype, leaves)
     low, high = _joint_bounds(leaves)
-    if all(leaf.dtype.kind == "f" for leaf in leaves):
+    is_real = np.repeat([leaf.dtype.kind == "f" for leaf in leaves], [leaf.count for leaf in leaves])
+    if is_real.all():
         return Layout("action", space, Box(low, high, dtype=low.dtype.type), dtype, leaves)
     for leaf in leaves:
         _check_finite(leaf)
+    if is_real.any():
+        exact = max(np.abs(low).max(), np.abs(high).max()) <= EXACT
+        is_double = any(leaf.dtype == np.float64 for leaf in leaves) or not exact
+        return Layout(
+            "action", space, MixedBox(low, high, ~is_real, np.float64 if is_double else np.float32), dtype, leaves
+        )
     if isinstance(space, Discrete | MultiDiscrete):
         return Layout("action", space, space, dtype, leaves)
     low, high = low.astype(np.int64), high.astype(np.int64)
@@ -130,12 +140,14 @@ def action_layout(space: Space) -> Layout:
 
 
 def _check_finite(leaf: Leaf) -> None:
-    """Raise unless ``leaf`` has finitely many values that fit into int32. All leaves of its space are discrete."""
+    """Raise unless ``leaf`` has integers that fit into int32, or finite bounds."""
     if leaf.dtype.kind == "f":
-        raise APIUsageError(
-            f"emulation: {leaf.name} is {leaf.space} beside discrete leaves, and a learner has one kind of actions; "
-            "split its range into steps, or make all leaves Boxes of floats"
-        )
+        if not (np.isfinite(leaf.bounds[0]) & np.isfinite(leaf.bounds[1])).all():
+            raise APIUsageError(
+                f"emulation: {leaf.name} is beside discrete leaves and must have finite bounds, got {leaf.space}; "
+                "give it the bounds that the environment clips to"
+            )
+        return
     int32 = np.iinfo(np.int32)
     if np.any(leaf.bounds[0] < int32.min) or np.any(leaf.bounds[1] > int32.max):
         raise APIUsageError(f"emulation: {leaf.name} must be within int32, got {leaf.space}; give it smaller bounds")

@@ -56,7 +56,7 @@ class Constants:
             ("PUFFER_" + ("NO_MEMORY" if memory is None else memory.kind.upper()), "memory"),
             (str(0 if memory is None else 1 + len(memory.upper)), "layers of the memory"),
             ("NULL" if log_std is None else self.array("log_std", log_std), "log std of continuous actions"),
-            (str(spec.num_log_stds), "number of log stds that the decoder computes"),
+            (str(spec.num_log_stds), "number of log stds"),
             (_input(spec.mask), "mask"),
             (str(row_width(spec)), "width"),
         ]

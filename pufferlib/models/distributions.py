@@ -14,9 +14,9 @@ from torch import Tensor
 from pufferlib.errors import APIUsageError
 from pufferlib.models import gpu_code
 from pufferlib.models._categorical import CategoricalKernel
-from pufferlib.spaces import Space
+from pufferlib.spaces import MixedBox, Space
 
-__all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution", "is_plain"]
+__all__ = ["ActionDistribution", "Categorical", "Gaussian", "Mixed", "action_distribution", "is_plain"]
 
 
 MAX_SIZE = 128  # largest component that the GPU kernel draws from
@@ -29,12 +29,27 @@ class ActionDistribution(Protocol):
     """Distribution over one agent's action space, given parameters ``(..., num_params)``.
 
     It holds no tensors. The parameters are the output of the network and are passed to every call.
-    Actions have shape ``(..., *shape)``. They are int64 and start at 0 for Categorical, and float32 for Gaussian.
+    Actions have shape ``(..., *shape)``. They are int64 and start at 0 for Categorical, and float32 for Gaussian and
+    Mixed.
+
+    Attributes:
+        num_params: Number of parameters.
+        num_logits: Number of logits, which are the first parameters.
+        num_log_stds: Number of log standard deviations, which are the last parameters.
+        shape: Shape of an action.
+        dtype: Dtype of actions.
+        is_far: True for elements that ``rescale`` changes: reals with bounds that differ from -1 and 1 by more than a
+            factor of 2.
+        is_rescaled: Whether ``rescale`` has changed any.
     """
 
     num_params: int
+    num_logits: int
+    num_log_stds: int
     shape: tuple[int, ...]
     dtype: torch.dtype
+    is_far: npt.NDArray[np.bool_]
+    is_rescaled: bool
 
     @property
     def start(self) -> npt.NDArray[np.generic]:
@@ -43,6 +58,12 @@ class ActionDistribution(Protocol):
     @property
     def scale(self) -> npt.NDArray[np.generic]:
         """Changes of environment actions that correspond to 1, broadcastable to ``shape``."""
+
+    def rescale(self, is_on: bool) -> None:
+        """Map -1 and 1 to the bounds of the elements in ``is_far``, or stop doing so.
+
+        Each of these then starts at the middle of its interval, with a standard deviation of half its width.
+        """
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return random numbers ``(*rows, n)`` for ``draw``, on the generator's device."""
@@ -89,6 +110,8 @@ def action_distribution(space: Space) -> ActionDistribution:
     Raises:
         APIUsageError: The space is not a Discrete, MultiDiscrete or Box, or is an integer Box with too many values.
     """
+    if isinstance(space, MixedBox):
+        return Mixed(space)
     if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating):
         return Gaussian(space)
     if isinstance(space, Box):
@@ -117,7 +140,9 @@ class Categorical:
     """
 
     dtype = torch.int64
+    num_log_stds = 0
     scale = np.ones((), np.int64)
+    is_far, is_rescaled = np.zeros((), bool), False
 
     def __init__(self, space: Discrete | MultiDiscrete | Box) -> None:
         self.shape = tuple(space.shape or ())
@@ -129,8 +154,11 @@ class Categorical:
         self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
         self.start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
         self._starts_elsewhere = bool(np.any(self.start))
-        self.num_params = sum(self.sizes)
+        self.num_params = self.num_logits = sum(self.sizes)
         self._kernel = CategoricalKernel(self.sizes)
+
+    def rescale(self, is_on: bool) -> None:
+        """Do nothing, because integers have no scale."""
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return uniform random numbers in [0, 1), one per component."""
@@ -144,7 +172,7 @@ class Categorical:
         if is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
         if _is_drawn_on_gpu(params, self.sizes):
-            sizes = _on_gpu(tuple(self.sizes), params.device)
+            sizes = _on_device(tuple(self.sizes), params.device)
             arrays = [params, noise.contiguous(), actions, log_probs, sizes]
             gpu_code.launch("categorical.cu", "draw", len(params), [*arrays, len(sizes), params.stride(0), len(params)])
             return torch.isfinite(log_probs.sum())
@@ -208,16 +236,15 @@ class Gaussian:
     Attributes:
         start: Environment action that corresponds to 0.
         scale: Change of the environment action that corresponds to 1. Both are scalars unless actions are rescaled.
-        is_far: True for components that ``rescale`` changes: those with bounds that differ from -1 and 1 by more than a
-            factor of 2.
     """
 
     dtype = torch.float32
+    num_logits = 0
 
     def __init__(self, space: Box) -> None:
         self.shape = space.shape
         self._low, self._high, self._env_dtype = space.low, space.high, space.dtype
-        self._size = int(np.prod(space.shape))
+        self._size = self.num_log_stds = int(np.prod(space.shape))
         self.num_params = 2 * self._size
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
         is_bounded = (np.abs(low) <= UNBOUNDED) & (np.abs(high) <= UNBOUNDED) & (low < high)
@@ -226,10 +253,7 @@ class Gaussian:
         self.rescale(False)
 
     def rescale(self, is_on: bool) -> None:
-        """Map -1 and 1 to the bounds of the components in ``is_far``, or stop doing so.
-
-        Each component then starts at the middle of its interval, with a standard deviation of half its width.
-        """
+        """Map -1 and 1 to the bounds of the components in ``is_far``, or stop doing so."""
         self.is_rescaled = is_on and bool(self.is_far.any())
         self.start, self.scale = np.zeros(()), np.ones(())
         if self.is_rescaled:
@@ -290,6 +314,125 @@ class Gaussian:
         return taken
 
 
+class Mixed:
+    """Categorical distributions for the integers of a MixedBox, and independent normal distributions for its reals.
+
+    The parameters are the logits of all integers, the means of all reals and their log standard deviations. Actions are
+    float32, and each integer is the number of its value, from 0.
+
+    Attributes:
+        is_integer: Whether each element of an action is an integer.
+        integers: Distribution of the integers.
+        reals: Distribution of the reals.
+    """
+
+    dtype = torch.float32
+
+    def __init__(self, space: MixedBox) -> None:
+        self.shape, self.is_integer, self._env_dtype = space.shape, space.is_integer, space.dtype
+        low, high = (bound[~self.is_integer] for bound in (space.low, space.high))
+        self.integers = Categorical(MultiDiscrete(space.sizes, start=space.low[self.is_integer].astype(np.int64)))
+        self.reals = Gaussian(Box(low, high, dtype=np.dtype(space.dtype).type))
+        self.num_logits, self.num_log_stds = self.integers.num_params, self.reals.num_log_stds
+        self.num_params = self.integers.num_params + self.reals.num_params
+        self.is_far = self._joined(np.zeros(len(space.sizes), bool), self.reals.is_far)
+        # Places of the integers, then of the reals, and the way back.
+        self._places = (*np.flatnonzero(self.is_integer).tolist(), *np.flatnonzero(~self.is_integer).tolist())
+        self._order = tuple(np.argsort(self._places).tolist())
+
+    @property
+    def is_rescaled(self) -> bool:
+        """Whether ``rescale`` has changed any real."""
+        return self.reals.is_rescaled
+
+    @property
+    def start(self) -> npt.NDArray[np.generic]:
+        """Environment action that corresponds to 0."""
+        return self._joined(self.integers.start, np.broadcast_to(self.reals.start, self.reals.shape))
+
+    @property
+    def scale(self) -> npt.NDArray[np.generic]:
+        """Change of the environment action that corresponds to 1."""
+        return self._joined(np.ones(self.integers.shape), np.broadcast_to(self.reals.scale, self.reals.shape))
+
+    def rescale(self, is_on: bool) -> None:
+        """Map -1 and 1 to the bounds of the reals in ``is_far``, or stop doing so."""
+        self.reals.rescale(is_on)
+
+    def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Return uniform random numbers for the integers, then standard normal ones for the reals."""
+        return torch.cat([self.integers.noise(rows, generator), self.reals.noise(rows, generator)], -1)
+
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
+        """Draw the integers and the reals."""
+        count = len(self.integers.sizes)
+        chosen = torch.empty(len(params), count, dtype=torch.int64, device=params.device)
+        numbers = torch.empty(len(params), *self.reals.shape, device=params.device)
+        more = torch.empty_like(log_probs)
+        logits, rest = self._split(params)
+        are_chosen = self.integers.draw(logits, noise[:, :count].contiguous(), chosen, log_probs)
+        are_drawn = self.reals.draw(rest, noise[:, count:], numbers, more)
+        log_probs += more
+        actions.copy_(self._in_order(chosen, numbers))
+        return are_chosen & are_drawn
+
+    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+        """Return a sampled number for each element."""
+        return _sample(self, params, generator)
+
+    def mode(self, params: Tensor) -> Tensor:
+        """Return the most likely value of each integer and the mean of each real."""
+        logits, rest = self._split(params)
+        return self._in_order(self.integers.mode(logits), self.reals.mode(rest))
+
+    def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
+        """Return the sum of the log probabilities of the integers and the log densities of the reals."""
+        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
+        first, second = (part.log_prob(*given) for part, *given in parts)
+        return first + second
+
+    def entropy(self, params: Tensor) -> Tensor:
+        """Return the sum of the entropies of the integers and the reals."""
+        logits, rest = self._split(params)
+        return self.integers.entropy(logits) + self.reals.entropy(rest)
+
+    def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``log_prob`` and ``entropy`` together, without gradients."""
+        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
+        (log_probs, entropies), (more, rest) = (part.evaluate(*given) for part, *given in parts)
+        return log_probs + more, entropies + rest
+
+    def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
+        """Return the derivative with respect to ``params``, given the derivatives of both results of ``evaluate``."""
+        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
+        return torch.cat([part.differentiate(*given, d_log_probs, d_entropies) for part, *given in parts], -1)
+
+    def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
+        """Add the lowest value of each integer. Rescale reals and clip them to their bounds."""
+        integers, reals = actions[..., self.is_integer], actions[..., ~self.is_integer]
+        return self._joined(self.integers.to_env(integers), self.reals.to_env(reals)).astype(self._env_dtype)
+
+    def _split(self, params: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the parameters of the integers and of the reals."""
+        return params[..., : self.num_logits], params[..., self.num_logits :]
+
+    def _apart(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the integers, int64, and the reals of actions."""
+        sorted_actions = actions.index_select(-1, _on_device(self._places, actions.device))
+        count = len(self.integers.sizes)
+        return sorted_actions[..., :count].long(), sorted_actions[..., count:]
+
+    def _in_order(self, integers: Tensor, reals: Tensor) -> Tensor:
+        """Return actions from the results of ``_apart``."""
+        return torch.cat([integers.to(reals.dtype), reals], -1).index_select(-1, _on_device(self._order, reals.device))
+
+    def _joined(self, integers: npt.NDArray[Any], reals: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return arrays ``(..., elements)`` from those of the integers and the reals."""
+        joined = np.empty((*reals.shape[:-1], *self.shape), np.result_type(integers, reals))
+        joined[..., self.is_integer], joined[..., ~self.is_integer] = integers, reals
+        return joined
+
+
 def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.Generator) -> Tensor:
     rows = params.shape[:-1]
     actions = torch.empty(*rows, *distribution.shape, dtype=distribution.dtype, device=params.device)
@@ -308,8 +451,8 @@ def _is_drawn_on_gpu(params: Tensor, sizes: list[int]) -> bool:
 
 
 @functools.cache
-def _on_gpu(sizes: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(sizes, dtype=torch.int32, device=device)
+def _on_device(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.int32, device=device)
 
 
 def is_plain(params: Tensor) -> bool:

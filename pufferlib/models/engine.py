@@ -149,7 +149,7 @@ def _network(policy: Policy) -> NetworkSpec:
         num_params=inner.distribution.num_params,
         trunks=trunks,
         log_std=inner.log_std if inner.is_continuous and not inner.state_dependent_std else None,
-        num_log_stds=inner.distribution.num_params // 2 if inner.state_dependent_std else 0,
+        num_log_stds=inner.distribution.num_log_stds,
         mask=_mask(inner),
         **parts,
     )
@@ -354,7 +354,7 @@ def _mask(policy: Policy) -> InputSpec | None:
     dtype, count = policy.observation_dtype, int(np.prod(policy.observation_shape))
     if policy.mask_elements is not None:
         elements = np.arange(count)[policy.mask_elements]
-        if len(elements) != policy.distribution.num_params or np.any(np.diff(elements) != 1):
+        if len(elements) != policy.distribution.num_logits or np.any(np.diff(elements) != 1):
             raise UnknownLayerError("a mask whose elements are not contiguous in the observation")
         return InputSpec("scaled", TYPES[dtype], int(elements[0]) * dtype.itemsize, len(elements))
     if not isinstance(policy.mask_structure, dict):

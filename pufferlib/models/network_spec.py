@@ -161,9 +161,9 @@ class NetworkSpec(NamedTuple):
         image: Array that the convolutions read.
         convolutions: Convolutions, whose outputs pass through ``image_layer`` and then precede the other inputs.
         image_layer: Linear layer with ReLU after the convolutions.
-        log_std: Log standard deviations of continuous actions, or None if a decoder computes them.
-        num_log_stds: Number of log standard deviations that a decoder computes. They are its last params, and limited
-            to the range of ``Policy``.
+        log_std: Log standard deviations of continuous actions, or None if a decoder computes them, in the range of
+            ``Policy``.
+        num_log_stds: Number of log standard deviations, which are the last params.
         mask: Elements of the observation that are 0 where an action is illegal.
     """
 

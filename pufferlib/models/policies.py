@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.models.distributions import Gaussian, action_distribution
+from pufferlib.models.distributions import action_distribution
 from pufferlib.models.encoders import Features
 from pufferlib.models.linear import ACTIVATIONS, Linear, layer_init, perceptron
 from pufferlib.pytorch import (
@@ -47,7 +47,7 @@ class Policy(nn.Module):
 
     Attributes:
         distribution: Action distribution (see ``pufferlib.models.distributions``).
-        is_continuous: Whether actions are continuous.
+        is_continuous: Whether any part of the actions is continuous.
         observation_dtype: Dtype of the observations.
         observation_shape: Shape of one observation.
         mask_elements: Slice of an observation that contains the action mask, or None.
@@ -80,25 +80,25 @@ class Policy(nn.Module):
             )
         self.hidden_size, self.critic_size = hidden_size, critic_size
         self.distribution = action_distribution(env.single_action_space)
-        self.is_continuous = isinstance(self.distribution, Gaussian)
+        self.is_continuous = self.distribution.num_log_stds > 0
         self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self.observation_shape = tuple(env.single_observation_space.shape)
-        self.mask_structure = _mask_structure(env, self.distribution.num_params)
+        self.mask_structure = _mask_structure(env, self.distribution.num_logits)
         self.mask_elements: slice | None = None if env.emulated else env.action_mask
         self.state_dependent_std = state_dependent_std
         self._check_std(env, log_std_init)
-        outputs = self.distribution.num_params
-        if self.is_continuous and not state_dependent_std:
-            outputs //= 2
+        outputs, log_stds = self.distribution.num_params, self.distribution.num_log_stds
+        if not state_dependent_std:
+            outputs -= log_stds
         # Heads that read the same features share one matrix, because in a small network call overhead matters.
         self.decoder: nn.Linear = _head(hidden_size, outputs + (0 if critic_size else 1), orthogonal_init)
         self.critic_decoder = _head(critic_size, 1, orthogonal_init) if critic_size else None
         with torch.no_grad():
             self.decoder.weight[:outputs] *= 0.01  # the first policy is close to uniform
             if state_dependent_std:
-                self.decoder.bias[outputs // 2 : outputs] = log_std_init
+                self.decoder.bias[outputs - log_stds : outputs] = log_std_init
         if self.is_continuous and not state_dependent_std:
-            self.log_std = nn.Parameter(torch.full((outputs,), float(log_std_init)))
+            self.log_std = nn.Parameter(torch.full((log_stds,), float(log_std_init)))
 
     def _check_std(self, env: PufferEnv, log_std_init: float) -> None:
         where = type(self).__name__
@@ -126,14 +126,15 @@ class Policy(nn.Module):
             actor, critic = torch.split(hidden, [self.hidden_size, self.critic_size], -1)
             params, values = self.decoder(actor), self.critic_decoder(critic).squeeze(-1)
         if self.state_dependent_std:
-            mean, log_std = params.chunk(2, -1)
-            params = torch.cat([mean, log_std.clamp(MIN_LOG_STD, MAX_LOG_STD)], -1)
+            count = self.distribution.num_log_stds
+            log_std = params[..., -count:].clamp(MIN_LOG_STD, MAX_LOG_STD)
+            params = torch.cat([params[..., :-count], log_std], -1)
         elif self.is_continuous:
-            params = torch.cat([params, self.log_std.expand_as(params)], -1)
+            params = torch.cat([params, self.log_std.expand(*params.shape[:-1], -1)], -1)
         return params, values
 
     def action_mask(self, observations: Tensor) -> Tensor | None:
-        """Return the legal values of each action component, ``(rows, num_params)``, or None if all are legal.
+        """Return the legal values of each discrete part, ``(rows, distribution.num_logits)``, or None if all are legal.
 
         By default the mask is read from the elements ``env.action_mask`` of the observation. Emulated observations have
         it in their field ``action_mask``, if there is one of this size.
@@ -151,7 +152,13 @@ class Policy(nn.Module):
         Source: Huang and Ontanon, "A Closer Look at Invalid Action Masking" (2022).
         """
         mask = self.action_mask(observations)
-        return params if mask is None else params.masked_fill(mask.view(params.shape) == 0, FORBIDDEN)
+        if mask is None:
+            return params
+        logits = self.distribution.num_logits
+        is_forbidden = mask.view(*params.shape[:-1], logits) == 0
+        if logits == params.shape[-1]:
+            return params.masked_fill(is_forbidden, FORBIDDEN)
+        return torch.cat([params[..., :logits].masked_fill(is_forbidden, FORBIDDEN), params[..., logits:]], -1)
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
         """Return the memory at the start of an episode, one row per agent. Empty for policies without memory."""
@@ -187,12 +194,12 @@ def _head(inputs: int, outputs: int, orthogonal: bool) -> Linear:
     return head
 
 
-def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
-    """Return the layout of an observation with a field ``action_mask`` for ``num_params`` logits, or None."""
+def _mask_structure(env: PufferEnv, num_logits: int) -> NativeDtype | None:
+    """Return the layout of an observation with a field ``action_mask`` for ``num_logits`` logits, or None."""
     structure = nativize_dtype(env.emulated) if env.emulated else None
     if not isinstance(structure, dict) or "action_mask" not in structure:
         return None
-    return structure if flattened_tensor_size(structure["action_mask"]) == num_params else None
+    return structure if flattened_tensor_size(structure["action_mask"]) == num_logits else None
 
 
 class Default(Policy):

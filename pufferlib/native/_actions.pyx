@@ -31,16 +31,17 @@ cdef class ActionRows:
     Args:
         low: Lowest allowed value of each number, a C-contiguous array. The fast path supports int32 and float32.
         high: Highest allowed value of each number, an array of the same shape and dtype.
+        is_simple: Whether bounds are all there is to check. If False, ``_convert`` gets all actions.
     """
 
     cdef object array, low, high
     cdef bint is_real, is_known
 
-    def __init__(self, low, high):
+    def __init__(self, low, high, is_simple=True):
         self.low, self.high = low, high
         self.array = np.zeros_like(low)
         self.is_real = low.dtype == np.float32
-        self.is_known = heads_are_readable and (self.is_real or low.dtype == np.int32)
+        self.is_known = is_simple and heads_are_readable and (self.is_real or low.dtype == np.int32)
         if not (low.flags.c_contiguous and high.flags.c_contiguous and low.shape == high.shape and low.dtype == high.dtype):
             raise APIUsageError(f"ActionRows: expected contiguous bounds alike, got {low!r:.80} and {high!r:.80}")
 

@@ -56,7 +56,7 @@ typedef struct {
     PufferMemory memory;
     int memory_layers;    /* several for stacked minimal GRUs, one for other memories, otherwise 0 */
     const float *log_std; /* log standard deviations that do not depend on the observation, or NULL */
-    int num_log_stds;     /* number of params, the last ones, that are log standard deviations of a decoder */
+    int num_log_stds;     /* number of log standard deviations, which are the last params */
     PufferInput mask;     /* mask of legal actions; count 0 if there is none */
     int width;            /* floats per row between the layers */
 } PufferNetwork;
@@ -74,7 +74,7 @@ static inline int puffer_decoded_params(const PufferNetwork *net) {
 }
 
 static inline int puffer_num_params(const PufferNetwork *net) {
-    return puffer_decoded_params(net) * (net->log_std ? 2 : 1);
+    return puffer_decoded_params(net) + (net->log_std ? net->num_log_stds : 0);
 }
 
 /* Number of state arrays of each trunk. */
@@ -250,8 +250,8 @@ static inline void puffer_write_params(const PufferNetwork *net, const uint8_t *
     const int outputs = puffer_decoded_params(net), num_params = puffer_num_params(net);
     for (int row = 0; row < rows; row++) {
         memcpy(params, decoded, outputs * sizeof(float));
-        if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
-        for (int i = outputs - net->num_log_stds; i < outputs; i++) {
+        if (net->log_std) memcpy(params + outputs, net->log_std, net->num_log_stds * sizeof(float));
+        for (int i = net->log_std ? outputs : outputs - net->num_log_stds; i < outputs; i++) {
             params[i] = params[i] < (float)PUFFER_MIN_LOG_STD ? (float)PUFFER_MIN_LOG_STD : params[i];
             params[i] = params[i] > (float)PUFFER_MAX_LOG_STD ? (float)PUFFER_MAX_LOG_STD : params[i];
         }

@@ -21,7 +21,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
-from pufferlib.models.distributions import Gaussian
+from pufferlib.spaces import MixedBox
 from pufferlib.text import flag, plural
 from pufferlib.training.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.training.env_values import check_present
@@ -248,6 +248,8 @@ def warn_of_action_bounds(vecenv: Any) -> None:
     if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
         return
     is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    if isinstance(space, MixedBox):
+        is_bounded &= ~space.is_integer
     low, high = (np.where(is_bounded, bound, 0).astype(np.float64) for bound in (space.low, space.high))
     center, half = (low + high) / 2, (high - low) / 2
     is_far = is_bounded & ((half < MIN_HALF_WIDTH) | (half > MAX_HALF_WIDTH) | (np.abs(center) > half + 1))
@@ -263,8 +265,7 @@ def warn_of_action_bounds(vecenv: Any) -> None:
 
 def rescale_actions(policy: Policy, config: TrainConfig) -> None:
     """Let ``policy`` act in [-1, 1] instead of the bounds of its actions, if ``train.rescale_actions`` is on."""
-    if isinstance(policy.distribution, Gaussian):
-        policy.distribution.rescale(config.rescale_actions)
+    policy.distribution.rescale(config.rescale_actions)
 
 
 def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:

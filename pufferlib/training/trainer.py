@@ -16,7 +16,6 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
-from pufferlib.models.distributions import Gaussian
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run, find_run
 from pufferlib.runs.versions import versions_of
@@ -501,7 +500,7 @@ class Trainer:
     def _check_units(self, path: Path, about: checkpoint.About) -> None:
         """Raise APIUsageError if the actions of a checkpoint have other units because of ``train.rescale_actions``."""
         ours, distribution = self.config.train.rescale_actions, self.policy.distribution
-        if not (about.config and isinstance(distribution, Gaussian) and distribution.is_far.any()):
+        if not (about.config and distribution.is_far.any()):
             return
         if Config.parse(str(path), about.config).train.rescale_actions != ours:
             raise APIUsageError(
