@@ -56,8 +56,8 @@ class MixedBox(Box):
     """
 
     def __init__(self, low: Array, high: Array, is_integer: Array, dtype: npt.DTypeLike) -> None:
-        dtype = np.dtype(dtype)
-        super().__init__(low.astype(dtype), high.astype(dtype), dtype=dtype.type)
+        real: Any = np.dtype(dtype).type
+        super().__init__(low.astype(real), high.astype(real), dtype=real)
         self.is_integer = is_integer
 
     @property
@@ -105,10 +105,9 @@ def joint_space(space: Space, num_agents: int) -> Space:
         low = np.broadcast_to(space.start, (num_agents, *space.shape))
         return Box(low, low + space.nvec - 1, dtype=np.int32)
     if isinstance(space, MixedBox):
-        arrays = (
-            np.broadcast_to(each, (num_agents, *space.shape)) for each in (space.low, space.high, space.is_integer)
-        )
-        return MixedBox(*arrays, space.dtype)
+        shape = (num_agents, *space.shape)
+        low, high, is_integer = (np.broadcast_to(each, shape) for each in (space.low, space.high, space.is_integer))
+        return MixedBox(low, high, is_integer, space.dtype)
     if isinstance(space, Box):
         shape = (num_agents, *space.shape)
         if num_agents * space.low.nbytes >= HEAVY_BYTES:
@@ -159,7 +158,7 @@ def same_space(one: Space, other: Space) -> bool:
     return one is other or _same_box(one, other) or bool(one == other)
 
 
-def _same_box(one: Space, other: Space) -> bool:
+def _same_box(one: Any, other: Any) -> bool:
     """Return whether both are Boxes with the same dtype and the same bounds."""
     boxes = (Box, SharedBox)
     if type(one) not in boxes or type(other) not in boxes or one.dtype != other.dtype:

@@ -267,7 +267,9 @@ def _action_size(trained: TrainedPolicy) -> int:
 def _action_text(trained: TrainedPolicy) -> str:
     distribution: Any = trained.policy.distribution
     if trained.policy.is_continuous:
-        return f"{_action_size(trained)} floats, within the bounds of the environment"
+        floats = f"{_action_size(trained)} floats, within the bounds of the environment"
+        places = np.flatnonzero(getattr(distribution, "is_integer", False))
+        return f"{floats}; whole numbers in {', '.join(map(str, places))}" if len(places) else floats
     starts = np.broadcast_to(distribution.start, distribution.shape).ravel()
     ranges = [f"{start} to {start + size - 1}" for start, size in zip(starts, distribution.sizes, strict=True)]
     if len(set(ranges)) == 1:
@@ -276,7 +278,10 @@ def _action_text(trained: TrainedPolicy) -> str:
 
 
 def _params_text(trained: TrainedPolicy) -> str:
-    return "means, then logarithms of standard deviations" if trained.policy.is_continuous else "logits"
+    distribution = trained.policy.distribution
+    parts = ["logits"] * (distribution.num_logits > 0)
+    parts += ["means", "logarithms of standard deviations"] * trained.policy.is_continuous
+    return ", then ".join(parts)
 
 
 def _given(trained: TrainedPolicy) -> str:

@@ -67,21 +67,25 @@ class Constants:
         distribution: Any = trained.policy.distribution
         count = int(np.prod(distribution.shape, dtype=np.int64))
         sizes = starts = low = high = centers = scales = "NULL"
-        if trained.policy.is_continuous:
+        if distribution.num_log_stds:
             bounds = (np.broadcast_to(each, distribution.shape) for each in (space.low, space.high))
             low, high = (self.array(key, each) for key, each in zip(("low", "high"), bounds, strict=True))
             if getattr(distribution, "is_rescaled", False):
                 centers, scales = self.array("centers", distribution.start), self.array("scales", distribution.scale)
-        else:
-            sizes = self.array("sizes", np.array(distribution.sizes, np.int32))
-            starts = self.array("starts", np.broadcast_to(distribution.start, distribution.shape).astype(np.int32))
+        if distribution.num_logits:
+            integers = getattr(distribution, "integers", distribution)
+            values, lowest = np.zeros((2, count), np.int32)
+            places = np.broadcast_to(getattr(distribution, "is_integer", True), distribution.shape).ravel()
+            values[places] = integers.sizes
+            lowest[places] = np.broadcast_to(integers.start, integers.shape).ravel()
+            sizes, starts = self.array("sizes", values), self.array("starts", lowest)
         fields = list(map(self._field, trained.fields, range(len(trained.fields)))) if trained.limit else []
         parts = [
             (self._structs("PufferField", "fields", fields), "fields of normalized observations"),
             (str(len(fields)), "number of fields"),
             (repr(trained.limit), "limit of normalized values"),
             (str(count), "components of an action"),
-            (sizes, "number of values of each"),
+            (sizes, "number of values of each, 0 for a real number"),
             (starts, "lowest value of each"),
             (low, "lower bounds of continuous actions"),
             (high, "upper bounds of continuous actions"),

@@ -86,7 +86,9 @@ def _in_env_units(distribution: Any, params: torch.Tensor) -> torch.Tensor:
     """Return the parameters as exported files do: rescaled actions have the units of the action space."""
     if not getattr(distribution, "is_rescaled", False):
         return params
-    return in_env_units(params, *(torch.from_numpy(each.ravel()) for each in (distribution.start, distribution.scale)))
+    reals = getattr(distribution, "reals", distribution)
+    units = (torch.from_numpy(each.ravel()) for each in (reals.start, reals.scale))
+    return in_env_units(params, distribution.num_logits, *units)
 
 
 def difference(found: Outputs, expected: Outputs) -> float:

@@ -36,7 +36,8 @@ class Graph(nn.Module):
 
     Attributes:
         input_names: Names of the arguments: the arrays of the observation, then ``memory_...``.
-        output_names: Names of the results: "action", "logits" (or "mean" and "std"), "value", then ``next_memory_...``.
+        output_names: Names of the results: "action", "logits" or "mean" and "std", or all three for mixed actions,
+            "value", then ``next_memory_...``.
     """
 
     def __init__(self, trained: TrainedPolicy) -> None:
@@ -47,8 +48,9 @@ class Graph(nn.Module):
                 module.__class__ = nn.Linear  # type: ignore[assignment]  # since Linear depends on the number of rows
         memories = list(self.policy.initial_state(1))
         self.fields, self._limit = trained.fields, trained.limit
+        self._num_logits = self.policy.distribution.num_logits
         self._is_continuous = self.policy.is_continuous
-        heads = ["mean", "std"] if self._is_continuous else ["logits"]
+        heads = ["logits"] * (self._num_logits > 0) + ["mean", "std"] * self._is_continuous
         self.input_names = [*(field.name for field in self.fields), *(MEMORY + name for name in memories)]
         self.output_names = ["action", *heads, "value", *(NEXT + name for name in memories)]
         self._memories = memories
@@ -60,6 +62,7 @@ class Graph(nn.Module):
 
     def _open_actions(self, space: Any) -> None:
         distribution: Any = self.policy.distribution
+        reals = getattr(distribution, "reals", distribution)
         if self._is_continuous:
             for name in ("low", "high"):
                 bound = np.broadcast_to(getattr(space, name), distribution.shape).astype(np.float32)
@@ -67,10 +70,11 @@ class Graph(nn.Module):
             self._is_rescaled = getattr(distribution, "is_rescaled", False)
             if self._is_rescaled:
                 for name in ("start", "scale"):
-                    self.register_buffer(name, torch.from_numpy(getattr(distribution, name).ravel()))
-        else:
-            start = np.broadcast_to(distribution.start, distribution.shape).astype(np.int64)
-            self.register_buffer("start", torch.from_numpy(start.copy()))
+                    self.register_buffer(name, torch.from_numpy(getattr(reals, name).ravel()))
+        if self._num_logits:
+            lowest = np.where(getattr(distribution, "is_integer", True), distribution.start, 0)
+            lowest = np.broadcast_to(lowest, distribution.shape).astype(np.int64)
+            self.register_buffer("lowest", torch.from_numpy(lowest.copy()))
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Compute the results ``output_names`` from ``input_names``. The first dimension of each is the batch."""
@@ -104,13 +108,16 @@ class Graph(nn.Module):
 
     def _actions(self, params: Tensor) -> tuple[Tensor, ...]:
         if self._is_continuous and self._is_rescaled:
-            params = in_env_units(params, self.get_buffer("start"), self.get_buffer("scale"))
-        mode = self.policy.distribution.mode(params)
-        if self._is_continuous:
-            mean, log_std = params.chunk(2, -1)
-            action = mode.clamp(self.get_buffer("low"), self.get_buffer("high"))
-            return action, mean, log_std.exp()
-        return (mode + self.get_buffer("start")).to(torch.int32), params
+            params = in_env_units(params, self._num_logits, self.get_buffer("start"), self.get_buffer("scale"))
+        action = self.policy.distribution.mode(params)
+        if self._num_logits:
+            action = action + self.get_buffer("lowest")
+        if not self._is_continuous:
+            return action.to(torch.int32), params
+        logits, rest = params[..., : self._num_logits], params[..., self._num_logits :]
+        mean, log_std = rest.chunk(2, -1)
+        heads = ([logits] if self._num_logits else []) + [mean, log_std.exp()]
+        return (action.clamp(self.get_buffer("low"), self.get_buffer("high")), *heads)
 
     def examples(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return example arguments with valid shapes and dtypes."""
@@ -173,7 +180,7 @@ def play(step: Any, graph: Graph, recording: Recording) -> Outputs:
         ]
         state = [memory.copy() for memory in outputs[len(outputs) - len(state) :]]
         if policy.is_continuous:
-            heads = [heads[0], np.log(heads[1])]
+            heads = [*heads[:-1], np.log(heads[-1])]
         kept.append((np.concatenate(heads, -1), value, action))
     return Outputs(*(np.stack(each) for each in zip(*kept, strict=True)))
 
@@ -198,13 +205,19 @@ def _arrays(fields: tuple[Field, ...], rows: Any) -> list[Any]:
 def facts(trained: TrainedPolicy, graph: Graph) -> dict[str, str]:
     """Return the metadata of an exported policy as strings: environment, spaces, score, and how to sample."""
     distribution: Any = trained.policy.distribution
-    if trained.policy.is_continuous:
-        how = "draw from a normal distribution with mean and std, and clip to the bounds of the action space"
-    else:
-        how = (
-            f"split logits into consecutive groups of sizes {distribution.sizes}: from each group draw value v with "
-            f"probability softmax(logits)[v], and add the start of its action, {np.ravel(distribution.start).tolist()}"
+    integers = getattr(distribution, "integers", distribution)
+    steps = []
+    if distribution.num_logits:
+        steps.append(
+            f"split logits into consecutive groups of sizes {integers.sizes}: from each group draw value v with "
+            f"probability softmax(logits)[v], and add the start of its action, {np.ravel(integers.start).tolist()}"
         )
+    if distribution.num_log_stds:
+        steps.append("draw from a normal distribution with mean and std, and clip to the bounds of the action space")
+    if len(steps) > 1:
+        places = np.flatnonzero(distribution.is_integer).tolist()
+        steps.append(f"put the drawn values at the elements {places} of the action, and the numbers at the others")
+    how = "; ".join(steps)
     return {
         "env_name": trained.env_name,
         "observation_space": str(_own_space(trained.vecenv.driver_env)),

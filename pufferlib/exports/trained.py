@@ -136,10 +136,17 @@ def trained_policy(
     )
 
 
-def in_env_units(params: Tensor, start: Tensor, scale: Tensor) -> Tensor:
-    """Convert means and log standard deviations, ``(rows, 2 * n)``, to the units of the action space."""
-    means, log_stds = params.chunk(2, -1)
-    return torch.cat([start + scale * means, log_stds + scale.log()], -1).float()
+def in_env_units(params: Tensor, num_logits: int, start: Tensor, scale: Tensor) -> Tensor:
+    """Convert means and log standard deviations to the units of the action space.
+
+    Args:
+        params: Parameters of a distribution, ``(rows, num_logits + 2 * reals)``.
+        num_logits: Number of logits, which stay unchanged.
+        start: Environment action that corresponds to 0, ``(reals,)``.
+        scale: Change of the environment action that corresponds to 1, ``(reals,)``.
+    """
+    means, log_stds = params[..., num_logits:].chunk(2, -1)
+    return torch.cat([params[..., :num_logits], start + scale * means, log_stds + scale.log()], -1).float()
 
 
 def _identifier(env_name: str) -> str:

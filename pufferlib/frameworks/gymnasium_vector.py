@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos, Seeds, env_seeds
 from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.mixed_actions import actions_of
 from pufferlib.spaces import Space
 from pufferlib.vector._copies import copied
 from pufferlib.vector.vector_env import VectorEnv
@@ -53,9 +54,9 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Gymnasium vector environment around a vector environment, created by ``to_gymnasium``.
 
     Observations of a Dict or Tuple space are dicts or tuples of arrays. They share memory with the batch unless they
-    are copied. Actions have the flat space of the batch. If an environment has several rows, its infos are in the first
-    one. With autoreset "same_step", ``infos["final_obs"]`` and ``infos["final_info"]`` hold the last observations and
-    infos of ended episodes.
+    are copied. Actions have the flat space of the batch, except that a Dict or Tuple of integers and floats is batched
+    as by Gymnasium. If an environment has several rows, its infos are in the first one. With autoreset "same_step",
+    ``infos["final_obs"]`` and ``infos["final_info"]`` hold the last observations and infos of ended episodes.
 
     Attributes:
         vecenv: Wrapped vector environment.
@@ -71,7 +72,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._resets_some = resets_some(vecenv)
         self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._resets_some else self.num_envs
         self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
-        self.single_action_space = vecenv.single_action_space
+        self.single_action_space, self._flatten = actions_of("to_gymnasium", vecenv)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         driver = vecenv.driver_env
@@ -123,6 +124,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"{rows}; "
                 'call reset(options={"reset_mask": terminations | truncations})'
             )
+        if self._flatten is not None:
+            actions = self._flatten(actions)
         observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
         found: VectorInfos = self._infos(infos) if infos else {}
         if self._needs_reset is not None:

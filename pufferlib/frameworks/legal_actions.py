@@ -8,9 +8,9 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, MultiDiscrete
 
 from pufferlib.buffers import Array
-from pufferlib.spaces import Space
+from pufferlib.spaces import MixedBox, Space
 
-__all__ = ["MASK", "legal_actions"]
+__all__ = ["MASK", "legal_actions", "num_choices"]
 
 MASK = "action_mask"
 
@@ -32,7 +32,7 @@ def legal_actions(vecenv: Any, space: Space) -> Callable[[Array], npt.NDArray[np
         elements = vecenv.driver_env.action_mask
         return None if elements is None else lambda rows: rows.reshape(len(rows), -1)[:, elements] != 0
     field = space.spaces.get(MASK) if isinstance(space, Dict) else None
-    if field is None or not field.shape or int(np.prod(field.shape)) != _num_choices(vecenv.single_action_space):
+    if field is None or not field.shape or int(np.prod(field.shape)) != num_choices(vecenv.single_action_space):
         return None
     dtype = vecenv.driver_env.obs_dtype
     if not dtype.names:
@@ -40,7 +40,10 @@ def legal_actions(vecenv: Any, space: Space) -> Callable[[Array], npt.NDArray[np
     return lambda rows: rows.view(dtype)[:, 0][MASK].reshape(len(rows), -1) != 0
 
 
-def _num_choices(space: Any) -> int:
+def num_choices(space: Any) -> int:
+    """Return the number of values of all discrete parts of an action."""
+    if isinstance(space, MixedBox):
+        return int(space.sizes.sum())
     if isinstance(space, Box):
         return 0
     return int(np.sum(space.nvec if isinstance(space, MultiDiscrete) else space.n))

@@ -29,6 +29,7 @@ from pufferlib.frameworks.legal_actions import legal_actions
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import make_policy
+from pufferlib.spaces import MixedBox
 from pufferlib.vector import VectorEnv
 from pufferlib.vector._copies import copied
 
@@ -84,6 +85,11 @@ class SB3VecEnv(VecEnv):
         _check_space(space)
         self._legal_actions = legal_actions(vecenv, space)
         space, self._to_zero_based = zero_based_observations(space)
+        if isinstance(vecenv.single_action_space, MixedBox):
+            raise APIUsageError(
+                "to_sb3: Stable-Baselines3 has integer actions or float actions, got both in "
+                f"{vecenv.single_action_space}; train with puffer train, or use to_torchrl or to_rllib"
+            )
         action_space, self._from_zero_based = zero_based_actions("to_sb3", vecenv.single_action_space)
         self._returns = np.zeros(num_rows) if monitor else None
         self._lengths = np.zeros(num_rows, np.int64)

@@ -17,7 +17,8 @@ from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
-from pufferlib.frameworks.legal_actions import MASK, legal_actions
+from pufferlib.frameworks.legal_actions import MASK, legal_actions, num_choices
+from pufferlib.frameworks.mixed_actions import actions_of
 from pufferlib.spaces import Space
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
@@ -67,8 +68,9 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
     """TorchRL environment around a vector environment, created by ``to_torchrl``.
 
     Observations are tensors under "observation". Observations of a Dict space are under its keys, with the same
-    nesting. Actions are integers (``Categorical``), not one-hot vectors. If observations hold an action mask, it is
-    under "action_mask".
+    nesting. Actions are integers (``Categorical``), not one-hot vectors. Actions of a Dict space with integers and
+    floats are under "action" with its keys, and those of a Tuple space with the keys "0", "1" and so on. If
+    observations hold an action mask, it is under "action_mask".
 
     When an episode ends, the step returns its last observation. The environment has then already started the next
     episode, and the next ``reset`` of this row returns its first observation. Resetting any other row restarts its
@@ -87,12 +89,13 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
                 'steps that reset for steps that act; make it with autoreset="same_step"'
             )
         space, restore = observations_of("to_torchrl", vecenv)
+        action_space, self._flatten = actions_of("to_torchrl", vecenv, name_tuples=True)
         num_rows = int(vecenv.num_agents)
         super().__init__(device=device, batch_size=[num_rows])
         self._legal_actions = legal_actions(vecenv, space)
         if self._legal_actions is not None and isinstance(space, Dict):  # the mask is not an input of policies
             space = Dict({key: part for key, part in space.spaces.items() if key != MASK})
-        self.vecenv, self._space, self._restore = vecenv, space, restore
+        self.vecenv, self._space, self._restore, self._action_space = vecenv, space, restore, action_space
         self.infos: Infos = []
         self._next_seed: int | None = None
         self._observations: Array = np.empty(0)  # current observations of the batch
@@ -103,21 +106,22 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         num_rows = len(self._ended)
         parts = _specs_of(self._space if isinstance(self._space, Dict) else Dict(observation=self._space), num_rows)
         if self._legal_actions is not None:
-            space: Any = self.vecenv.single_action_space
-            size = int(np.sum(space.nvec if isinstance(space, MultiDiscrete) else space.n))
+            size = num_choices(self.vecenv.single_action_space)
             parts[MASK] = Categorical(2, shape=(num_rows, size), dtype=torch.bool)
         flags = {
             name: Categorical(2, shape=(num_rows, 1), dtype=torch.bool) for name in ("done", "terminated", "truncated")
         }
         self.observation_spec = Composite(parts, shape=(num_rows,), device=self.device)
-        self.action_spec = _spec_of(self.vecenv.single_action_space, num_rows, "action").to(self.device)
+        actions = {"action": _spec_of(self._action_space, num_rows, "action")}
+        self.full_action_spec = Composite(actions, shape=(num_rows,), device=self.device)
         self.reward_spec = Unbounded((num_rows, 1), device=self.device)
         self.full_done_spec = Composite(flags, shape=(num_rows,), device=self.device)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         if self._ended.any():
             self._check_ended(tensordict.get("_step", None))
-        actions = tensordict.get("action").numpy(force=True)
+        given = tensordict.get("action")
+        actions = given.numpy(force=True) if self._flatten is None else self._flatten(_arrays_of(given))
         observations, rewards, terminals, truncations, self.infos = self.vecenv.step(actions)
         self._observations, self._ended = observations, terminals | truncations
         if self._ended.any():
@@ -182,6 +186,14 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         parts = _tensors(self._space, observations if self._restore is None else self._restore(observations))
         found.update(parts if isinstance(parts, dict) else {"observation": parts})
         return TensorDict(found, batch_size=self.batch_size, device=self.device)
+
+
+def _arrays_of(actions: TensorDictBase) -> dict[str, Any]:
+    """Return the arrays of nested actions by key."""
+    return {
+        key: _arrays_of(part) if isinstance(part, TensorDictBase) else part.numpy(force=True)
+        for key, part in actions.items()
+    }
 
 
 def _tensors(space: Space, rows: Any) -> Any:

@@ -20,12 +20,12 @@ EXACT = 2**53  # Integers up to here are exact in float64.
 def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | None]:
     """Return the action space that a framework sees, and the conversion of its actions to ``space``.
 
-    Integers start at 0, and a MultiDiscrete has one axis. A Box of integers becomes a Box of float32, and its actions
-    are rounded to the nearest integer.
+    Integers start at 0, and a MultiDiscrete has one axis. This also applies to the parts of a Dict or Tuple. A Box of
+    integers becomes a Box of float32, and its actions are rounded to the nearest integer.
 
     Args:
         where: Name of the calling function, for error messages.
-        space: Action space of one agent: Discrete, MultiDiscrete or Box.
+        space: Action space of one agent.
 
     Returns:
         The space, and a function that converts one action or a batch of actions. The function is None if both spaces
@@ -37,8 +37,7 @@ def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | No
         return shown, lambda actions: _rounded(where, actions, low, high).astype(space.dtype)
     if _is_zero_based(space):
         return space, None
-    assert isinstance(space, Discrete | MultiDiscrete)
-    return _zero_based(space), lambda actions: _with_axes(np.asarray(actions), space) + space.start
+    return _zero_based(space), lambda actions: _from_zero_based(space, actions)
 
 
 def zero_based_observations(space: Space) -> tuple[Space, Conversion | None]:
@@ -92,6 +91,19 @@ def _to_zero_based(space: Space, values: Any) -> Any:
         return values - space.start
     if isinstance(space, MultiDiscrete):
         return (values - space.start).reshape(*np.shape(values)[: np.ndim(values) - space.nvec.ndim], -1)
+    return values
+
+
+def _from_zero_based(space: Space, values: Any) -> Any:
+    """Convert ``values`` of ``_zero_based(space)`` to ``space``. A list holds one value for each row."""
+    if isinstance(space, Dict | Tuple) and isinstance(values, list):
+        return [_from_zero_based(space, value) for value in values]
+    if isinstance(space, Dict):
+        return {key: _from_zero_based(child, values[key]) for key, child in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(_from_zero_based(child, value) for child, value in zip(space.spaces, values, strict=True))
+    if isinstance(space, Discrete | MultiDiscrete):
+        return _with_axes(np.asarray(values), space) + space.start
     return values
 
 

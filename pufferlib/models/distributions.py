@@ -40,7 +40,6 @@ class ActionDistribution(Protocol):
         dtype: Dtype of actions.
         is_far: True for elements that ``rescale`` changes: reals with bounds that differ from -1 and 1 by more than a
             factor of 2.
-        is_rescaled: Whether ``rescale`` has changed any.
     """
 
     num_params: int
@@ -49,7 +48,10 @@ class ActionDistribution(Protocol):
     shape: tuple[int, ...]
     dtype: torch.dtype
     is_far: npt.NDArray[np.bool_]
-    is_rescaled: bool
+
+    @property
+    def is_rescaled(self) -> bool:
+        """Whether ``rescale`` has changed any element."""
 
     @property
     def start(self) -> npt.NDArray[np.generic]:
@@ -172,7 +174,7 @@ class Categorical:
         if is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
         if _is_drawn_on_gpu(params, self.sizes):
-            sizes = _on_device(tuple(self.sizes), params.device)
+            sizes = _on_gpu(tuple(self.sizes), params.device)
             arrays = [params, noise.contiguous(), actions, log_probs, sizes]
             gpu_code.launch("categorical.cu", "draw", len(params), [*arrays, len(sizes), params.stride(0), len(params)])
             return torch.isfinite(log_probs.sum())
@@ -337,8 +339,8 @@ class Mixed:
         self.num_params = self.integers.num_params + self.reals.num_params
         self.is_far = self._joined(np.zeros(len(space.sizes), bool), self.reals.is_far)
         # Places of the integers, then of the reals, and the way back.
-        self._places = (*np.flatnonzero(self.is_integer).tolist(), *np.flatnonzero(~self.is_integer).tolist())
-        self._order = tuple(np.argsort(self._places).tolist())
+        self._places = np.argsort(~self.is_integer, kind="stable").tolist()
+        self._order = np.argsort(self._places).tolist()
 
     @property
     def is_rescaled(self) -> bool:
@@ -387,9 +389,8 @@ class Mixed:
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
         """Return the sum of the log probabilities of the integers and the log densities of the reals."""
-        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
-        first, second = (part.log_prob(*given) for part, *given in parts)
-        return first + second
+        (logits, rest), (integers, reals) = self._split(params), self._apart(actions)
+        return self.integers.log_prob(logits, integers) + self.reals.log_prob(rest, reals)
 
     def entropy(self, params: Tensor) -> Tensor:
         """Return the sum of the entropies of the integers and the reals."""
@@ -398,14 +399,15 @@ class Mixed:
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``log_prob`` and ``entropy`` together, without gradients."""
-        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
-        (log_probs, entropies), (more, rest) = (part.evaluate(*given) for part, *given in parts)
-        return log_probs + more, entropies + rest
+        (logits, rest), (integers, reals) = self._split(params), self._apart(actions)
+        pairs = self.integers.evaluate(logits, integers), self.reals.evaluate(rest, reals)
+        return pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]
 
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
         """Return the derivative with respect to ``params``, given the derivatives of both results of ``evaluate``."""
-        parts = zip((self.integers, self.reals), self._split(params), self._apart(actions), strict=True)
-        return torch.cat([part.differentiate(*given, d_log_probs, d_entropies) for part, *given in parts], -1)
+        (logits, rest), (integers, reals) = self._split(params), self._apart(actions)
+        d_logits = self.integers.differentiate(logits, integers, d_log_probs, d_entropies)
+        return torch.cat([d_logits, self.reals.differentiate(rest, reals, d_log_probs, d_entropies)], -1)
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
         """Add the lowest value of each integer. Rescale reals and clip them to their bounds."""
@@ -418,13 +420,15 @@ class Mixed:
 
     def _apart(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the integers, int64, and the reals of actions."""
-        sorted_actions = actions.index_select(-1, _on_device(self._places, actions.device))
+        columns = actions.unbind(-1)
+        ours = torch.stack([columns[place] for place in self._places], -1)
         count = len(self.integers.sizes)
-        return sorted_actions[..., :count].long(), sorted_actions[..., count:]
+        return ours[..., :count].long(), ours[..., count:]
 
     def _in_order(self, integers: Tensor, reals: Tensor) -> Tensor:
         """Return actions from the results of ``_apart``."""
-        return torch.cat([integers.to(reals.dtype), reals], -1).index_select(-1, _on_device(self._order, reals.device))
+        columns = torch.cat([integers.to(reals.dtype), reals], -1).unbind(-1)
+        return torch.stack([columns[place] for place in self._order], -1)
 
     def _joined(self, integers: npt.NDArray[Any], reals: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return arrays ``(..., elements)`` from those of the integers and the reals."""
@@ -451,8 +455,8 @@ def _is_drawn_on_gpu(params: Tensor, sizes: list[int]) -> bool:
 
 
 @functools.cache
-def _on_device(numbers: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.int32, device=device)
+def _on_gpu(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(sizes, dtype=torch.int32, device=device)
 
 
 def is_plain(params: Tensor) -> bool:

@@ -21,9 +21,10 @@ typedef struct {
     int num_fields;            /* 0: the network reads the observation itself */
     double limit;              /* maximum magnitude of normalized numbers */
     int num_actions;           /* components of an action */
-    const int32_t *sizes;      /* number of values of each component; NULL for continuous actions */
+    /* Number of values of each component, 0 for a real number; NULL if all are real. */
+    const int32_t *sizes;
     const int32_t *starts;
-    const double *low, *high; /* bounds of continuous actions */
+    const double *low, *high; /* bounds of each component; NULL if none is real */
     /* Environment action = center + scale * action of the network. NULL: they are the same. */
     const double *centers, *scales;
 } PufferAgent;
@@ -79,51 +80,65 @@ static inline float puffer_uniform(uint64_t *random) {
     return (float)((word ^ (word >> 31)) >> 40) * 5.9604644775390625e-8f + 5.9604644775390625e-8f;
 }
 
-/* Chooses a value for each component: the most likely one if `greedy`, otherwise a random one. */
+/* Returns the most likely of `size` values if `greedy`, otherwise a random one. */
+static inline int puffer_choose_value(const float *logits, int size, bool greedy, uint64_t *random) {
+    int chosen = 0;
+    for (int i = 1; i < size; i++) chosen = logits[i] > logits[chosen] ? i : chosen;
+    if (greedy) return chosen;
+    const float most = logits[chosen];
+    float sum = 0, reached = 0;
+    for (int i = 0; i < size; i++) sum += logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
+    const float target = sum * puffer_uniform(random);
+    for (int i = 0; i < size && reached < target; i++) {
+        const float weight = logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
+        reached += weight;
+        chosen = weight > 0 ? i : chosen;
+    }
+    return chosen;
+}
+
+/* Chooses a value for each component. */
 static inline void puffer_choose_values(const PufferAgent *agent, const float *logits, bool greedy,
                                         uint64_t *random, int32_t *actions) {
-    for (int part = 0; part < agent->num_actions; logits += agent->sizes[part++]) {
-        const int size = agent->sizes[part];
-        int chosen = 0;
-        for (int i = 1; i < size; i++) chosen = logits[i] > logits[chosen] ? i : chosen;
-        if (!greedy) {
-            const float most = logits[chosen];
-            float sum = 0, reached = 0;
-            for (int i = 0; i < size; i++) sum += logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
-            const float target = sum * puffer_uniform(random);
-            for (int i = 0; i < size && reached < target; i++) {
-                const float weight = logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
-                reached += weight;
-                chosen = weight > 0 ? i : chosen;
-            }
-        }
-        actions[part] = agent->starts[part] + chosen;
-    }
+    for (int i = 0; i < agent->num_actions; logits += agent->sizes[i++])
+        actions[i] = agent->starts[i] + puffer_choose_value(logits, agent->sizes[i], greedy, random);
 }
 
-/* Converts means and log standard deviations to the units of the environment's actions. */
-static inline void puffer_rescale(const PufferAgent *agent, float *params) {
-    float *log_std = params + agent->num_actions;
-    for (int i = 0; i < agent->num_actions; i++) {
-        params[i] = (float)(agent->centers[i] + agent->scales[i] * params[i]);
-        log_std[i] += puffer_log((float)agent->scales[i]);
+/* Samples a number for component i, or takes its mean if `greedy`, and clamps it to the bounds. Converts the parameters
+ * to the units of the environment's actions first. */
+static inline float puffer_choose_number(const PufferAgent *agent, int i, float *mean, float *log_std,
+                                         bool greedy, uint64_t *random) {
+    if (agent->scales) {
+        *mean = (float)(agent->centers[i] + agent->scales[i] * *mean);
+        *log_std += puffer_log((float)agent->scales[i]);
     }
+    float number = *mean;
+    if (!greedy) { /* Box and Muller (1958) */
+        const float radius = sqrtf(-2 * puffer_log(puffer_uniform(random)));
+        number += expf(*log_std) * radius * cosf(6.2831853f * puffer_uniform(random));
+    }
+    number = number > (float)agent->low[i] ? number : (float)agent->low[i];
+    return number < (float)agent->high[i] ? number : (float)agent->high[i];
 }
 
-/* Samples a number for each component, or takes its mean if `greedy`, and clamps it to the bounds. Converts the
- * parameters to the units of the environment's actions first. */
+/* Chooses a number for each component, or a value where there are any. The parameters are the logits of all values, the
+ * means of all numbers, and their log standard deviations. */
 static inline void puffer_choose_numbers(const PufferAgent *agent, float *params, bool greedy,
                                          uint64_t *random, float *actions) {
-    const float *log_std = params + agent->num_actions;
-    if (agent->scales) puffer_rescale(agent, params);
+    int logits = 0, numbers = 0;
     for (int i = 0; i < agent->num_actions; i++) {
-        float number = params[i];
-        if (!greedy) { /* Box and Muller (1958) */
-            const float radius = sqrtf(-2 * puffer_log(puffer_uniform(random)));
-            number += expf(log_std[i]) * radius * cosf(6.2831853f * puffer_uniform(random));
+        logits += agent->sizes ? agent->sizes[i] : 0;
+        numbers += agent->sizes == NULL || agent->sizes[i] == 0;
+    }
+    float *mean = params + logits, *log_std = mean + numbers;
+    for (int i = 0; i < agent->num_actions; i++) {
+        const int size = agent->sizes ? agent->sizes[i] : 0;
+        if (size == 0) {
+            actions[i] = puffer_choose_number(agent, i, mean++, log_std++, greedy, random);
+            continue;
         }
-        number = number > (float)agent->low[i] ? number : (float)agent->low[i];
-        actions[i] = number < (float)agent->high[i] ? number : (float)agent->high[i];
+        actions[i] = (float)(agent->starts[i] + puffer_choose_value(params, size, greedy, random));
+        params += size;
     }
 }
 
@@ -133,7 +148,7 @@ static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent
     const uint8_t *seen = (const uint8_t *)observation;
     if (agent->num_fields) puffer_normalize(agent, seen, actor->row), seen = actor->row;
     puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, actor->params, actor->value);
-    if (agent->sizes)
+    if (agent->low == NULL)
         puffer_choose_values(agent, actor->params, actor->greedy, actor->random, (int32_t *)actions);
     else
         puffer_choose_numbers(agent, actor->params, actor->greedy, actor->random, (float *)actions);

@@ -2,7 +2,7 @@
 
 import re
 import string
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.ocean.types import Key
 from pufferlib.render.video import Frame
-from pufferlib.spaces import Space
+from pufferlib.spaces import MixedBox, Space
 
 __all__ = ["Area", "Cursor", "KeyMap", "keys_for", "keys_of_env", "keys_of_meanings", "keys_of_table"]
 
@@ -40,12 +40,15 @@ DIRECTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 def keys_for(space: Space, declared: Sequence[Key] = ()) -> tuple[Key, ...]:
     """Return the keys for the actions of one agent.
 
-    A Box space gets a pair of keys for each component. Other spaces use the declared keys with valid actions. If there
-    are none, a Discrete space of up to ten actions uses the digits. Otherwise the result is empty, and actions are
-    typed as numbers.
+    A Box space gets a pair of keys for each component. An integer of a MixedBox has a key for each value but the
+    lowest, which holds while no key is pressed. Other spaces use the declared keys with valid actions. If there are
+    none, a Discrete space of up to ten actions uses the digits. Otherwise the result is empty, and actions are typed as
+    numbers.
     """
+    if isinstance(space, MixedBox):
+        return tuple(_keys_of_mixed(space))
     if isinstance(space, Box):
-        return tuple(_keys_of_a_box(int(np.prod(space.shape))))
+        return tuple(_keys_of_a_box(range(int(np.prod(space.shape)))))
     fitting = tuple(key for key in declared if _fits(space, key))
     if fitting:
         return fitting
@@ -54,14 +57,26 @@ def keys_for(space: Space, declared: Sequence[Key] = ()) -> tuple[Key, ...]:
     return ()
 
 
-def _keys_of_a_box(size: int) -> Iterable[Key]:
-    for index, (low, high) in enumerate(PAIRS[:size]):
+def _keys_of_a_box(components: Sequence[int]) -> Iterator[Key]:
+    for index, (low, high) in zip(components, PAIRS, strict=False):
         yield Key("", index, 0, "")
         yield Key(low, index, -1, f"number {index} down")
         yield Key(high, index, 1, f"number {index} up")
-    if size == 1:
-        yield Key("down", 0, -1, "the same as left")
-        yield Key("up", 0, 1, "the same as right")
+    if len(components) == 1:
+        yield Key("down", components[0], -1, "the same as left")
+        yield Key("up", components[0], 1, "the same as right")
+
+
+def _keys_of_mixed(space: MixedBox) -> Iterator[Key]:
+    taken = set(RESERVED)
+    for key in _keys_of_a_box(np.flatnonzero(~space.is_integer).tolist()):
+        taken.add(key.name)
+        yield key
+    free = (name for name in SPARE[1:] if name not in taken)
+    for index, size in zip(np.flatnonzero(space.is_integer).tolist(), space.sizes.tolist(), strict=True):
+        yield Key("", index, 0, "")
+        for value, name in zip(range(1, size), free, strict=False):
+            yield Key(name, index, value, f"number {index} is {int(space.low[index]) + value}")
 
 
 def _fits(space: Space, key: Key) -> bool:
@@ -143,6 +158,8 @@ class KeyMap:
         numbers[list(values)] = list(values.values())
         low, high = space.low.ravel(), space.high.ravel()
         wanted = np.where(numbers < 0, low, np.where(numbers > 0, high, 0))
+        if isinstance(space, MixedBox):
+            wanted = np.where(space.is_integer, low + numbers, wanted)
         return np.clip(wanted, low, high).astype(space.dtype).reshape(space.shape)
 
 

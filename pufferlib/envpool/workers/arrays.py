@@ -13,7 +13,7 @@ from pufferlib.emulation.dtypes import children_of, is_variable
 from pufferlib.envpool.workers.options import INFO, PLAYERS
 from pufferlib.errors import APIUsageError
 from pufferlib.native._actions import ActionRows
-from pufferlib.spaces import Space, action_spec
+from pufferlib.spaces import MixedBox, Space, action_spec
 
 __all__ = [
     "ActionReader",
@@ -45,7 +45,11 @@ class ActionReader:
         self._dtype = np.dtype(dtype)
         self._is_real = self._dtype.kind == "f"
         self._low, self._high = action_bounds(space)
-        self._batch_rows, self._read_batch = batch_rows, _BatchReader(self._read, batch_rows, *self._limits())
+        is_simple = not isinstance(space, MixedBox)
+        self._batch_rows, self._read_batch = (
+            batch_rows,
+            _BatchReader(self._read, batch_rows, *self._limits(), is_simple),
+        )
 
     def _limits(self) -> tuple[Array, Array]:
         """Return the smallest and largest numbers of one agent's action that the fast path accepts."""
@@ -75,6 +79,9 @@ class ActionReader:
         fits = np.isfinite(array) if self._is_real else (array >= self._low) & (array <= self._high)
         if not self._is_real and array.dtype.kind == "f":
             fits &= array == np.floor(array)
+        if isinstance(self._space, MixedBox):
+            is_whole = (array == np.floor(array)) & (array >= self._low) & (array <= self._high)
+            fits &= is_whole | ~self._space.is_integer
         if not fits.all():
             row = int(np.argwhere(~fits)[0][0])
             numbers = "finite numbers" if self._is_real else "whole numbers"
@@ -93,11 +100,13 @@ class _BatchReader(ActionRows):
         rows: Number of agents.
         low: Smallest numbers of one agent's action.
         high: Largest numbers of one agent's action.
+        is_simple: Whether there is a fast path.
     """
 
-    def __init__(self, read: Callable[[Any, int], Array], rows: int, low: Array, high: Array) -> None:
+    def __init__(self, read: Callable[[Any, int], Array], rows: int, low: Array, high: Array, is_simple: bool) -> None:
         self._read, self._rows = read, rows
-        super().__init__(*(np.array(np.broadcast_to(bound, (rows, *bound.shape)), order="C") for bound in (low, high)))
+        low, high = (np.array(np.broadcast_to(bound, (rows, *bound.shape)), order="C") for bound in (low, high))
+        super().__init__(low, high, is_simple)
 
     def _convert(self, actions: Any) -> Array:
         return self._read(actions, self._rows)
