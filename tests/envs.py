@@ -52,6 +52,16 @@ class EnvDescription:
 # ---- Gymnasium --------------------------------------------------------------------------------------------
 
 
+#: Action space of floats and integers, with a flat action of five elements.
+MIXED = Dict(
+    {
+        "aim": Box(-2, 2, (2,), np.float32),
+        "button": Discrete(3, start=5),
+        "rest": Tuple([MultiBinary(1), MultiDiscrete([4])]),
+    }
+)
+
+
 class FunctionEnv(gymnasium.Env):
     """Gymnasium environment whose observations, rewards and infos are functions of the environment.
 

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.legal_actions import LegalActions, mask_reader
-from pufferlib.spaces import joint_space
+from pufferlib.spaces import MixedBox, joint_space
 from pufferlib.testing import check_env
 from tests.envs import EnvDescription, MaskedEnv
 
@@ -28,6 +28,11 @@ def make_emulated(action_space, observation_space):
         (MultiDiscrete([2, 3]), [0, 1, 1, 0, 1], {(1, 0), (1, 2)}),
         (MultiDiscrete([2, 2], start=[3, -1]), [1, 0, 0, 1], {(3, 0)}),
         (Discrete(2), [0, 0], {(0,), (1,)}),  # an agent without legal actions
+        (
+            MixedBox(np.array([9, 5]), np.array([9, 7]), np.array([False, True]), np.float32),
+            [0, 1, 1],
+            {(9, 6), (9, 7)},
+        ),
     ],
 )
 def test_samples_are_uniform_over_legal_actions(space, mask, legal):

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from pufferlib import APIUsageError
-from pufferlib.spaces import action_spec, check_native_spaces, compact_box, joint_space, same_space
+from pufferlib.spaces import MixedBox, action_spec, check_native_spaces, compact_box, joint_space, same_space
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,10 @@ from pufferlib.spaces import action_spec, check_native_spaces, compact_box, join
         (MultiDiscrete([2, 5], start=[1, 2]), Box(np.array([[1, 2]] * 3), np.array([[2, 6]] * 3), dtype=np.int32)),
         (Box(-1, 1, (2,)), Box(-1, 1, (3, 2))),
         (Box(0, 255, (), np.uint8), Box(0, 255, (3,), np.uint8)),
+        (
+            MixedBox(np.array([-1, 2]), np.array([1, 4]), np.array([False, True]), np.float32),
+            MixedBox(np.array([[-1, 2]] * 3), np.array([[1, 4]] * 3), np.array([[False, True]] * 3), np.float32),
+        ),
     ],
 )
 def test_joint_space_has_one_row_per_agent(space, joint):
@@ -26,6 +30,23 @@ def test_joint_space_has_one_row_per_agent(space, joint):
     rows = joint_space(space, 3).sample()
     assert rows.shape == (3, *space.shape)
     assert all(space.contains(rows[i, ...]) for i in range(3))
+
+
+def test_mixed_box_contains_integers_only_where_expected():
+    space = MixedBox(np.array([-1, 2]), np.array([1, 4]), np.array([False, True]), np.float32)
+    assert space.sizes.tolist() == [3]
+    assert repr(space) == "MixedBox(-1.0 to 1.0, 2 to 4)"
+    samples = np.array([space.sample() for _ in range(50)])
+    assert set(samples[:, 1]) == {2, 3, 4}
+    assert len(set(samples[:, 0])) == 50
+    assert all(map(space.contains, samples))
+    assert not space.contains(np.array([0.5, 2.5], np.float32))
+    assert not space.contains(np.array([0.5, 5], np.float32))
+    assert pickle.loads(pickle.dumps(space)) == space
+    box = Box(space.low, space.high)
+    assert space != box
+    assert box != space
+    assert not same_space(space, box)
 
 
 def test_joint_space_refuses_other_spaces():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
@@ -20,8 +20,9 @@ EXACT = 2**53  # Integers up to here are exact in float64.
 def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | None]:
     """Return the action space that a framework sees, and the conversion of its actions to ``space``.
 
-    Integers start at 0, and a MultiDiscrete has one axis. This also applies to the parts of a Dict or Tuple. A Box of
-    integers becomes a Box of float32, and its actions are rounded to the nearest integer.
+    Integers start at 0, and a MultiDiscrete has one axis. This also applies to the parts of a Dict or Tuple, in which a
+    MultiBinary or a Box of integers becomes a MultiDiscrete. A Box of integers alone becomes a Box of float32, and its
+    actions are rounded to the nearest integer.
 
     Args:
         where: Name of the calling function, for error messages.
@@ -35,9 +36,10 @@ def zero_based_actions(where: str, space: Space) -> tuple[Space, Conversion | No
         low, high = (np.clip(bound.astype(np.float64), -EXACT, EXACT) for bound in (space.low, space.high))
         shown = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         return shown, lambda actions: _rounded(where, actions, low, high).astype(space.dtype)
-    if _is_zero_based(space):
+    plain = _with_plain_parts(space)
+    if plain == space and _is_zero_based(space):
         return space, None
-    return _zero_based(space), lambda actions: _from_zero_based(space, actions)
+    return _zero_based(plain), lambda actions: _from_zero_based(plain, actions)
 
 
 def zero_based_observations(space: Space) -> tuple[Space, Conversion | None]:
@@ -92,6 +94,21 @@ def _to_zero_based(space: Space, values: Any) -> Any:
     if isinstance(space, MultiDiscrete):
         return (values - space.start).reshape(*np.shape(values)[: np.ndim(values) - space.nvec.ndim], -1)
     return values
+
+
+def _with_plain_parts(space: Space) -> Space:
+    """Return ``space`` with a MultiDiscrete for each MultiBinary and Box of integers in a Dict or Tuple."""
+
+    def plain(part: Space) -> Space:
+        if isinstance(part, MultiBinary):
+            return MultiDiscrete(np.full(part.shape, 2))
+        if isinstance(part, Box) and part.dtype.kind in "iu":
+            return MultiDiscrete(part.high.astype(np.int64) - part.low + 1, start=part.low.astype(np.int64))
+        return _with_plain_parts(part)
+
+    if isinstance(space, Dict):
+        return Dict({key: plain(child) for key, child in space.spaces.items()})
+    return Tuple([plain(child) for child in space.spaces]) if isinstance(space, Tuple) else space
 
 
 def _from_zero_based(space: Space, values: Any) -> Any:

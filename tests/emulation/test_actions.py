@@ -8,6 +8,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 
 from pufferlib import APIUsageError, vector
 from pufferlib.emulation import GymnasiumPufferEnv, action_layout
+from pufferlib.spaces import MixedBox
 from tests.envs import FunctionEnv
 
 
@@ -49,6 +50,64 @@ def test_nested_boxes_are_flattened_to_one_box():
     assert not np.shares_memory(step_and_get_action(space, shared)["a"], shared)
 
 
+MIXED = Dict(
+    {
+        "aim": Box(-1, 1, (2,), np.float32),
+        "button": Discrete(3, start=5),
+        "rest": Tuple([MultiBinary(2), Box(0, 9, (), np.float16), Box(-3, 3, (1,), np.int16), MultiDiscrete([4, 2])]),
+    }
+)
+
+
+def test_integers_and_floats_are_flattened_to_a_mixed_box():
+    flat = action_layout(MIXED).flat_space
+    low, high = [-1, -1, 5, 0, 0, 0, -3, 0, 0], [1, 1, 7, 1, 1, 9, 3, 3, 1]
+    is_integer = np.array([0, 0, 1, 1, 1, 0, 1, 1, 1], bool)
+    assert flat == MixedBox(np.array(low), np.array(high), is_integer, np.float32)
+    action = step_and_get_action(MIXED, [0.5, -0.5, 6, 1, 0, 4.5, -2, 3, 1])
+    assert MIXED.contains(action)
+    assert type(action["button"]) is int
+    assert action["aim"].tolist() == [0.5, -0.5]
+    assert [part.tolist() for part in action["rest"]] == [[1, 0], 4.5, [-2], [3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("part", "dtype", "number"),
+    [
+        (Box(-1, 1, (1,), np.float64), np.float64, 0.1),
+        (Discrete(2, start=2**24), np.float64, 2**24 + 1),
+        (Discrete(2, start=2**24 - 1), np.float32, 2**24),
+    ],
+)
+def test_mixed_box_holds_all_numbers_exactly(part, dtype, number):
+    space = Tuple([part, Discrete(2), Box(0, 1, (1,), np.float32)])
+    assert action_layout(space).flat_space.dtype == dtype
+    assert step_and_get_action(space, [number, 1, 0])[0] == number
+
+
+def test_one_of_and_text_among_floats():
+    space = Tuple([OneOf([Discrete(2), MultiDiscrete([3, 3])]), Text(2, charset="ab"), Box(-1, 1, (1,), np.float32)])
+    action = step_and_get_action(space, [1, 0, 2, 1, 2, 0, 1, 0.5])
+    assert action[0][0] == 1
+    assert action[0][1].tolist() == [2, 1]
+    assert (action[1], action[2].tolist()) == ("ab", [0.5])
+
+
+def test_fractions_for_integers_among_floats_are_refused():
+    space = Dict({"aim": Box(-1, 1, (1,), np.float32), "button": Discrete(3)})
+    with pytest.raises(APIUsageError, match=r"must have integers at the places of discrete parts.*got \[0.5, 1.5\]"):
+        step_and_get_action(space, [0.5, 1.5])
+    with vector.make(functools.partial(make_emulated, space), num_envs=2, backend="Serial") as vecenv:
+        vecenv.reset()
+        vecenv.step(vecenv.action_space.sample())
+        with pytest.raises(APIUsageError, match=r"must have integers at the places of discrete parts"):
+            vecenv.step([[0.5, 1], [0.5, 1.5]])
+
+
+def make_emulated(space):
+    return GymnasiumPufferEnv(FunctionEnv(action_space=space))
+
+
 def test_one_of_action_has_index_and_options():
     space = OneOf([Discrete(2), Tuple([Discrete(3), Box(-1, 1, (2,), np.int8)])])
     assert action_layout(space).flat_space == MultiDiscrete([2, 2, 3, 3, 3], start=[0, 0, 0, -1, -1])
@@ -75,7 +134,11 @@ def test_text_action_has_length_and_characters():
     [
         (Dict({"a": Sequence(Discrete(2))}), r"action\['a'\] is Sequence.*any number of parts; use Discrete"),
         (Graph(Discrete(2), None), r"action is Graph"),
-        (Dict({"a": Box(0, 1, (2,)), "b": Discrete(2)}), r"action\['a'\] is Box.*beside discrete.*one kind"),
+        (
+            Dict({"a": Box(0, np.inf, (2,)), "b": Discrete(2)}),
+            r"action\['a'\] is beside discrete.* finite bounds, got Box",
+        ),
+        (Dict({"a": Box(0, 1, (2,)), "b": Discrete(2**40)}), r"action\['b'\] must be within int32"),
         (Tuple([Box(-np.inf, np.inf, (1,), np.int64)]), r"action\[0\] must be within int32.*smaller bounds"),
         (Discrete(2**40), r"action must be within int32, got Discrete"),
         (Tuple([]), r"action space Tuple.* is empty"),

@@ -13,7 +13,7 @@ from gymnasium.wrappers import TimeLimit
 
 from pufferlib.errors import APIUsageError
 from tests.envpool.pools import config, open_pool, send_and_recv
-from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, TargetEnv, VariedEnv, alive, counting_env
+from tests.envs import MIXED, NESTED, FunctionEnv, ScriptedParallelEnv, TargetEnv, VariedEnv, alive, counting_env
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -355,3 +355,11 @@ def test_random_order_of_calls(calls, batch_size):
 
 def with_length(seed):
     return counting_env(seed)
+
+
+def test_mixed_actions_must_have_integers_in_range():
+    with open_pool(functools.partial(FunctionEnv, None, MIXED), 2) as pool:
+        send_and_recv(pool, np.array([[5, -5, 6, 1, 3]] * 2, np.float32))
+        for action in ([0, 0, 6.5, 1, 3], [0, 0, 8, 1, 3], [0, 0, 6, 2, 3]):
+            with pytest.raises(APIUsageError, match=r"actions must be finite numbers of the action space MixedBox"):
+                pool.send(np.array([action] * 2, np.float32), np.arange(2))

@@ -38,6 +38,9 @@ NESTED = Dict(
     }
 )
 REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
+MIXED = Tuple(
+    [Box(0, np.array([1000, 1], np.float32)), Discrete(3, start=-2), Box(-1, 1, (1,), np.float64), MultiBinary(1)]
+)
 SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
 #: Observation space, action space and policy options by name.
 CASES = {
@@ -63,6 +66,7 @@ CASES = {
         Box(-1, 1, (2,), np.float32),
         {**SEPARATE, "activation": "silu", "layer_norm": True, "state_dependent_std": True, "memory": "LSTM"},
     ),
+    "mixed": (NESTED, MIXED, {"state_dependent_std": True}),
     "masked": (NESTED, Discrete(5), {**SEPARATE, "activation": "gelu", "layer_norm": True, "memory": "MinGRU"}),
 }
 DEFAULT_C = {
@@ -70,9 +74,10 @@ DEFAULT_C = {
     "unbounded",
     "nested",
     "separate",
+    "mixed",
     "masked",
 }  # cases in C of the default suite, torch needs seconds for other formats
-TORCH_CASES = ["nested", "tanh", "elu", "stds", "separate", "masked"]
+TORCH_CASES = ["nested", "tanh", "elu", "stds", "separate", "mixed", "masked"]
 STEPS = 100
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
@@ -89,7 +94,7 @@ def trained_case(case, **changes):
 
     vecenv = vector.make(make, num_envs=2, backend="Serial", seed=1, autoreset="same_step")
     policy = make_policy(vecenv.driver_env, **{"hidden_size": 20, **options, **changes})
-    if case == "rescaled":
+    if case in ("rescaled", "mixed"):
         policy.distribution.rescale(True)
     with torch.no_grad():
         for parameter in policy.parameters():

@@ -17,7 +17,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import columns_of
-from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
+from tests.envs import MIXED, NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
 from tests.vector_envs import RandomWalk
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -332,3 +332,24 @@ def test_infos_of_one_type_are_grouped_as_in_gymnasium(values):
     theirs = SyncVectorEnv([functools.partial(FunctionEnv, info=lambda env, info=info: info) for info in infos])
     theirs.reset()
     assert repr(columns_of(2, enumerate(infos))) == repr(theirs.step(np.zeros(2, int))[4])
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_mixed_actions_have_the_space_of_the_environment(backend):
+    env = make_envs(functools.partial(FunctionEnv, action_space=MIXED), backend)
+    env.reset(seed=1)
+    assert env.single_action_space == MIXED
+    env.action_space.seed(1)
+    batch = env.action_space.sample()
+    rows = list(gymnasium.vector.utils.iterate(env.action_space, batch))
+    env.step(batch)
+    env.step(rows)
+    for actions, expected in zip(env.get_attr("actions"), rows, strict=True):
+        for action in actions:
+            assert MIXED.contains(action)
+            assert str(action) == str({**expected, "button": int(expected["button"])})
+    with pytest.raises(
+        APIUsageError, match=r"(?s)to_gymnasium: actions must be a dict or tuple of arrays with 4 rows.*KeyError"
+    ):
+        env.step({"aim": batch["aim"]})
+    env.close()

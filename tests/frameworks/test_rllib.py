@@ -7,7 +7,7 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 import pufferlib
 import pufferlib.vector
@@ -165,6 +165,22 @@ def test_action_spaces_start_at_zero_and_have_one_axis(space, shown, action, sen
     agents.step({"a": np.array(action)})
     assert np.asarray(parallel.got[-1]["a"]).tolist() == sent
     agents.close()
+
+
+def test_mixed_actions_are_sampled_and_learned():
+    space = Dict({"aim": Box(-2, 2, (2,), np.float32), "button": Discrete(3, start=5), "flags": MultiBinary(2)})
+    creator = functools.partial(FunctionEnv, Box(-1, 1, (3,), np.float32), space, length=4)
+    config = make_config(
+        to_rllib(functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=creator))
+    ).training(train_batch_size_per_learner=64, minibatch_size=32, num_epochs=1)
+    algorithm = config.build_algo()
+    env = algorithm.env_runner.env.unwrapped
+    assert env.single_action_space == Dict({"aim": space["aim"], "button": Discrete(3), "flags": MultiDiscrete([2, 2])})
+    algorithm.train()
+    for actions in env.get_attr("actions"):
+        assert len(actions) > 5
+        assert all(map(space.contains, actions))
+    algorithm.stop()
 
 
 def masked_observations():

@@ -25,7 +25,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 from pufferlib.machine import cpus
 from pufferlib.machine.cpus import has_bfloat16
-from tests.envs import NESTED, FunctionEnv, MaskedEnv
+from tests.envs import MIXED, NESTED, FunctionEnv, MaskedEnv
 from tests.tiers import once
 from tests.vector_envs import RandomWalk
 
@@ -186,6 +186,10 @@ def test_unsupported_environments_and_modes_are_refused():
         make_envs(autoreset="next_step")
     with pytest.raises(APIUsageError, match=r"one Dict of them, got Tuple\(.* as hero"):
         make_envs(functools.partial(FunctionEnv, NESTED))
+    with pytest.raises(
+        APIUsageError, match=r"has integer actions or float actions, got both in MixedBox.*use to_torchrl"
+    ):
+        make_envs(functools.partial(FunctionEnv, None, MIXED))
     with pytest.raises(
         APIUsageError, match=r"to_sb3: must be a vector environment of .*, got RandomWalk; hand the func"
     ):

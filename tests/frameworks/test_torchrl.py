@@ -13,7 +13,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
-from tests.envs import FunctionEnv, MaskedEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
+from tests.envs import MIXED, FunctionEnv, MaskedEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
 from tests.needs import skip_without
 
 skip_without("torchrl", "torchrl.collectors", "torchrl.objectives")
@@ -55,6 +55,7 @@ VECTOR_ENVS = {
     "box": lambda: make_emulated(functools.partial(gymnasium.make, "CartPole-v1")),
     "nested": lambda: make_emulated(functools.partial(FunctionEnv, NESTED, length=5)),
     "continuous actions": lambda: make_emulated(functools.partial(gymnasium.make, "Pendulum-v1")),
+    "mixed actions": lambda: make_emulated(functools.partial(FunctionEnv, None, MIXED, length=5)),
     "multi-discrete actions": lambda: make_emulated(
         functools.partial(FunctionEnv, None, MultiDiscrete([3, 4]), length=5)
     ),
@@ -101,6 +102,19 @@ def test_nested_observations_have_the_keys_of_their_space():
     assert data["near", "flags"].shape == (4, 3)
     assert data["gold"].dtype == torch.float64
     vecenv.close()
+
+
+def test_mixed_actions_have_the_keys_of_their_space():
+    env = to_torchrl(make_emulated(functools.partial(FunctionEnv, None, MIXED)))
+    env.reset()
+    sent = env.rand_action()
+    assert sent["action", "rest", "1"].shape == (4, 1)
+    env.step(sent)
+    for row, (action,) in enumerate(env.vecenv.get_attr("actions")):
+        assert MIXED.contains(action)
+        assert action["aim"].tolist() == sent["action", "aim"][row].tolist()
+        assert action["button"] == int(sent["action", "button"][row])
+    env.close()
 
 
 @pytest.mark.parametrize("kind", ["emulated", "c"])

@@ -387,6 +387,33 @@ class Trader(gymnasium.Env):
         return self.observe(), self.holds * (self.price() - self.last), False, self.steps >= 100, {}
 
 
+class Turret(gymnasium.Env):
+    """Aim at the target, and choose its ammunition. The wrong one misses, and firing without a need costs."""
+
+    def __init__(self):
+        self.observation_space = Dict({"bearing": Box(-180, 180, (1,), np.float32), "armour": Discrete(3)})
+        self.action_space = Dict(
+            {"bearing": Box(-180, 180, (1,), np.float32), "ammunition": Discrete(3), "fire": MultiBinary(1)}
+        )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observe(), {}
+
+    def observe(self):
+        self.bearing = self.np_random.uniform(-180, 180, 1).astype(np.float32)
+        self.armour = int(self.np_random.integers(3))
+        return {"bearing": self.bearing, "armour": self.armour}
+
+    def step(self, action):
+        error = float(abs(action["bearing"] - self.bearing)[0])
+        hits = action["ammunition"] == self.armour and bool(action["fire"][0])
+        reward = max(0.0, 1 - error / 90) if hits else -0.1 * float(action["fire"][0])
+        self.steps += 1
+        return self.observe(), reward, False, self.steps >= 20, {}
+
+
 @dataclass(frozen=True)
 class Task:
     """One task with its budget.
@@ -425,4 +452,5 @@ TASKS = (
     Task(Escape, 200_000, -10.0, -57),
     Task(Balance, 100_000, 190.0, 17),
     Task(Trader, 200_000, 2800.0, 218),
+    Task(Turret, 200_000, 17.0, 1),
 )

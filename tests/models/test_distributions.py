@@ -10,13 +10,17 @@ from torch.distributions import Normal
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import action_distribution
+from pufferlib.spaces import MixedBox
 
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+#: A real, an integer from 2, a real far from 1, an integer from 0.
+MIXED = MixedBox(np.array([-1, 2, 0, 0]), np.array([1, 4, 100, 1]), np.array([0, 1, 0, 1], bool), np.float32)
 SPACES = [
+    MIXED,
     Discrete(4),
     Discrete(3, start=-1),
     MultiDiscrete([2, 5]),
@@ -62,6 +66,36 @@ def test_gaussian_matches_torch():
     normal = Normal(params[:, :3], params[:, 3:].exp())
     assert torch.allclose(distribution.log_prob(params, actions), normal.log_prob(actions).sum(-1), atol=1e-4)
     assert torch.allclose(distribution.entropy(params), normal.entropy().sum(-1), atol=1e-5)
+
+
+def test_mixed_matches_its_parts():
+    mixed = action_distribution(MIXED)
+    integers, reals = action_distribution(MultiDiscrete([3, 2])), action_distribution(Box(-1, 1, (2,), np.float32))
+    params = torch.randn(100, 5 + 4, generator=generator()).requires_grad_()
+    actions = mixed.sample(params, generator())
+    parts = [(integers, params[:, :5], actions[:, [1, 3]].long()), (reals, params[:, 5:], actions[:, [0, 2]])]
+    log_probs = sum(part.log_prob(given, taken) for part, given, taken in parts)
+    entropies = sum(part.entropy(given) for part, given, _ in parts)
+    torch.testing.assert_close(mixed.log_prob(params, actions), log_probs)
+    torch.testing.assert_close(mixed.entropy(params), entropies)
+    plain = params.detach()
+    for one, other in zip(mixed.evaluate(plain, actions), (log_probs, entropies), strict=True):
+        torch.testing.assert_close(one, other.detach())
+    weights = torch.randn(2, 100, generator=generator(1))
+    (expected,) = torch.autograd.grad((weights[0] * log_probs + weights[1] * entropies).sum(), params)
+    torch.testing.assert_close(mixed.differentiate(plain, actions, *weights), expected)
+
+
+def test_mixed_actions_in_units_of_the_environment():
+    mixed = action_distribution(MIXED)
+    assert mixed.is_far.tolist() == [False, False, True, False]
+    params = torch.tensor([[0.0, 1, 2, 5, 0, -3, 0.5, 0, 0]])
+    assert mixed.mode(params).tolist() == [[-3, 2, 0.5, 0]]
+    for is_on, expected in ((True, [-1, 4, 75, 0]), (False, [-1, 4, 0.5, 0])):
+        mixed.rescale(is_on)
+        assert mixed.is_rescaled == is_on
+        taken = mixed.to_env(mixed.mode(params).numpy())
+        assert (taken.dtype, taken.tolist()) == (np.float32, [expected])
 
 
 def test_categorical_samples_have_the_right_frequencies():
@@ -180,7 +214,7 @@ def test_actions_without_probability_are_never_drawn(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,))], ids=str)
+@pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,)), MIXED], ids=str)
 def test_draw_reports_outputs_that_are_not_finite(space, dtype):
     distribution = action_distribution(space)
     params = torch.zeros(70, distribution.num_params, dtype=dtype)

@@ -12,6 +12,7 @@ from pufferlib.models import Default, make_policy
 from pufferlib.models._engine import KERNELS, Engine
 from pufferlib.models.engine import compile_policy, describe
 from pufferlib.models.recurrent import MEMORIES
+from pufferlib.spaces import MixedBox
 from tests.envs import EnvDescription, FunctionEnv
 
 NUMBERS = Box(-9, 9, (5,), np.float32)
@@ -39,7 +40,12 @@ SPACES = {
     "codes": Discrete(500, start=3),
 }
 EVERY_MEMORY = ["none", *MEMORIES]
-ACTIONS = {"discrete": Discrete(5), "several": MultiDiscrete([2, 3]), "continuous": Box(-1, 1, (2, 2), np.float32)}
+ACTIONS = {
+    "discrete": Discrete(5),
+    "several": MultiDiscrete([2, 3]),
+    "continuous": Box(-1, 1, (2, 2), np.float32),
+    "mixed": MixedBox(np.array([-1, 0, 0]), np.array([1, 2, 1]), np.array([False, True, True]), np.float32),
+}
 
 
 def make_emulated(space, actions):

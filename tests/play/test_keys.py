@@ -5,6 +5,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.ocean.types import Key
 from pufferlib.play.controls import KeyMap, keys_for
+from pufferlib.spaces import MixedBox
 
 WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
 REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))
@@ -49,6 +50,22 @@ def test_key_pairs_control_box_actions():
         action = key_map.action(down)
         assert action.dtype == np.float32
         assert action.tolist() == expected
+
+
+def test_mixed_actions_have_pairs_for_reals_and_a_key_for_each_value():
+    space = MixedBox(np.array([-2, 5, 0, 0]), np.array([1, 7, 3, 1]), np.array([0, 1, 0, 1], bool), np.float32)
+    key_map = KeyMap(space, keys_for(space))
+    cases = {
+        (): [0, 5, 0, 0],
+        ("left",): [-2, 5, 0, 0],
+        ("up", "2"): [0, 7, 3, 0],
+        ("1", "3"): [0, 6, 0, 1],
+    }
+    for down, expected in cases.items():
+        action = key_map.action(down)
+        assert action.tolist() == expected
+        assert space.contains(action)
+    assert key_map.help()[-3:] == ["1: number 1 is 6", "2: number 1 is 7", "3: number 3 is 1"]
 
 
 def test_actions_without_keys_are_typed_as_numbers():
