@@ -19,6 +19,7 @@ __all__ = ["TunedConfig", "autotune", "candidates", "tuned"]
 
 WHERE = "vector.autotune"
 GIB = 1 << 30
+ENOUGH = 0.7  # share of the fastest speed at which a configuration with fewer environments is better for training
 HALVINGS = 4  # number of worker or thread counts: all cores, a half, a quarter, an eighth
 
 Kwargs = dict[str, Any]
@@ -109,19 +110,27 @@ def autotune(
     return [replace(config, kwargs=with_common_arguments(config.kwargs)) for config in configs]
 
 
-def tuned(env_creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None = None) -> TunedConfig | None:
-    """Return the fastest configuration from the most recent ``autotune`` of an environment on this machine.
+def tuned(
+    env_creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None = None, *, for_training: bool = False
+) -> TunedConfig | None:
+    """Return the best configuration from the most recent ``autotune`` of an environment on this machine.
 
     Args:
         env_creator: Class or function that makes an environment, as for ``autotune``.
         env_kwargs: Keyword arguments, as for ``autotune``. ``num_envs`` and ``num_threads`` are ignored, because they
             are part of the result.
+        for_training: Whether to return, instead of the fastest configuration, the one with the fewest environments of
+            those that are at least 70% as fast. A rollout has a number of steps of each environment, so a run with more
+            environments has fewer updates.
 
     Returns:
         Configuration without ``env_kwargs``, or None if there is no result for the current version of the environment.
     """
-    configs = _parse_rows(newest_rows(env_creator, env_kwargs))
-    return next((config for config in configs if not config.skipped), None)
+    configs = [config for config in _parse_rows(newest_rows(env_creator, env_kwargs)) if not config.skipped]
+    if not configs or not for_training:
+        return configs[0] if configs else None
+    fast = [config for config in configs if config.steps_per_second >= ENOUGH * configs[0].steps_per_second]
+    return min(fast, key=lambda config: config.kwargs["num_envs"])  # 1 for native, which has a single batch
 
 
 def _check(env_creator: object, batch_size: Any, max_envs: Any, model_forward_s: float, seconds: float) -> None:

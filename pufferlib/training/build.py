@@ -382,13 +382,13 @@ def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_tuned_vec(config: Config) -> Config:
-    """Return ``config`` with the fastest way to batch the environments that ``autotune`` has found on this machine.
+    """Return ``config`` with the best way to batch the environments that ``autotune`` has found on this machine.
 
     Raises:
         APIUsageError: ``autotune`` has no result for this environment with these keyword arguments.
     """
     keywords = tunable_keywords(config)
-    best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords)
+    best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords, for_training=True)
     if best is None:
         flags = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
         raise APIUsageError(

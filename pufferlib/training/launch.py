@@ -93,7 +93,7 @@ def train(
         seeds: Number of seeds, counted from ``train.seed``, or a list of seeds. With ``resume``, further seeds. ``[]``
             adds none.
         config: TOML file of settings, which override the settings of the environment.
-        vec: "auto" batches the environments in the fastest way that ``autotune`` found.
+        vec: "auto" batches the environments in the best way for training that ``autotune`` found.
         runs: Folder of all runs.
         resume: Run to continue: its folder, a checkpoint, or the name of an environment for its latest run. With
             ``seeds``, the folder of several seeds. A finished run is loaded and evaluated again.

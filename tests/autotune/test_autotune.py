@@ -4,6 +4,7 @@ import functools
 import json
 import multiprocessing
 import stat
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import gymnasium
@@ -14,8 +15,8 @@ from gymnasium.spaces import Box
 import pufferlib
 from pufferlib import vector
 from pufferlib.autotune import measure
-from pufferlib.autotune.measure import ROUNDS, Trial, run_trials
-from pufferlib.autotune.search import candidates
+from pufferlib.autotune.measure import ROUNDS, EnvProfile, Trial, run_trials
+from pufferlib.autotune.search import TunedConfig, candidates
 from pufferlib.emulation import GymnasiumPufferEnv
 from tests.envs import FunctionEnv
 from tests.processes import in_fresh_process
@@ -304,6 +305,28 @@ def test_invalid_argument_raises(arguments, sentence):
     with pytest.raises(pufferlib.APIUsageError, match=r"^vector\.autotune: ") as caught:
         vector.autotune(**{"env_creator": CARTPOLE, **QUICK, **arguments})
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "expected"),
+    [
+        ({("Multiprocessing", 32): 1000, ("Serial", 4): 750, ("Multiprocessing", 8): 900}, ("Serial", 4)),
+        ({("Multiprocessing", 32): 1000, ("Serial", 4): 650, ("Multiprocessing", 8): 900}, ("Multiprocessing", 8)),
+        ({("Multiprocessing", 32): 1000, ("Serial", 4): 650}, ("Multiprocessing", 32)),
+        ({("Multiprocessing", 32): 1000, ("native", 1): 750, ("Serial", 4): 900}, ("native", 1)),
+    ],
+)
+def test_tuned_for_training_has_fewest_environments_of_fast_configurations(monkeypatch, speeds, expected):
+    profile = EnvProfile(1000, 0, 0, 1, 1, 1, False)
+    rows = [
+        TunedConfig({"backend": backend, "num_envs": num_envs}, speed, 0, "", profile)
+        for (backend, num_envs), speed in sorted(speeds.items(), key=lambda row: -row[1])
+    ]
+    skipped = TunedConfig({"backend": "Serial", "num_envs": 1}, 0, 0, "no memory", profile)
+    monkeypatch.setattr("pufferlib.autotune.search.newest_rows", lambda *_: [asdict(row) for row in [*rows, skipped]])
+    best = vector.tuned(CARTPOLE, for_training=True)
+    assert (best.kwargs["backend"], best.kwargs["num_envs"]) == expected
+    assert vector.tuned(CARTPOLE) == rows[0]
 
 
 def test_tuned_returns_latest_result(cache, serial_only):

@@ -41,7 +41,7 @@ ABOUT = """Train an agent, evaluate it, plot its learning curve and record a vid
   --train.seeds N  train N seeds one after the other, starting at train.seed, or a list of seeds: 1,2,3; report the mean
   --runs FOLDER    folder in which the run's folder is created (default: runs)
   --config FILE    TOML file of settings, over those of the environment and under the flags
-  --vec auto       batch the environments in the fastest way that puffer autotune found
+  --vec auto       batch the environments in the best way for training that puffer autotune found
   --show-settings  print all settings with the source of each value, and train nothing
 
 ENV is a name of puffer list, an environment of your own (my_env.py:Class, module:Class) or a Gymnasium id."""
