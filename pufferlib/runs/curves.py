@@ -1,5 +1,6 @@
 """Learning curves of several runs in one figure, with a confidence band for runs that differ only in their seed."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,7 @@ def plot_curves(
     path: Path,
     panels: Mapping[str, Sequence[Line]],
     x: XAxis = "steps",
-    random_score: float = math.nan,
+    levels: Mapping[str, float] | None = None,
     metric: str = SCORE,
 ) -> None:
     """Plot the training score, or another metric, of many runs. The format follows from the suffix of ``path``.
@@ -141,7 +142,7 @@ def plot_curves(
         path: Path of the image.
         panels: Lines of each panel, by title. Each environment has its own panel, because scores have different scales.
         x: Agent steps, or seconds of training.
-        random_score: Score of random play, drawn as a dashed line. NaN draws none.
+        levels: Scores to draw as dashed lines, by label, such as that of random play. NaN draws none.
         metric: Name in ``metrics.jsonl`` of the metric to draw.
 
     Raises:
@@ -160,13 +161,15 @@ def plot_curves(
     FigureCanvasAgg(figure)
     all_axes = figure.subplots(rows, columns, squeeze=False).flat
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=False):
-        _draw_panel(axes, title, lines, x, random_score, metric)
+        _draw_panel(axes, title, lines, x, levels or {}, metric)
     for axes in list(all_axes)[len(panels) :]:
         axes.set_visible(False)
     figure.savefig(path)
 
 
-def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, random_score: float, metric: str) -> None:
+def _draw_panel(
+    axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, levels: Mapping[str, float], metric: str
+) -> None:
     found = [(line, [read_curve(metrics, METRICS[x], metric) for metrics in line.metrics]) for line in lines]
     longest = max((float(curve.x[-1]) for _, curves in found for curve in curves if curve.x.size), default=0.0)
     unit, label = unit_of(x, longest)
@@ -174,8 +177,9 @@ def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, rando
         colour = COLOURS[i % len(COLOURS)]
         draw = _draw_run if len(curves) == 1 else _draw_band
         draw(axes, line, curves, unit, colour)
-    if math.isfinite(random_score):
-        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
+    for (label, level), style in zip(levels.items(), itertools.cycle(("--", "-.", ":")), strict=False):
+        if math.isfinite(level):
+            axes.axhline(level, color=BASELINE, linestyle=style, linewidth=1.2, label=label)
     axes.set_title(title, fontweight="bold")
     axes.set_xlabel(label)
     axes.set_ylabel("score in training (sampled actions)" if metric == SCORE else metric)
@@ -237,6 +241,7 @@ def plot(
     x: XAxis = "steps",
     by: str = "",
     metric: str = SCORE,
+    levels: Mapping[str, float] | None = None,
     runs: Path | str = RUNS,
 ) -> dict[str, dict[str, list[RunSummary]]]:
     """Plot the learning curves of runs. Runs that differ only in their seed become one line with a band.
@@ -250,6 +255,7 @@ def plot(
         x: "steps" of all agents, or "time" of training.
         by: Setting to group by. There is one line for each value, over all runs with it.
         metric: Metric of the runs, such as "environment/perf" (or just "perf") or "losses/entropy".
+        levels: Scores to draw as dashed lines, by label, such as that of another library.
         runs: Folder of all runs.
 
     Returns:
@@ -280,5 +286,5 @@ def plot(
         env: [Line(label, [run.metrics for run in alike]) for label, alike in groups.items()]
         for env, groups in lines.items()
     }
-    plot_curves(out, pictured, x, metric=metric)
+    plot_curves(out, pictured, x, levels, metric)
     return lines

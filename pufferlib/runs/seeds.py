@@ -242,7 +242,7 @@ def report_group(group: SeedGroup) -> TrainedSeeds:
     title = f"{env_name}; evaluated: {trained.score}, IQM of {plural(len(scores), 'seed')}"
     lines = [Line("interquartile mean, 95 % interval", [run.metrics for run in group.runs])]
     try:
-        plot_curves(group.curve, {title: lines}, random_score=random_score)
+        plot_curves(group.curve, {title: lines}, levels={"random play": random_score})
     except Exception as error:  # the summary matters more
         warnings.warn(f"the learning curves are not drawn: {type(error).__name__}: {error}", stacklevel=2)
     return trained
