@@ -59,7 +59,7 @@ def recompute_estimates(policy: Policy, rollout: Rollout, config: TrainConfig) -
     """
     values, ratios = rollout.values.clone(), torch.empty_like(rollout.log_probs)
     parts = rollout.as_parts(ratios), rollout.as_parts(values[:-1])
-    draws = list(in_order(parts[0].shape[1], rollout.rows))
+    draws = list(in_order(parts[0].shape[1], rollout.rows, ratios.device))
     batches = rollout.minibatches(ratios, torch.default_generator, draws=draws)
     is_learning = policy.training
     policy.eval()  # the mode in which it acts

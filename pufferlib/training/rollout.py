@@ -36,9 +36,9 @@ class Draw(NamedTuple):
     weights: Tensor | None = None
 
 
-def in_order(num_parts: int, rows: int) -> Iterator[Draw]:
+def in_order(num_parts: int, rows: int, device: torch.device | str = "cpu") -> Iterator[Draw]:
     """Yield every part once, in order."""
-    for parts in torch.split(torch.arange(num_parts), rows):
+    for parts in torch.split(torch.arange(num_parts, device=device), rows):
         yield Draw(parts)
 
 

@@ -15,6 +15,10 @@ class Tape(TorchDispatchMode):
         self.operations = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        with self:  # in inference mode an operation such as item() comes as a whole
+            outputs = func.decompose(*args, **kwargs or {})
+        if outputs is not NotImplemented:
+            return outputs
         if str(func) == "aten._local_scalar_dense.default":
             raise RuntimeError("operation not permitted when stream is capturing")
         outputs = func(*args, **kwargs or {})

@@ -1,0 +1,262 @@
+"""The whole trainer on a fake GPU: results, devices, synchronizations, CUDA graphs and errors."""
+
+import contextlib
+import gc
+
+import pytest
+import torch
+
+from pufferlib.errors import PufferError
+from pufferlib.models import Default
+from pufferlib.training.build import build_vecenv
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
+from tests.training.fake_gpu import FakeGpu
+
+HORIZON = 8
+SMALL = {
+    "policy.hidden_size": 16,
+    "train.horizon": HORIZON,
+    "train.minibatch_size": 32,
+    "train.update_epochs": 1,
+    "train.total_timesteps": 10_000,
+    "train.optimizer": "adam",
+    "train.learning_rate": 1e-3,
+}
+SIZES = {
+    "Pendulum-v1": {"vec.backend": "Serial", "vec.num_envs": 8},
+    "CartPole-v1": {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2},
+}
+NATIVE = {"env.num_envs": 8, "env.num_threads": 1}
+LSTM = {"policy.memory": "LSTM"}
+SEPARATE = {"policy.networks": "separate", "policy.layer_norm": True, "policy.activation": "tanh"}
+STD = {"policy.state_dependent_std": True, "train.rescale_actions": True}
+SELFPLAY = {"env.players": 2, "selfplay.opponents": 2, "selfplay.snapshot_interval": 1}
+VTRACE = {"train.vtrace_rho_clip": 1.0, "train.vtrace_c_clip": 1.0, "train.update_epochs": 2}
+SCHEDULES = {"train.accumulate_minibatches": 2, "train.clip_schedule": "linear", "train.ent_schedule": "cosine"}
+ADAPTIVE = {"train.target_kl": 0.01, "train.lr_schedule": "adaptive", "train.update_epochs": 2}
+TARGET_KL = {"train.target_kl": 1e9, "train.update_epochs": 3}
+NORMALIZED = {"train.normalize_observations": True, "train.normalize_rewards": True}
+EVALUATED = {"eval.interval": 64, "eval.interval_episodes": 2, "eval.max_steps": 500}
+TRUNCATED = {"train.horizon": 208, "train.minibatch_size": 416, "train.total_timesteps": 100_000}
+HALVES = {"train.overlap": "envs"}
+PARTS = {"vec.batch_size": 4}
+
+CASES = [
+    ("breakout", {}),
+    ("breakout", {**LSTM, **SEPARATE, **VTRACE}),
+    ("breakout", {**SCHEDULES, "train.optimizer": "muon"}),
+    ("breakout", {"policy.memory": "GRU", "train.overlap": "learning"}),
+    ("pendulum", {**STD, **SEPARATE, "policy.memory": "MinGRU"}),
+    ("connect4", {**SELFPLAY, **LSTM}),
+    ("CartPole-v1", {**LSTM, **PARTS}),
+    ("Pendulum-v1", {**TRUNCATED, "policy.memory": "MinGRU"}),
+]
+MORE_CASES = [
+    ("breakout", LSTM),
+    ("breakout", {"policy.memory": "GRU"}),
+    ("breakout", {"policy.memory": "MinGRU", "policy.memory_layers": 2}),
+    ("breakout", {**SEPARATE, "policy.critic_hidden_sizes": (16, 8)}),
+    ("breakout", {"train.precision": "bfloat16"}),
+    ("breakout", {"train.overlap": "learning"}),
+    ("breakout", {"train.cpu_offload": True}),
+    ("breakout", {"train.cuda_graphs": False}),
+    ("breakout", {"train.priority_alpha": 0.8}),
+    ("breakout", {"train.restart_share": 0.5}),
+    ("breakout", {"train.reward_clip": 1.0, "train.vf_clip_coef": 0.2, "train.norm_adv": False}),
+    ("breakout", TARGET_KL),
+    ("breakout", ADAPTIVE),
+    ("breakout", VTRACE),
+    ("breakout", NORMALIZED),
+    ("squared", EVALUATED),
+    ("squared", {**EVALUATED, **LSTM}),
+    ("pendulum", STD),
+    ("pendulum", {"policy.log_std_init": -1.0}),
+    ("connect4", SELFPLAY),
+    ("connect4", {**SELFPLAY, **SEPARATE, **LSTM}),
+    ("CartPole-v1", PARTS),
+    ("CartPole-v1", HALVES),
+    ("CartPole-v1", {**HALVES, **LSTM}),
+    ("Pendulum-v1", TRUNCATED),
+    *((name, {}) for name in ("enduro", "memory", "password", "squared", "tactical", "tripletriad")),
+]
+OWN_NETWORKS = ["go", "moba", "nmmo3", "rware", "snake", "trash_pickup"]
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Return two fake GPUs, on which the tensors of the test can be."""
+    gpus = FakeGpu(count=2)
+    gpus.install(monkeypatch)
+    with gpus.modes():
+        yield gpus
+        gc.collect()  # finalizers need the fake GPUs
+
+
+@pytest.fixture
+def make_trainer(tmp_path):
+    """Return a function that makes a trainer. Trainers are closed after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def make(env="breakout", settings=None, folder="run", **others):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            config = load_config(env, {**SMALL, **SIZES.get(env, NATIVE), **(settings or {})})
+            return stack.enter_context(contextlib.closing(Trainer(config, tmp_path / folder, **others)))
+
+        yield make
+
+
+def results(make_trainer, env, settings, device):
+    """Return the metrics of three updates, and of one in another trainer that resumes the run."""
+    settings = {**settings, "train.device": device}
+    first = make_trainer(env, settings, device)
+    found = [first.step() for _ in range(3)]
+    first.save()
+    second = make_trainer(env, settings, device)
+    second.restore(first.checkpoint_path)
+    found.append(second.step())
+    timed = ("performance", "uptime", "sps")
+    return [{name: value for name, value in each.items() if not name.startswith(timed)} for each in found]
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"), [*CASES, *(pytest.param(*case, marks=pytest.mark.all) for case in MORE_CASES)], ids=str
+)
+def test_results_match_cpu(gpus, make_trainer, env, settings):
+    """A tensor on another device, or a wait during the recording of a graph, would raise."""
+    cpu, gpu = (results(make_trainer, env, settings, device) for device in ("cpu", "cuda"))
+    for ours, theirs in zip(gpu, cpu, strict=True):
+        close = 1e-2 if {"train.precision", "train.optimizer"} & settings.keys() else 1e-4  # bfloat16
+        assert ours == pytest.approx(theirs, rel=10 * close, abs=close, nan_ok=True)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("env", OWN_NETWORKS)
+def test_own_networks_match_cpu(gpus, make_trainer, env):
+    settings = {"env.num_envs": 2, "train.horizon": 4, "train.minibatch_size": 0, "train.learning_rate": 1e-5}
+    cpu, gpu = (results(make_trainer, env, settings, device) for device in ("cpu", "cuda"))
+    for ours, theirs in zip(gpu, cpu, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "per_minibatch"),
+    [
+        ({}, 0, 0),
+        (LSTM, 0, 0),
+        ({**SCHEDULES, "train.optimizer": "muon"}, 0, 0),
+        ({**SEPARATE, "policy.memory": "MinGRU"}, 0, 0),
+        (NORMALIZED, 5, 0),
+        ({"train.priority_alpha": 0.8}, 3, 0),
+        ({"train.restart_share": 0.5}, 1, 0),
+        (ADAPTIVE, 1, 0),
+        (TARGET_KL, 5, 0),
+        (VTRACE, 2, 0),
+        ({"train.cpu_offload": True}, 0, 2),
+        ({"train.cuda_graphs": False}, -1, 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("horizon", [8, 16])
+def test_cpu_waits_for_gpu_once_per_step(gpus, make_trainer, settings, more, per_minibatch, horizon):
+    """An update has 15 further waits, and ``more`` with some settings. Two settings wait for each minibatch."""
+    trainer = make_trainer(settings={**settings, "train.device": "cuda", "train.horizon": horizon})
+    for _ in range(3):
+        trainer.step()
+    del gpus.waits[:]
+    trainer.step()
+    minibatches = 8 * horizon // 32
+    assert len(gpus.waits) == horizon + 15 + more + per_minibatch * minibatches, gpus.waits
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_graphs_are_recorded_once_on_chosen_gpu(gpus, make_trainer, device):
+    """One graph for acting steps and one for gradient steps, on the GPU of all tensors."""
+    trainer = make_trainer(settings={**SCHEDULES, **LSTM, "train.device": device})
+    for _ in range(5):
+        trainer.step()
+    index = int(device == "cuda:1")
+    found = {
+        each.device for each in [*trainer.policy.parameters(), trainer.rollout.observations, trainer.rollout.values]
+    }
+    assert found == {torch.device("cuda", index)}
+    assert gpus.graphs == 2
+    # Each update has 8 acting steps and one gradient step. The first two of each are not replayed.
+    assert gpus.replays == 5 * (8 + 1) - 4
+
+
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda:1")])
+@pytest.mark.parametrize("overlap", ["none", "learning"])
+def test_run_is_resumed_on_other_device(gpus, make_trainer, devices, overlap):
+    first, second = (
+        make_trainer(settings={**LSTM, "train.overlap": overlap, "train.device": device}) for device in devices
+    )
+    for _ in range(3):
+        first.step()
+    first.save()
+    second.restore(first.checkpoint_path)
+    for ours, theirs in zip(first.policy.parameters(), second.policy.parameters(), strict=True):
+        assert torch.equal(ours.cpu(), theirs.cpu())
+    assert [second.step()["update"] for _ in range(3)] == [4, 5, 6]
+
+
+def test_nan_on_gpu_raises_and_keeps_weights(gpus, make_trainer):
+    trainer = make_trainer(settings={"train.device": "cuda"})
+    for _ in range(3):
+        trainer.step()
+    take = trainer.source.take
+
+    def broken():
+        rollout = take()
+        rollout.log_probs[2, 3] = torch.nan
+        return rollout
+
+    trainer.source.take = broken
+    with pytest.raises(PufferError, match="the loss must be finite"):
+        trainer.step()
+    assert all(bool(torch.isfinite(weights).all()) for weights in trainer.policy.parameters())
+
+
+@pytest.mark.parametrize("graphs", [None, True])
+def test_network_that_waits_for_gpu(gpus, make_trainer, graphs):
+    """It trains without graphs, with a warning. If the settings ask for graphs, it is an error."""
+
+    class Waits(Default):
+        def encode_observations(self, observations):
+            assert float(observations.float().mean()) < 1e9
+            return super().encode_observations(observations)
+
+    config = load_config("breakout", {**SMALL, **NATIVE, "train.device": "cpu"})
+    policy = Waits(build_vecenv(config).driver_env, 16)
+    trainer = make_trainer(settings={"train.device": "cuda", "train.cuda_graphs": graphs}, policy=policy)
+    words = "train.cuda_graphs: the network must do the same work"
+    if graphs:
+        with pytest.raises(PufferError, match=words):
+            trainer.step()
+        return
+    with pytest.warns(UserWarning, match=words):
+        assert [trainer.step()["update"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_garbage_is_not_collected_during_a_recording(gpus, make_trainer):
+    class Litters(Default):
+        def encode_observations(self, observations):
+            assert gc.isenabled() != gpus.is_recording
+            return super().encode_observations(observations)
+
+    config = load_config("breakout", {**SMALL, **NATIVE, "train.device": "cpu"})
+    trainer = make_trainer(settings={"train.device": "cuda"}, policy=Litters(build_vecenv(config).driver_env, 16))
+    for _ in range(3):
+        trainer.step()
+    assert gpus.graphs == 2
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
+def test_bfloat16_without_instructions_warns(gpus, make_trainer, capability):
+    gpus.capability = capability
+    settings = {"train.device": "cuda", "train.precision": "bfloat16"}
+    if capability >= (8, 0):
+        make_trainer(settings=settings)
+        return
+    with pytest.warns(UserWarning, match="train.precision: Fake GPU has no instructions for bfloat16"):
+        make_trainer(settings=settings)
