@@ -13,7 +13,7 @@ from pufferlib.runs.folder import Run
 from pufferlib.runs.report import last_score, read_metrics
 from pufferlib.runs.seeds import SeedGroup, TrainedSeeds
 from pufferlib.text import plural, short
-from pufferlib.training.build import describe_device, pick_device
+from pufferlib.training.build import describe_device, pick_device, ready_device
 from pufferlib.training.config import Config
 from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import RankLostError
@@ -24,6 +24,8 @@ from pufferlib.training.trainer import Trainer
 
 __all__ = ["RunDisplay"]
 
+NVIDIA = Path("/dev/nvidiactl")  # exists if there is a driver, and, in a container, access to a GPU
+
 
 class RunDisplay(Display):
     """Display on standard output, with notes on standard error."""
@@ -31,7 +33,10 @@ class RunDisplay(Display):
     @override
     def on_start(self, config: Config) -> None:
         name = style(registry.short_name(config.env_name), "bold")
-        say(f"{name} on {describe_device(pick_device(config.train.device))}")
+        device = ready_device(pick_device(config.train.device))
+        say(f"{name} on {describe_device(device)}")
+        if config.train.device == "auto" and device.type == "cpu" and NVIDIA.exists():
+            note(f"torch cannot use the NVIDIA GPU of this machine; to see why: {as_typed('puffer doctor --gpu')}")
 
     @override
     def on_seed(self, seed: int, number: int, count: int) -> None:

@@ -25,7 +25,16 @@ from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.config import Config
 from pufferlib.vector.multiprocessing.worker import Parent
 
-__all__ = ["TrialProcess", "TrialReporter", "fit_minibatch", "main", "split_cores", "stop_all", "wait_for_messages"]
+__all__ = [
+    "TrialProcess",
+    "TrialReporter",
+    "fit_minibatch",
+    "main",
+    "split_cores",
+    "stop_all",
+    "use_own_gpu",
+    "wait_for_messages",
+]
 
 _MAIN = "from pufferlib.sweeps.workers import main; main(*map(int, sys.argv[1:]))"
 _SAVE_S = 20.0  # time to save a checkpoint before a process is killed
@@ -274,7 +283,8 @@ def _probe(request: ProbeRequest, setup: WorkerSetup) -> ProbeResult:
     from pufferlib.training.trainer import Trainer
 
     request.folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(Trainer(_with_gpu(setup.config, setup.index), request.folder)) as trainer:
+    use_own_gpu(setup.config, setup.index)
+    with contextlib.closing(Trainer(setup.config, request.folder)) as trainer:
         return ProbeResult(trainer.config, trainer.vecenv.num_agents)
 
 
@@ -286,7 +296,8 @@ def _train(request: TrialRequest, setup: WorkerSetup, conn: Connection) -> Trial
 
     run = Run.at(request.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
-    config = _with_gpu(with_settings(setup.config, request.settings), setup.index)
+    use_own_gpu(setup.config, setup.index)
+    config = with_settings(setup.config, request.settings)
     if config.train.minibatch_size and config.train.horizon:  # neither follows from the number of agents
         config = fit_minibatch(config, request.num_agents or _count_agents(config))
     reporter = TrialReporter(conn, request.number, setup)
@@ -304,12 +315,16 @@ def _train(request: TrialRequest, setup: WorkerSetup, conn: Connection) -> Trial
     return TrialScore(score, trainer.uptime_s, trainer.agent_steps)
 
 
-def _with_gpu(config: Config, index: int) -> Config:
-    """Return ``config`` with the GPU of worker ``index``, if there are several."""
+def use_own_gpu(config: Config, index: int) -> None:
+    """Make the GPU of worker ``index`` the current one, if there are several and the settings name none.
+
+    The settings of its runs keep "auto" or "cuda", so they are valid on other machines.
+    """
     import torch
 
     count = torch.cuda.device_count() if config.train.device in ("auto", "cuda") else 0
-    return with_settings(config, {"train.device": f"cuda:{index % count}"}) if count > 1 else config
+    if count > 1:
+        torch.cuda.set_device(index % count)
 
 
 def fit_minibatch(config: Config, num_agents: int) -> Config:

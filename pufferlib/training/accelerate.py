@@ -251,6 +251,8 @@ class Recorded:
                     return self._function()
             try:
                 self._replay, self._result = self._recorder.record(self._function)
+            except torch.OutOfMemoryError:
+                raise
             except RuntimeError as error:
                 words = (
                     "train.cuda_graphs: the network must do the same work on the GPU in each step and never wait "

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 from pufferlib import registry, vector
 from pufferlib.autotune.cache import SIZES
 from pufferlib.env import AutoresetMode
-from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.errors import APIUsageError, PufferError, UsageError
 from pufferlib.legal_actions import mask_reader, unread_mask
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
@@ -34,6 +34,7 @@ __all__ = [
     "describe_device",
     "fit_to_agents",
     "make_vecenv",
+    "memory_explained",
     "pick_device",
     "pick_num_threads",
     "ready_device",
@@ -353,6 +354,23 @@ def ready_device(device: torch.device) -> torch.device:
             "train.device to cpu"
         ) from error
     return device
+
+
+@contextmanager
+def memory_explained(device: torch.device) -> Iterator[None]:
+    """Return a context that explains if the memory of a GPU is full.
+
+    Raises:
+        PufferError: The memory is full.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise PufferError(
+            f"train: the memory of {device} is full: {str(error).partition(' If reserved')[0].strip()}; lower "
+            "train.minibatch_size or train.horizon, take fewer environments, set train.cpu_offload to true, or stop "
+            "other processes that use this GPU (nvidia-smi lists them)"
+        ) from error
 
 
 def describe_device(device: torch.device) -> str:

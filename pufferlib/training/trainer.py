@@ -28,6 +28,7 @@ from pufferlib.training.build import (
     close_vecenv,
     fit_to_agents,
     make_vecenv,
+    memory_explained,
     pick_device,
     pick_num_threads,
     ready_device,
@@ -132,12 +133,14 @@ class Trainer:
         try:
             config = dataclasses.replace(config, train=with_normalization(self.vecenv, config.train))
             self.vecenv = normalized(self.vecenv, config.train)
-            policy = self._prepare_policy(config, policy)
+            with memory_explained(self.device):
+                policy = self._prepare_policy(config, policy)
             self.vecenv = self.callbacks.wrap_envs(self.vecenv, policy)
             is_recurrent = bool(policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, is_recurrent)
             self.config = dataclasses.replace(config, train=settings)
-            self._build(policy, config_of_rank(self.config, ranks).train, loss, names_of(loss, callbacks))
+            with memory_explained(self.device):
+                self._build(policy, config_of_rank(self.config, ranks).train, loss, names_of(loss, callbacks))
             reports_scores = vecenv is None and registry.is_inside(config.env_name)
             self._score_hint = None if reports_scores else ScoreHint.of(self.vecenv)
             self.start_episodes()
@@ -391,14 +394,15 @@ class Trainer:
             self._take_weights(Path(settings.init))
         start = time.perf_counter()
         try:
-            steps, episodes = self._collect()
-            collected = time.perf_counter()
-            # With train.overlap "learning", the next rollout is collected while this one is learned from.
-            if self.agent_steps + steps < settings.total_timesteps:
-                self.source.start_next()
-            losses = self._learn(settings)
-            if settings.lr_schedule == "adaptive":
-                self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
+            with memory_explained(self.device):
+                steps, episodes = self._collect()
+                collected = time.perf_counter()
+                # With train.overlap "learning", the next rollout is collected while this one is learned from.
+                if self.agent_steps + steps < settings.total_timesteps:
+                    self.source.start_next()
+                losses = self._learn(settings)
+                if settings.lr_schedule == "adaptive":
+                    self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
         except NonFiniteError as error:
             raise explain(error, self) from error
         end = time.perf_counter()

@@ -3,9 +3,10 @@
 import os
 
 import pytest
+import torch
 
 from pufferlib.sweeps.spaces import with_settings
-from pufferlib.sweeps.workers import fit_minibatch, split_cores
+from pufferlib.sweeps.workers import fit_minibatch, split_cores, use_own_gpu
 from pufferlib.training.config import load_config
 
 
@@ -43,3 +44,16 @@ def test_fit_minibatch_divides_steps_of_update(memory, minibatch_size, fitting):
     settings = {"train.horizon": 16, "train.minibatch_size": minibatch_size, "policy.memory": memory}
     config = fit_minibatch(with_settings(load_config("squared"), settings), num_agents=32)
     assert config.train.minibatch_size == fitting
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "current"),
+    [("auto", 4, 1), ("cuda", 4, 1), ("auto", 1, 0), ("auto", 0, 0), ("cuda:2", 4, 0), ("cpu", 4, 0)],
+)
+def test_workers_take_gpus_in_turns(monkeypatch, device, gpus, current):
+    """The current GPU changes, not the settings, since the runs must be valid on machines with fewer GPUs."""
+    chosen = [0]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    use_own_gpu(load_config("squared", {"train.device": device}), index=5)
+    assert chosen[-1] == current

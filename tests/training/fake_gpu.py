@@ -48,13 +48,14 @@ class FakeGpu:
         waits: File and line of each time that the CPU waited for a GPU.
         replays: Number of replayed CUDA graphs.
         current: Index of the current device.
+        failure: Error that every use of a GPU raises, or None.
     """
 
     def __init__(self, count=1, capability=(9, 0)):
         self.count, self.capability = count, capability
         self.waits, self.replays, self.graphs, self.current = [], 0, 0, 0
         self._marks, self._pinned, self._locked = {}, {}, {}
-        self.is_recording = False
+        self.is_recording, self.failure = False, None
 
     def device_of(self, tensor):
         mark = self._marks.get(tensor.untyped_storage()._cdata)
@@ -107,6 +108,8 @@ class FakeGpu:
     def check(self, device):
         if device.type == "cuda" and (device.index or 0) >= self.count:
             raise RuntimeError("CUDA error: invalid device ordinal")
+        if device.type == "cuda" and self.failure is not None:
+            raise self.failure
 
     def install(self, monkeypatch):
         """Replace the parts of torch that need a real GPU."""
@@ -354,7 +357,7 @@ def install(gpu, monkeypatch):
         "graph": graph,
         "cudart": Runtime,
         "get_device_capability": lambda device=None: gpu.capability,
-        "get_device_name": lambda device=None: "Fake GPU",
+        "get_device_name": lambda device=None: gpu.check(torch.device("cuda")) or "Fake GPU",
         "mem_get_info": lambda device=None: (1 << 30, 2 << 30),
         "default_generators": [Generator(torch.device("cuda", index)) for index in range(gpu.count)],
     }
