@@ -1,6 +1,6 @@
 """Collectors: a policy acts in the environments, and every step is written into the rollout."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -210,8 +210,13 @@ class Collector:
 
     def _clear_memory(self) -> None:
         """Clear the memory of agents that start an episode."""
+        (starts,) = self._on_device(self._batch.agent_ids[self._is_episode_start])
         for memory in self._state.values():
-            memory[torch.from_numpy(self._batch.agent_ids[self._is_episode_start])] = 0
+            memory[starts] = 0
+
+    def _on_device(self, *indices: npt.NDArray[np.int64]) -> Sequence[Tensor]:
+        """Copy indices to the policy's device, all at once."""
+        return torch.from_numpy(np.concatenate(indices)).to(self._device).split([len(each) for each in indices])
 
     def _rewards(self) -> npt.NDArray[np.float32]:
         """Return the rewards of the batch, scaled and clipped.
@@ -355,20 +360,24 @@ class PartialCollector(Collector):
         while True:
             agents = self._batch.agent_ids
             taken[agents] += 1
-            observations = torch.from_numpy(self._batch.observations).to(self._device)
-            state = {name: memory[agents] for name, memory in self._state.items()}
-            rows, _, chosen = _chosen(agents, taken, 0, 0)
+            batch = torch.from_numpy(self._batch.observations)
+            observations = batch.to(self._device)
+            begun, valued, (rows, t, chosen) = (_chosen(agents, taken, 0, last) for last in (0, horizon, horizon - 1))
+            index, *parts = self._on_device(agents, *begun, *valued, rows, t, chosen)
+            state = {name: memory[index] for name, memory in self._state.items()}
             for name, memory in state.items():
-                rollout.initial_state[name][chosen] = memory[rows]
+                rollout.initial_state[name][parts[2]] = memory[parts[0]]
             params, values = self._policy.forward_eval(observations, state)
             actions, log_probs, finite = self._drawn(params)
             self._check(finite, observations, state)
-            rows, t, chosen = _chosen(agents, taken, 0, horizon)
-            rollout.values[t, chosen] = values[rows]
-            rows, t, chosen = _chosen(agents, taken, 0, horizon - 1)
-            rollout.observations[t, chosen] = observations[rows].to(rollout.observations.device)
-            rollout.actions[t, chosen] = actions[rows]
-            rollout.log_probs[t, chosen] = log_probs[rows]
+            rollout.values[parts[4], parts[5]] = values[parts[3]]
+            recorded, place = parts[6], (parts[7], parts[8])
+            if rollout.observations.device == self._device:
+                rollout.observations[place] = observations[recorded]
+            else:
+                rollout.observations[t, chosen] = batch[rows]
+            rollout.actions[place] = actions[recorded]
+            rollout.log_probs[place] = log_probs[recorded]
             reports.masks[t, chosen], reports.episode_starts[t, chosen] = (
                 self._counted_rows()[rows],
                 self._is_episode_start[rows],
@@ -376,7 +385,7 @@ class PartialCollector(Collector):
             if taken.min() == horizon:
                 break
             for name, memory in state.items():
-                self._state[name][agents] = memory
+                self._state[name][index] = memory
             self.vecenv.send(distribution.to_env(actions.numpy(force=True)))
             rewards, agents = self._receive(), self._batch.agent_ids
             rows, t, chosen = _chosen(agents, taken, 0, horizon - 1)

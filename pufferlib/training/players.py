@@ -89,8 +89,10 @@ class PolicyPlayer:
         import torch
 
         with torch.inference_mode():
-            state = {name: memory[rows] for name, memory in self._state.items()}
-            inputs = torch.from_numpy(observations[rows]).to(self._generator.device)
+            device = self._generator.device
+            index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(device)
+            state = {name: memory[index] for name, memory in self._state.items()}
+            inputs = torch.from_numpy(observations[rows]).to(device)
             params = self._params(inputs, state)
             if params.isnan().any():  # the mode of NaN would always be the first action
                 raise PufferError(
@@ -98,7 +100,7 @@ class PolicyPlayer:
                     "observations"
                 )
             for name, memory in state.items():
-                self._state[name][rows] = memory
+                self._state[name][index] = memory
             distribution = self._policy.distribution
             chosen = distribution.mode(params) if self._greedy else distribution.sample(params, self._generator)
             return distribution.to_env(chosen.numpy(force=True))

@@ -77,6 +77,7 @@ MORE_CASES = [
     ("connect4", SELFPLAY),
     ("connect4", {**SELFPLAY, **SEPARATE, **LSTM}),
     ("CartPole-v1", PARTS),
+    ("CartPole-v1", {**PARTS, "train.cpu_offload": True}),
     ("CartPole-v1", HALVES),
     ("CartPole-v1", {**HALVES, **LSTM}),
     ("Pendulum-v1", TRUNCATED),
@@ -169,6 +170,22 @@ def test_cpu_waits_for_gpu_once_per_step(gpus, make_trainer, settings, more, per
     trainer.step()
     minibatches = 8 * horizon // 32
     assert len(gpus.waits) == horizon + 15 + more + per_minibatch * minibatches, gpus.waits
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_cpu_waits_for_gpu_four_times_per_partial_batch(gpus, make_trainer, memory):
+    """The observations, all indices at once, the check of the outputs, and the actions. Memory is cleared at times."""
+    trainer = make_trainer("CartPole-v1", {**PARTS, "policy.memory": memory, "train.device": "cuda"})
+    for _ in range(3):
+        trainer.step()
+    vecenv, received = trainer.collector.vecenv, []
+    receive = vecenv.recv
+    vecenv.recv = lambda: received.append(None) or receive()
+    del gpus.waits[:]
+    trainer.step()
+    waits = [each for each in gpus.waits if each.startswith("collector.py")]
+    batches = 1 + len(received)  # the first one was received by the update before
+    assert len(waits) <= 4 * batches + (memory != "none") * batches
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
