@@ -216,7 +216,7 @@ class Collector:
 
     def _on_device(self, *indices: npt.NDArray[np.int64]) -> Sequence[Tensor]:
         """Copy indices to the policy's device, all at once."""
-        return torch.from_numpy(np.concatenate(indices)).to(self._device).split([len(each) for each in indices])
+        return torch.split(torch.from_numpy(np.concatenate(indices)).to(self._device), [len(each) for each in indices])
 
     def _rewards(self) -> npt.NDArray[np.float32]:
         """Return the rewards of the batch, scaled and clipped.

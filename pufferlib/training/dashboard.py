@@ -44,7 +44,7 @@ def progress_logger(trainer: TrainerView, console: Console | None = None) -> Log
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
     title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""
-    return Dashboard(console, title, trainer.device.type) if console.is_terminal else ProgressLines(console)
+    return Dashboard(console, title, str(trainer.device)) if console.is_terminal else ProgressLines(console)
 
 
 class Progress:

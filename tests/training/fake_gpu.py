@@ -5,9 +5,9 @@ devices, and anything that makes the CPU wait for the GPU is counted, and raises
 """
 
 import contextlib
-import gc
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -47,15 +47,33 @@ class FakeGpu:
     Attributes:
         waits: File and line of each time that the CPU waited for a GPU.
         replays: Number of replayed CUDA graphs.
-        current: Index of the current device.
+        current: Index of the current device of the calling thread.
         failure: Error that every use of a GPU raises, or None.
     """
 
     def __init__(self, count=1, capability=(9, 0)):
         self.count, self.capability = count, capability
-        self.waits, self.replays, self.graphs, self.current = [], 0, 0, 0
+        self.waits, self.replays, self.graphs = [], 0, 0
+        self._thread = threading.local()
         self._marks, self._pinned, self._locked = {}, {}, {}
-        self.is_recording, self.failure = False, None
+        self.failure = None
+
+    @property
+    def current(self):
+        return getattr(self._thread, "device", 0)
+
+    @current.setter
+    def current(self, index):
+        self._thread.device = index
+
+    @property
+    def is_recording(self):
+        """Whether the calling thread records a CUDA graph."""
+        return getattr(self._thread, "is_recording", False)
+
+    @is_recording.setter
+    def is_recording(self, value):
+        self._thread.is_recording = value
 
     def device_of(self, tensor):
         mark = self._marks.get(tensor.untyped_storage()._cdata)
@@ -131,7 +149,6 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         gpu, kwargs = self._gpu, kwargs or {}
-        assert not (gpu.is_recording and gc.isenabled()), "garbage collection may end the recording of a graph"
         with self:  # in inference mode an operation such as item() comes as a whole
             outputs = func.decompose(*args, **kwargs)
         if outputs is not NotImplemented:
@@ -200,6 +217,8 @@ class _Functions(TorchFunctionMode):
                 return self._numpy(first, **kwargs)
             if func == Tensor.tolist and gpu.device_of(first) != CPU:
                 gpu.wait()
+            if func == Tensor.__reduce_ex__ and gpu.device_of(first) != CPU:
+                raise RuntimeError("a process that unpickles a tensor needs the GPU of the sender")
             if func in (Tensor.to, Tensor.cpu, Tensor.cuda):
                 return self._to(func, first, args[1:], kwargs)
         return self._call(func, args, kwargs, first)
@@ -244,6 +263,11 @@ class _Functions(TorchFunctionMode):
         given = {name: value for name, value in given.items() if value}
         found = tensor.to(**given) if given else tensor
         return found if target is None else self._gpu.move(found, torch.device(target), non_blocking)
+
+
+def _index(gpu, device):
+    index = None if device is None else torch.device(device).index
+    return gpu.current if index is None else index
 
 
 def install(gpu, monkeypatch):
@@ -336,7 +360,10 @@ def install(gpu, monkeypatch):
         """Executor whose thread knows the GPU."""
 
         def submit(self, function, *args):
+            device = gpu.current  # the trainer sets it in the thread of the caller
+
             def run():
+                gpu.current = device
                 with gpu.modes():
                     return function(*args)
 
@@ -358,7 +385,7 @@ def install(gpu, monkeypatch):
         "cudart": Runtime,
         "get_device_capability": lambda device=None: gpu.capability,
         "get_device_name": lambda device=None: gpu.check(torch.device("cuda")) or "Fake GPU",
-        "mem_get_info": lambda device=None: (1 << 30, 2 << 30),
+        "mem_get_info": lambda device=None: (0, (1 + _index(gpu, device)) << 30),
         "default_generators": [Generator(torch.device("cuda", index)) for index in range(gpu.count)],
     }
     for name, value in replaced.items():
@@ -367,4 +394,5 @@ def install(gpu, monkeypatch):
     monkeypatch.setattr(torch, "autocast", lambda device, *rest, **more: REAL_AUTOCAST("cpu", *rest, **more))
     monkeypatch.setattr(torch._C, "_group_tensors_by_device_and_dtype", groups)
     monkeypatch.setattr(gpu_code, "can_compile", lambda device: False)
-    monkeypatch.setattr("pufferlib.training.overlap.ThreadPoolExecutor", Executor)
+    for module in ("pufferlib.training.overlap", "tests.training.ranks"):
+        monkeypatch.setattr(f"{module}.ThreadPoolExecutor", Executor)

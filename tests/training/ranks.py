@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 import pufferlib
 from pufferlib.training.build import build_policy, build_vecenv
 from pufferlib.training.config import load_config
-from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
+from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks, on_cpu
 from pufferlib.training.trainer import Trainer
 
 __all__ = [
@@ -45,11 +45,11 @@ class ThreadRanks(Ranks):
     """Rank in a thread. Ranks exchange values in the list ``given`` and synchronize at the barrier ``meeting``."""
 
     def __init__(self, rank, meeting, given):
-        self.rank, self.size = rank, len(given)
+        self.rank, self.size = self.local_rank, self.local_size = rank, len(given)
         self.meeting, self.given = meeting, given
 
     def gather(self, value):
-        self.given[self.rank] = value
+        self.given[self.rank] = on_cpu(value)
         self.meeting.wait(30)
         found = copy.deepcopy(self.given)  # as between processes
         self.meeting.wait(30)

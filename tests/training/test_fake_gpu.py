@@ -2,18 +2,25 @@
 
 import contextlib
 import gc
+import pickle
 import re
+from io import StringIO
 
 import pytest
 import torch
+from rich.console import Console
+from torch import distributed
 
 from pufferlib.cli import main, run_display
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default
-from pufferlib.training.build import build_vecenv
+from pufferlib.training.build import build_vecenv, ready_device
 from pufferlib.training.config import load_config
+from pufferlib.training.dashboard import progress_logger
+from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_rank
 from pufferlib.training.trainer import Trainer
 from tests.training.fake_gpu import FakeGpu
+from tests.training.ranks import train_as_one, train_in_threads
 
 HORIZON = 8
 SMALL = {
@@ -109,17 +116,29 @@ def make_trainer(tmp_path):
         yield make
 
 
-def results(make_trainer, env, settings, device):
-    """Return the metrics of three updates, and of one in another trainer that resumes the run."""
+def trained(make_trainer, env, settings, device):
+    """Return the metrics of three updates, and of one in another trainer that resumes the run, and the weights."""
     settings = {**settings, "train.device": device}
     first = make_trainer(env, settings, device)
-    found = [first.step() for _ in range(3)]
+    metrics = [first.step() for _ in range(3)]
     first.save()
     second = make_trainer(env, settings, device)
     second.restore(first.checkpoint_path)
-    found.append(second.step())
+    metrics.append(second.step())
     timed = ("performance", "uptime", "sps")
-    return [{name: value for name, value in each.items() if not name.startswith(timed)} for each in found]
+    metrics = [{name: value for name, value in each.items() if not name.startswith(timed)} for each in metrics]
+    return metrics, [weights.detach().cpu() for weights in second.policy.parameters()]
+
+
+def assert_gpu_matches_cpu(make_trainer, env, settings):
+    close = 1e-3 if {"train.precision", "train.optimizer"} & settings.keys() else 1e-4  # with bfloat16
+    (expected, weights), (metrics, others) = (
+        trained(make_trainer, env, settings, device) for device in ("cpu", "cuda")
+    )
+    for ours, theirs in zip(metrics, expected, strict=True):
+        assert ours == pytest.approx(theirs, rel=10 * close, abs=close, nan_ok=True)
+    for ours, theirs in zip(others, weights, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize(
@@ -127,19 +146,21 @@ def results(make_trainer, env, settings, device):
 )
 def test_results_match_cpu(gpus, make_trainer, env, settings):
     """A tensor on another device, or a wait during the recording of a graph, would raise."""
-    cpu, gpu = (results(make_trainer, env, settings, device) for device in ("cpu", "cuda"))
-    for ours, theirs in zip(gpu, cpu, strict=True):
-        close = 1e-2 if {"train.precision", "train.optimizer"} & settings.keys() else 1e-4  # bfloat16
-        assert ours == pytest.approx(theirs, rel=10 * close, abs=close, nan_ok=True)
+    assert_gpu_matches_cpu(make_trainer, env, settings)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("env", OWN_NETWORKS)
 def test_own_networks_match_cpu(gpus, make_trainer, env):
     settings = {"env.num_envs": 2, "train.horizon": 4, "train.minibatch_size": 0, "train.learning_rate": 1e-5}
-    cpu, gpu = (results(make_trainer, env, settings, device) for device in ("cpu", "cuda"))
-    for ours, theirs in zip(gpu, cpu, strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-4, nan_ok=True)
+    assert_gpu_matches_cpu(make_trainer, env, settings)
+
+
+@pytest.mark.all
+def test_opponents_without_c_engine_match_cpu(gpus, make_trainer, monkeypatch):
+    """Opponents with a network that only torch can compute act on the GPU."""
+    monkeypatch.setattr("pufferlib.training.opponent_pool.compile_policy", lambda policy: None)
+    assert_gpu_matches_cpu(make_trainer, "connect4", {**SELFPLAY, **LSTM})
 
 
 @pytest.mark.parametrize(
@@ -192,9 +213,11 @@ def test_cpu_waits_for_gpu_four_times_per_partial_batch(gpus, make_trainer, memo
 def test_graphs_are_recorded_once_on_chosen_gpu(gpus, make_trainer, device):
     """One graph for acting steps and one for gradient steps, on the GPU of all tensors."""
     trainer = make_trainer(settings={**SCHEDULES, **LSTM, "train.device": device})
+    index = int(device == "cuda:1")
+    assert gpus.current == index
+    gpus.current = 0  # graphs must not depend on it
     for _ in range(5):
         trainer.step()
-    index = int(device == "cuda:1")
     found = {
         each.device for each in [*trainer.policy.parameters(), trainer.rollout.observations, trainer.rollout.values]
     }
@@ -279,6 +302,52 @@ def test_bfloat16_without_instructions_warns(gpus, make_trainer, capability):
         return
     with pytest.warns(UserWarning, match="train.precision: Fake GPU has no instructions for bfloat16"):
         make_trainer(settings=settings)
+
+
+@pytest.mark.parametrize("memory", ["none", "MinGRU"])
+def test_ranks_on_two_gpus_match_one_process_on_cpu(gpus, tmp_path, memory):
+    settings = {"policy.memory": memory, "train.optimizer": "adam"}
+    (first, of_first), (second, of_second) = train_in_threads(tmp_path, {**settings, "train.device": "cuda"})
+    whole, of_whole = train_as_one(tmp_path, settings)
+    assert [trainer.device.index for trainer in (first, second)] == [0, 1]
+    for mine, theirs, expected in zip(of_first, of_second, of_whole, strict=True):
+        for name, value in expected.items():
+            if name != "sps" and not name.endswith("_s"):
+                assert mine[name] == theirs[name] == pytest.approx(value, rel=1e-3, abs=1e-3), name
+    for ours, theirs in zip(first.policy.parameters(), whole.policy.parameters(), strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cpu"])
+@pytest.mark.parametrize(("local_rank", "size"), [(0, 1), (1, 4), (2, 4)])
+def test_ranks_take_gpus_in_turns(gpus, device, local_rank, size):
+    ranks = Ranks()
+    ranks.size, ranks.local_rank = size, local_rank
+    expected = {"cuda": f"cuda:{local_rank % 2}", "cuda:1": "cuda:1", "cpu": "cpu"}[device]
+    assert str(ready_device(device_of_rank(torch.device(device), ranks))) == expected
+
+
+@pytest.mark.parametrize("call", ["gather", "share"])
+def test_ranks_send_tensors_of_gpu_from_cpu(gpus, monkeypatch, call):
+    """A pickled tensor of a GPU would come back on the GPU of the sender."""
+    sent = []
+    monkeypatch.setattr(distributed, "all_gather_object", lambda found, value: sent.append(value))
+    monkeypatch.setattr(distributed, "broadcast_object_list", sent.extend)
+    ranks = JoinedRanks.__new__(JoinedRanks)  # without a process group
+    ranks.size = 2
+    getattr(ranks, call)({"memory": [torch.ones(2, device="cuda:1")]})
+    assert pickle.loads(pickle.dumps(sent))[0]["memory"][0].tolist() == [1, 1]
+
+
+def test_dashboard_shows_memory_of_chosen_gpu(gpus, make_trainer):
+    console = Console(file=StringIO(), force_terminal=True, width=120)
+    dashboard = progress_logger(make_trainer(settings={"train.device": "cuda:1"}), console)
+    gpus.current = 0
+    dashboard.log({"update": 1, "agent_steps": 64, "total_agent_steps": 128, "uptime_s": 1.0, "sps": 64.0})
+    dashboard.close()
+    shown = re.sub(r"\x1b\[[\d;?]*\w", "", console.file.getvalue())
+    assert " on cuda:1" in shown
+    assert "GPU memory 2.0 GiB of 2.0 GiB" in shown
 
 
 FULL = (
