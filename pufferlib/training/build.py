@@ -28,6 +28,7 @@ from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
 
 __all__ = [
+    "PARAMETERS_FOR_THREADS",
     "build_policy",
     "build_vecenv",
     "close_vecenv",

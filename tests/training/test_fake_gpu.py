@@ -5,6 +5,7 @@ import gc
 import re
 from io import StringIO
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -13,6 +14,7 @@ from torch import distributed
 from pufferlib.cli import main, run_display
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default
+from pufferlib.training.agent import load
 from pufferlib.training.build import build_vecenv, ready_device
 from pufferlib.training.config import load_config
 from pufferlib.training.dashboard import progress_logger
@@ -246,6 +248,28 @@ def test_run_is_resumed_on_other_device(gpus, make_trainer, devices, overlap):
     for ours, theirs in zip(first.policy.parameters(), second.policy.parameters(), strict=True):
         assert torch.equal(ours.cpu(), theirs.cpu())
     assert [second.step()["update"] for _ in range(3)] == [4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("env", "settings", "device", "expected"),
+    [
+        ("breakout", LSTM, "auto", "cpu"),
+        ("breakout", LSTM, "cuda", "cuda:0"),
+        ("breakout", LSTM, "cuda:1", "cuda:1"),
+        ("breakout", {"policy.hidden_size": 700}, "auto", "cuda:0"),  # a million parameters
+        ("snake", {}, "auto", "cuda:0"),  # a network of its own, which the C engine does not know
+    ],
+)
+def test_loaded_agent_acts_on_fastest_device(gpus, make_trainer, env, settings, device, expected):
+    trainer = make_trainer(env, {**settings, "train.minibatch_size": 0, "train.device": "cuda"})
+    trainer.save()
+    trainer.config.save(trainer.run_dir / "config.toml")
+    agent = load(trainer.run_dir, device=device)
+    for ours, theirs in zip(agent.policy.parameters(), trainer.policy.parameters(), strict=True):
+        assert str(ours.device) == expected
+        assert torch.equal(ours.cpu(), theirs.cpu())
+    space = trainer.vecenv.single_observation_space
+    assert agent(np.zeros((2, *space.shape), space.dtype)).shape[0] == 2
 
 
 def test_nan_on_gpu_raises_and_keeps_weights(gpus, make_trainer):
