@@ -38,6 +38,14 @@ LEFT = {
         "_has_module _installed _play": "fake packages",
     },
     "seeds/test_vectorization.py": {"_cores": "machines with other numbers of cores"},
+    "training/fake_cuda.py": {
+        "_C _group_tensors_by_device_and_dtype": "functions of torch without a public name",
+    },
+    "training/fake_gpu.py": {
+        "_cdata": "address of a storage of torch",
+        "_index_put_impl_ _local_scalar_dense": "operations of torch",
+        "_getframe": "the line of a wait",
+    },
     "vector/test_multiprocessing.py": {
         "_config _forkserver _forkserver_pid": "attributes of multiprocessing",
     },

@@ -8,16 +8,12 @@ import contextlib
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-from pufferlib.models import gpu_code
-from tests.training.tape import Tape
 
 CPU = torch.device("cpu")
 COPY = torch.ops.aten.copy_.default
@@ -34,11 +30,6 @@ WAITING = {  # the shape or the Python value of the result depends on the data
     torch.ops.aten.equal.default,
 }
 Tensor = torch.Tensor
-REAL_GENERATOR, REAL_AUTOCAST, REAL_GROUPS = (
-    torch.Generator,
-    torch.autocast,
-    torch._C._group_tensors_by_device_and_dtype,
-)
 
 
 class FakeGpu:
@@ -56,7 +47,8 @@ class FakeGpu:
         self.count, self.capability = count, capability
         self.waits, self.stream_waits, self.replays, self.graphs = [], [], 0, 0
         self._thread = threading.local()
-        self._marks, self._pinned, self._locked = {}, {}, {}
+        self._marks, self._pinned = {}, {}
+        self.locked = {}  # sizes of memory with locked pages, by address
         self.failure = None
 
     @property
@@ -99,7 +91,7 @@ class FakeGpu:
 
     def is_pinned(self, tensor):
         address = tensor.data_ptr()
-        is_locked = any(start <= address < start + size for start, size in self._locked.items())
+        is_locked = any(start <= address < start + size for start, size in self.locked.items())
         return is_locked or tensor.untyped_storage()._cdata in self._pinned
 
     def wait(self):
@@ -129,10 +121,6 @@ class FakeGpu:
             raise RuntimeError("CUDA error: invalid device ordinal")
         if device.type == "cuda" and self.failure is not None:
             raise self.failure
-
-    def install(self, monkeypatch):
-        """Replace the parts of torch that need a real GPU."""
-        install(self, monkeypatch)
 
     @contextlib.contextmanager
     def modes(self):
@@ -262,136 +250,3 @@ class _Functions(TorchFunctionMode):
         given = {name: value for name, value in given.items() if value}
         found = tensor.to(**given) if given else tensor
         return found if target is None else self._gpu.move(found, torch.device(target), non_blocking)
-
-
-def _index(gpu, device):
-    index = None if device is None else torch.device(device).index
-    return gpu.current if index is None else index
-
-
-def install(gpu, monkeypatch):
-    """Replace the parts of ``torch.cuda`` and ``torch`` that need a real GPU."""
-    cuda = torch.cuda
-
-    class Generator(REAL_GENERATOR):
-        """Random number generator. On the GPU its state has another length than on the CPU."""
-
-        device = None  # writable, unlike the attribute of the base class
-
-        def __new__(cls, device="cpu"):
-            gpu.check(torch.device(device))
-            return super().__new__(cls)
-
-        def __init__(self, device="cpu"):
-            device = torch.device(device)
-            self.device = torch.device("cuda", gpu.current) if str(device) == "cuda" else device
-
-        def get_state(self):
-            state = super().get_state()
-            return state if self.device == CPU else torch.cat([state, torch.zeros(1, dtype=torch.uint8)])
-
-        def set_state(self, state):
-            assert len(state) == len(self.get_state())
-            return super().set_state(state if self.device == CPU else state[:-1].clone())
-
-    class Stream:
-        def __init__(self, device=None, priority=0):
-            self.device = torch.device("cuda", gpu.current) if device is None else torch.device(device)
-            self.priority = priority
-
-        def wait_stream(self, other):
-            assert other.device == self.device
-            gpu.stream_waits.append((self.priority, other.priority))
-
-        def synchronize(self):
-            gpu.wait()
-
-    class Graph:
-        """CUDA graph. Recording has computed the results already, so the first replay does nothing."""
-
-        def replay(self):
-            gpu.replays += 1
-            if self.is_first:
-                self.is_first = False
-            else:
-                with _disable_current_modes(), torch._C.DisableTorchFunction():
-                    self.tape.replay()
-
-    @contextlib.contextmanager
-    def graph(made, stream, capture_error_mode):
-        assert stream.device.index == gpu.current, "the graph of another device stays empty"
-        made.tape, made.is_first = Tape(), True
-        gpu.is_recording = True
-        gpu.graphs += 1
-        try:
-            with made.tape:
-                yield
-        finally:
-            gpu.is_recording = False
-
-    @contextlib.contextmanager
-    def current_device(device):
-        before, gpu.current = gpu.current, torch.device(device).index or 0
-        try:
-            yield
-        finally:
-            gpu.current = before
-
-    def set_device(device):
-        gpu.current = torch.device(device).index  # a failure shows at the first kernel
-
-    class Runtime:
-        def cudaHostRegister(self, address, size, flags):  # noqa: N802
-            gpu._locked[address] = size
-            return 0
-
-        def cudaHostUnregister(self, address):  # noqa: N802
-            return 0 if gpu._locked.pop(address, None) else 1
-
-    def groups(tensors, with_indices=False):
-        found = REAL_GROUPS(tensors, with_indices)
-        return {
-            (gpu.device_of(next(each for part in lists for each in part if each is not None)), dtype): (lists, indices)
-            for (_, dtype), (lists, indices) in found.items()
-        }
-
-    class Executor(ThreadPoolExecutor):
-        """Executor whose thread knows the GPU."""
-
-        def submit(self, function, *args):
-            device = gpu.current  # the trainer sets it in the thread of the caller
-
-            def run():
-                gpu.current = device
-                with gpu.modes():
-                    return function(*args)
-
-            return super().submit(run)
-
-    replaced = {
-        "is_available": lambda: True,
-        "device_count": lambda: gpu.count,
-        "current_device": lambda: gpu.current,
-        "set_device": set_device,
-        "device": current_device,
-        "init": lambda: None,
-        "synchronize": lambda device=None: gpu.wait(),
-        "Stream": Stream,
-        "stream": lambda stream: contextlib.nullcontext(),
-        "current_stream": lambda device=None: Stream(device),
-        "CUDAGraph": Graph,
-        "graph": graph,
-        "cudart": Runtime,
-        "get_device_capability": lambda device=None: gpu.capability,
-        "get_device_name": lambda device=None: gpu.check(torch.device("cuda")) or "Fake GPU",
-        "mem_get_info": lambda device=None: (0, (1 + _index(gpu, device)) << 30),
-        "default_generators": [Generator(torch.device("cuda", index)) for index in range(gpu.count)],
-    }
-    for name, value in replaced.items():
-        monkeypatch.setattr(cuda, name, value)
-    monkeypatch.setattr(torch, "Generator", Generator)
-    monkeypatch.setattr(torch, "autocast", lambda device, *rest, **more: REAL_AUTOCAST("cpu", *rest, **more))
-    monkeypatch.setattr(torch._C, "_group_tensors_by_device_and_dtype", groups)
-    monkeypatch.setattr(gpu_code, "can_compile", lambda device: False)
-    for module in ("pufferlib.training.overlap", "tests.training.ranks"):
-        monkeypatch.setattr(f"{module}.ThreadPoolExecutor", Executor)

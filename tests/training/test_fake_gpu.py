@@ -20,8 +20,11 @@ from pufferlib.training.config import load_config
 from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_rank
 from pufferlib.training.trainer import Trainer
+from tests.training.fake_cuda import install
 from tests.training.fake_gpu import FakeGpu
 from tests.training.ranks import train_as_one, train_in_threads
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine")
 
 HORIZON = 8
 SMALL = {
@@ -105,7 +108,7 @@ OWN_NETWORKS = ["go", "moba", "nmmo3", "rware", "snake", "trash_pickup"]
 def gpus(monkeypatch):
     """Return two fake GPUs, on which the tensors of the test can be."""
     gpus = FakeGpu(count=2)
-    gpus.install(monkeypatch)
+    install(gpus, monkeypatch)
     with gpus.modes():
         yield gpus
         gc.collect()  # finalizers need the fake GPUs
@@ -122,6 +125,45 @@ def make_trainer(tmp_path):
             return stack.enter_context(contextlib.closing(Trainer(config, tmp_path / folder, **others)))
 
         yield make
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        (lambda ours, cpu: ours + cpu, "expected all tensors to be on the same device"),
+        (lambda ours, cpu: torch.stack([ours, ours.to("cuda:1")]), "expected all tensors to be on the same device"),
+        (lambda ours, cpu: cpu[ours.long()], "indices should be on the CPU"),
+        (lambda ours, cpu: ours.numpy(), "can't convert cuda:0 device type tensor"),
+        (lambda ours, cpu: ours.to("cuda:2"), "invalid device ordinal"),
+    ],
+)
+def test_fake_gpu_rejects_what_a_gpu_rejects(gpus, operation, error):
+    with pytest.raises((RuntimeError, TypeError), match=error):
+        operation(torch.ones(2, device="cuda"), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("operation", "waits"),
+    [
+        (lambda ours, cpu: (ours * 2).mean(), 0),
+        (lambda ours, cpu: ours.copy_(cpu, non_blocking=True), 0),
+        (lambda ours, cpu: ours.copy_(cpu), 1),
+        (lambda ours, cpu: cpu.copy_(ours, non_blocking=True), 1),  # pageable memory
+        (lambda ours, cpu: torch.ones(2, pin_memory=True).copy_(ours, non_blocking=True), 0),
+        (lambda ours, cpu: ours.cpu(), 1),
+        (lambda ours, cpu: ours.tolist(), 1),
+        (lambda ours, cpu: float(ours[0]), 1),
+        (lambda ours, cpu: ours[ours > 0], 1),
+        (lambda ours, cpu: ours[cpu.long()], 1),
+        (lambda ours, cpu: ours.nonzero(), 1),
+    ],
+)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_fake_gpu_counts_waits(gpus, operation, waits, mode):
+    with mode():
+        ours = torch.ones(2, device="cuda")
+        operation(ours, torch.ones(2))
+    assert len(gpus.waits) == waits
 
 
 def trained(make_trainer, env, settings, device):
