@@ -1,3 +1,4 @@
+import contextlib
 import functools
 import subprocess
 import sys
@@ -9,9 +10,10 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
 from pufferlib.training import accelerate, fused_loss, ppo
 from pufferlib.training.accelerate import build_loss
-from pufferlib.training.config import TrainConfig
+from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.rollout import Minibatch
+from pufferlib.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -103,6 +105,41 @@ def test_schedules_do_not_recompile_loss(target_env, monkeypatch):
         config = TrainConfig(clip_coef=0.2 - 0.01 * update, ent_coef=0.01 * update, learning_rate=0.1 * update)
         assert torch.allclose(loss(policy, batch, config).total, ppo.ppo_loss(policy, batch, config).total, atol=1e-6)
     assert len(graphs) == 1
+
+
+NORMALIZED = {"train.normalize_observations": True, "train.normalize_rewards": True}
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("default")  # torch warns while it compiles
+@pytest.mark.parametrize(
+    ("env", "settings"),
+    [
+        ("squared", {"train.clip_schedule": "linear", "train.ent_schedule": "cosine", "train.priority_alpha": 0.8}),
+        ("squared", {"train.lr_schedule": "adaptive", "train.target_kl": 0.01, **NORMALIZED}),
+        ("squared", {"policy.networks": "separate", "policy.layer_norm": True, "policy.memory": "MinGRU"}),
+        ("squared", {"train.accumulate_minibatches": 2, "train.optimizer": "muon"}),
+        ("pendulum", {"policy.state_dependent_std": True, "train.rescale_actions": True}),
+        ("connect4", {"env.players": 2, "selfplay.opponents": 1, "selfplay.snapshot_interval": 1}),
+    ],
+    ids=str,
+)
+def test_run_compiles_loss_only_in_first_updates(monkeypatch, tmp_path, env, settings):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
+    sizes = {"env.num_envs": 8, "policy.hidden_size": 8, "train.horizon": 8, "train.minibatch_size": 16}
+    small = {**sizes, "train.update_epochs": 2, "train.total_timesteps": 1000, "train.device": "cpu"}
+    config = load_config(env, {**small, "train.compile": True, **settings})
+    with contextlib.closing(Trainer(config, tmp_path)) as trainer:
+        counts = [trainer.step() and len(graphs) for _ in range(6)]
+    assert counts[1] == counts[-1] > 0  # a mask of the agents may first appear in the second update
 
 
 @pytest.mark.all
