@@ -38,6 +38,7 @@ SMALL = {
 }
 SIZES = {
     "Pendulum-v1": {"vec.backend": "Serial", "vec.num_envs": 8},
+    "spaces": {"vec.backend": "Serial", "vec.num_envs": 8},
     "CartPole-v1": {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2},
 }
 NATIVE = {"env.num_envs": 8, "env.num_threads": 1}
@@ -99,6 +100,10 @@ MORE_CASES = [
     ("CartPole-v1", HALVES),
     ("CartPole-v1", {**HALVES, **LSTM}),
     ("Pendulum-v1", TRUNCATED),
+    ("breakout", {**LSTM, "env.pixels": (36, 36), "policy.name": "ResNet"}),
+    ("breakout", {**LSTM, **VTRACE, "train.cpu_offload": True}),
+    ("connect4", {**SELFPLAY, **LSTM, "train.overlap": "learning"}),
+    ("spaces", {}),
     *((name, {}) for name in ("enduro", "memory", "password", "squared", "tactical", "tripletriad")),
 ]
 OWN_NETWORKS = ["go", "moba", "nmmo3", "rware", "snake", "trash_pickup"]
