@@ -17,12 +17,11 @@ from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
-from pufferlib.models.engine import compile_policy
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.seeding import env_seed
-from pufferlib.training.build import PARAMETERS_FOR_THREADS, build_policy, close_vecenv, make_vecenv, pick_device
+from pufferlib.training.build import acts_fast_on_cpu, build_policy, close_vecenv, make_vecenv, pick_device
 from pufferlib.training.config import Config, VecConfig
 from pufferlib.training.normalization import normalized, with_moments
 from pufferlib.training.players import PolicyPlayer
@@ -156,6 +155,8 @@ def load(
     config = found.settings({"train.device": device})
     policy, vecenv = _open_policy(config, found)
     try:
+        if device != "auto":
+            policy.to(pick_device(device))
         return Agent(policy, vecenv, config.eval.greedy if greedy is None else greedy, seed, config)
     finally:
         close_vecenv(vecenv)
@@ -297,6 +298,8 @@ def _ended_agents(rows: Any, count: int) -> npt.NDArray[np.bool_]:
 def load_policy(config: Config, run: Run) -> Policy:
     """Return the trained network of a run. Warn about versions that differ from the versions at training.
 
+    A small network is on the CPU, where it acts faster, any other one on the device of ``config``.
+
     Args:
         config: Settings of the run.
         run: Run whose checkpoint is loaded.
@@ -313,7 +316,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     """Load a policy and make environments for it, without normalization. The caller closes them."""
     path = run.checkpoint
     about, weights = checkpoint.read_about(path), checkpoint.read_policy(path)
-    device, on_cpu = pick_device(config.train.device), dataclasses.replace(config.train, device="cpu")
+    on_cpu = dataclasses.replace(config.train, device="cpu")
     if path != ocean.agent_file(config.env_name):  # shipped agents are tested against their published scores
         warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
@@ -322,15 +325,9 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     try:
         policy = build_policy(dataclasses.replace(config, train=on_cpu), normalized(vecenv, config.train))
         checkpoint.load_weights(policy, weights, path, about.env_name)
-        if config.train.device != "auto" or not _acts_fast_on_cpu(policy):
-            policy.to(device)
+        if not acts_fast_on_cpu(policy):
+            policy.to(pick_device(config.train.device))
     except BaseException:
         vecenv.close()
         raise
     return policy, vecenv
-
-
-def _acts_fast_on_cpu(policy: Policy) -> bool:
-    """Return whether a policy on the CPU is so small that the C engine is faster than torch on a GPU."""
-    size = sum(parameter.numel() for parameter in policy.parameters())
-    return size < PARAMETERS_FOR_THREADS and compile_policy(policy) is not None

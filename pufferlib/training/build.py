@@ -1,5 +1,6 @@
 """Construction of environments, policy and device from the settings, tuned by ``autotune`` if it has run."""
 
+import copy
 import dataclasses
 import math
 import threading
@@ -21,6 +22,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
+from pufferlib.models.engine import compile_policy
 from pufferlib.spaces import MixedBox
 from pufferlib.text import flag, plural
 from pufferlib.training.config import Config, PolicyConfig, TrainConfig, VecConfig
@@ -28,7 +30,7 @@ from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
 
 __all__ = [
-    "PARAMETERS_FOR_THREADS",
+    "acts_fast_on_cpu",
     "build_policy",
     "build_vecenv",
     "close_vecenv",
@@ -38,6 +40,7 @@ __all__ = [
     "memory_explained",
     "pick_device",
     "pick_num_threads",
+    "policy_to_play",
     "ready_device",
     "rescale_actions",
     "tunable_keywords",
@@ -50,7 +53,7 @@ __all__ = [
 _RNG_LOCK = threading.Lock()  # torch's default generator and number of threads are global to the process
 MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gaussian policy learns well
 POLICY_ARGUMENTS = ("name", "hidden_size", "num_layers", "memory", "memory_layers")  # arguments of make_policy
-PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
+LARGE = 500_000  # parameters; NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
 def close_vecenv(vecenv: Any) -> None:
@@ -208,8 +211,24 @@ def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
     """
     if config.num_threads is not None:
         return config.num_threads
-    size = sum(parameter.numel() for parameter in policy.parameters())
-    return usable_cpus() if size >= PARAMETERS_FOR_THREADS else 1
+    return usable_cpus() if _is_large(policy) else 1
+
+
+def acts_fast_on_cpu(policy: Policy) -> bool:
+    """Return whether a policy on the CPU is so small that the C engine acts faster than torch does on a GPU."""
+    return not _is_large(policy) and compile_policy(policy) is not None
+
+
+def policy_to_play(policy: Policy) -> Policy:
+    """Return ``policy``, or a copy on the CPU if ``policy`` is on a GPU and the copy acts faster."""
+    if next(policy.parameters()).device.type == "cpu" or _is_large(policy):
+        return policy
+    twin = copy.deepcopy(policy).cpu()
+    return twin if acts_fast_on_cpu(twin) else policy
+
+
+def _is_large(policy: Policy) -> bool:
+    return sum(parameter.numel() for parameter in policy.parameters()) >= LARGE
 
 
 def build_policy(config: Config, vecenv: Any) -> Policy:

@@ -21,7 +21,7 @@ from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
-from pufferlib.training.build import close_vecenv
+from pufferlib.training.build import close_vecenv, policy_to_play
 from pufferlib.training.config import Config
 from pufferlib.training.env_values import check_present
 from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advice
@@ -150,6 +150,7 @@ class Evaluator:
             PufferError: The policy's outputs are NaN.
         """
         played: list[_PlayedEpisode] = []
+        policy = policy_to_play(policy) if policy is not None else None
         generator = _generator(policy, self._seed)
         vecenv = with_moments(self._vecenv, policy)
         for count, seed in self._batches:

@@ -14,11 +14,13 @@ from torch import distributed
 from pufferlib.cli import main, run_display
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default
-from pufferlib.training.agent import load
+from pufferlib.runs.folder import Run
+from pufferlib.training.agent import load, load_policy
 from pufferlib.training.build import build_vecenv, ready_device
 from pufferlib.training.config import load_config
 from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_rank
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.training.fake_cuda import install
 from tests.training.fake_gpu import FakeGpu
@@ -317,6 +319,21 @@ def test_loaded_agent_acts_on_fastest_device(gpus, make_trainer, env, settings, 
         assert torch.equal(ours.cpu(), theirs.cpu())
     space = trainer.vecenv.single_observation_space
     assert agent(np.zeros((2, *space.shape), space.dtype)).shape[0] == 2
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_evaluation_of_small_network_does_not_depend_on_device(gpus, make_trainer, monkeypatch, memory):
+    """A run of cuda:1 is evaluated with the same score on a machine without a GPU, where it can be played too."""
+    trainer = make_trainer("squared", {"policy.memory": memory, "train.device": "cuda:1"})
+    trainer.step()
+    trainer.save()
+    config = trainer.config
+    config.save(trainer.run_dir / "config.toml")
+    scores = [evaluate(config, trainer.policy, episodes=2)]
+    assert next(trainer.policy.parameters()).device == torch.device("cuda", 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    scores.append(evaluate(config, load_policy(config, Run.at(trainer.run_dir)), episodes=2))
+    assert scores[0] == scores[1]
 
 
 def test_nan_on_gpu_raises_and_keeps_weights(gpus, make_trainer):
