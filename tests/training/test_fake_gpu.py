@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from torch import distributed
 
+import pufferlib
 from pufferlib.cli import main, run_display
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default
@@ -485,13 +486,13 @@ def run_command(*flags):
 )
 @pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1"])
 def test_gpu_that_cannot_be_used_is_one_error_before_training(
-    gpus, make_trainer, tmp_path, monkeypatch, capsys, device, error, message
+    gpus, tmp_path, monkeypatch, capsys, device, error, message
 ):
     """Nothing is left behind."""
     gpus.failure = error
     message = message.format(index=int(device == "cuda:1"))
     with pytest.raises(APIUsageError, match=re.escape(message)):
-        make_trainer(settings={"train.device": device})
+        pufferlib.train("breakout", {**SMALL, **NATIVE, "train.device": device}, runs=tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
     assert run_command("--train.device", device) == 1
     printed = capsys.readouterr()

@@ -1,5 +1,6 @@
 """Tests of training on a GPU and of its kernels, compared with the CPU. Skipped without a GPU."""
 
+import contextlib
 import copy
 import warnings
 
@@ -106,6 +107,14 @@ def test_run_is_resumed_on_other_device(train, devices):
     other.restore(first.checkpoint_path)
     assert all(torch.equal(weights[name], each) for name, each in weights_of(other).items())
     assert [other.step()["update"] for _ in range(3)] == [4, 5, 6]
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_partial_batches_train(tmp_path, memory):
+    vec = {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2, "vec.batch_size": 4}
+    sizes = {"train.horizon": 16, "train.minibatch_size": 64, "policy.memory": memory, "train.device": "cuda"}
+    with contextlib.closing(Trainer(load_config("CartPole-v1", {**vec, **sizes}), tmp_path)) as trainer:
+        assert [trainer.step()["update"] for _ in range(3)] == [1, 2, 3]
 
 
 def test_nan_raises_and_keeps_weights(train):
