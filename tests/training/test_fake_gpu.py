@@ -388,6 +388,22 @@ def test_garbage_is_not_collected_during_a_recording(gpus, make_trainer):
     assert gpus.graphs == 2
 
 
+def test_graphs_cast_weights_to_bfloat16_in_each_replay(gpus, make_trainer, monkeypatch):
+    """A cast that ``torch.autocast`` keeps would not be part of the graph, which would use old weights."""
+    real, kept = torch.autocast, []
+
+    def autocast(device, dtype, cache_enabled=True):
+        if gpus.is_recording:
+            kept.append(cache_enabled)
+        return real(device, dtype, cache_enabled=cache_enabled)
+
+    monkeypatch.setattr(torch, "autocast", autocast)
+    trainer = make_trainer(settings={"train.device": "cuda", "train.precision": "bfloat16"})
+    for _ in range(3):
+        trainer.step()
+    assert kept == [False, False]  # acting and learning
+
+
 @pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
 def test_bfloat16_without_instructions_warns(gpus, make_trainer, capability):
     gpus.capability = capability
