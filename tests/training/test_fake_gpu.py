@@ -225,7 +225,7 @@ def test_opponents_without_c_engine_match_cpu(gpus, make_trainer, monkeypatch):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("horizon", [8, 16])
+@pytest.mark.parametrize("horizon", [16, pytest.param(8, marks=pytest.mark.all)])
 def test_cpu_waits_for_gpu_once_per_step(gpus, make_trainer, settings, more, per_minibatch, horizon):
     """An update has 15 further waits, and ``more`` with some settings. Two settings wait for each minibatch."""
     trainer = make_trainer(settings={**settings, "train.device": "cuda", "train.horizon": horizon})
@@ -251,6 +251,19 @@ def test_cpu_waits_for_gpu_four_times_per_partial_batch(gpus, make_trainer, memo
     waits = [each for each in gpus.waits if each.startswith("collector.py")]
     batches = 1 + len(received)  # the first one was received by the update before
     assert len(waits) <= 4 * batches + (memory != "none") * batches
+
+
+def test_pages_of_observations_are_locked_until_trainer_is_gone(gpus, tmp_path):
+    """The GPU copies from locked pages while the CPU continues."""
+    trainer = Trainer(load_config("breakout", {**SMALL, "env.num_envs": 64, "train.device": "cuda"}), tmp_path)
+    observations = trainer.vecenv.driver_env.observations
+    address, size = observations.ctypes.data, observations.nbytes
+    trainer.step()
+    trainer.close()
+    assert gpus.locked == {address: size}  # large arrays start at a page
+    del trainer
+    gc.collect()
+    assert gpus.locked == {}
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
