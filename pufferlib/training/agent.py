@@ -21,7 +21,14 @@ from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.seeding import env_seed
-from pufferlib.training.build import acts_fast_on_cpu, build_policy, close_vecenv, make_vecenv, pick_device
+from pufferlib.training.build import (
+    acts_fast_on_cpu,
+    build_policy,
+    check_device,
+    close_vecenv,
+    make_vecenv,
+    pick_device,
+)
 from pufferlib.training.config import Config, VecConfig
 from pufferlib.training.normalization import normalized, with_moments
 from pufferlib.training.players import PolicyPlayer
@@ -315,6 +322,7 @@ def load_policy(config: Config, run: Run) -> Policy:
 def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     """Load a policy and make environments for it, without normalization. The caller closes them."""
     path = run.checkpoint
+    check_device(config.train.device)
     about, weights = checkpoint.read_about(path), checkpoint.read_policy(path)
     on_cpu = dataclasses.replace(config.train, device="cpu")
     if path != ocean.agent_file(config.env_name):  # shipped agents are tested against their published scores

@@ -33,6 +33,7 @@ __all__ = [
     "acts_fast_on_cpu",
     "build_policy",
     "build_vecenv",
+    "check_device",
     "close_vecenv",
     "describe_device",
     "fit_to_agents",
@@ -326,6 +327,25 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def check_device(name: str, setting: str = "train.device") -> torch.device:
+    """Return the torch device called ``name``, which may be missing on this machine. "auto" is CUDA.
+
+    Args:
+        name: Name of the device.
+        setting: Name of the setting, for messages.
+
+    Raises:
+        UsageError: ``name`` is not the name of a device.
+    """
+    try:
+        device = torch.device("cuda" if name == "auto" else name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise UsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+    return device
+
+
 def pick_device(name: str, setting: str = "train.device") -> torch.device:
     """Return the torch device called ``name``. "auto" is CUDA if there is a GPU, otherwise the CPU.
 
@@ -337,15 +357,10 @@ def pick_device(name: str, setting: str = "train.device") -> torch.device:
         UsageError: ``name`` is not the name of a device.
         APIUsageError: There is no such device on this machine.
     """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
-        raise UsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    device = check_device(name, setting)
+    count = torch.cuda.device_count() if device.type == "cuda" and torch.cuda.is_available() else 0
+    if name == "auto" and not count:
+        return torch.device("cpu")
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = plural(count, "GPU") if count else "no GPU"
         raise APIUsageError(
