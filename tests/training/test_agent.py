@@ -64,9 +64,9 @@ def test_load_returns_agent_that_acts_in_env(tmp_path):
         pufferlib.load("CartPoel", runs=tmp_path)
     with pytest.raises(APIUsageError, match=r"got TrainedRun; .* pass result\.run\.folder$"):
         pufferlib.load(done)
-    with pytest.raises(APIUsageError, match="train.device must be auto, cpu, cuda or cuda:<n>, got 'warp'"):
+    with pytest.raises(APIUsageError, match=r"train\.device must be auto, cpu, cuda or cuda:<n>, got 'warp'"):
         pufferlib.load("CartPole-v1", runs=tmp_path, device="warp")
-    with pytest.raises(APIUsageError, match="train.device: this torch .* GPU.?, got 'cuda:99'"):
+    with pytest.raises(APIUsageError, match=r"train\.device: this torch .* GPU.?, got 'cuda:99'"):
         pufferlib.load("CartPole-v1", runs=tmp_path, device="cuda:99")
 
 
