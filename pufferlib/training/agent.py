@@ -68,11 +68,11 @@ class ObservationCheck:
             APIUsageError: The space has integers, and a value cannot be converted without changing it.
         """
         if observations.dtype == self._dtype:
-            return np.ascontiguousarray(observations)
+            return np.asarray(observations, order="C")
         if observations.dtype.kind not in "biuf":
             raise APIUsageError(f"Agent: observations must have dtype {self._dtype}, got dtype {observations.dtype}")
         with np.errstate(invalid="ignore", over="ignore"):
-            converted = np.ascontiguousarray(observations, self._dtype)
+            converted = np.asarray(observations, self._dtype, order="C")
         if self._dtype.kind in "biu" and not np.array_equal(converted, observations):
             raise APIUsageError(
                 f"Agent: observations must have values that {self._dtype} can hold, got {_span(observations)} in dtype "

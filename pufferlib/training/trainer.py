@@ -133,6 +133,7 @@ class Trainer:
         try:
             config = dataclasses.replace(config, train=with_normalization(self.vecenv, config.train))
             self.vecenv = normalized(self.vecenv, config.train)
+            self._is_policy_given = policy is not None
             with memory_explained(self.device):
                 policy = self._prepare_policy(config, policy)
             self.vecenv = self.callbacks.wrap_envs(self.vecenv, policy)
@@ -497,9 +498,21 @@ class Trainer:
             checkpoint.load_weights(self.policy, weights, path, about.env_name)
         except APIUsageError as error:
             raise APIUsageError(f"{error}{self._flags_of_network(path, about)}") from error
+        self._check_activation(path, about)
         self._check_units(path, about)
         take_moments(self.vecenv, self.policy)
         self.reduction.start_moments(self.vecenv)
+
+    def _check_activation(self, path: Path, about: checkpoint.About) -> None:
+        """Raise APIUsageError if the network of a checkpoint has another activation, which its weights do not show."""
+        if self._is_policy_given or not about.config:
+            return
+        theirs, ours = Config.parse(str(path), about.config).policy.activation, self.config.policy.activation
+        if theirs != ours:
+            raise APIUsageError(
+                f"train.init: the network of {path} was trained with policy.activation {theirs}, got {ours}, so its "
+                f"weights would act differently; add {flag('policy.activation', theirs)}"
+            )
 
     def _check_units(self, path: Path, about: checkpoint.About) -> None:
         """Raise APIUsageError if the actions of a checkpoint have other units because of ``train.rescale_actions``."""
@@ -516,10 +529,17 @@ class Trainer:
         """Return the flags that describe the network of a checkpoint, if its settings are known and differ."""
         if not about.config:
             return ""
-        theirs = dataclasses.asdict(Config.parse(str(path), about.config).policy)
-        ours = dataclasses.asdict(self.config.policy)
-        flags = " ".join(flag(f"policy.{name}", value) for name, value in theirs.items() if value != ours[name])
-        return f": {flags}" if flags else ""
+        theirs, ours = Config.parse(str(path), about.config), self.config
+        named = dataclasses.asdict(ours.policy)
+        flags = [
+            flag(f"policy.{name}", value)
+            for name, value in dataclasses.asdict(theirs.policy).items()
+            if value != named[name]
+        ]
+        normalizes = bool(theirs.train.normalize_observations)  # the moments are buffers of the network
+        if normalizes != bool(ours.train.normalize_observations):
+            flags.append(flag("train.normalize_observations", normalizes))
+        return f": {' '.join(flags)}" if flags else ""
 
     def _anneal(self) -> TrainConfig:
         """Return the settings of the next update, and set its learning rate."""

@@ -80,6 +80,20 @@ def test_single_observation_gets_same_action_as_in_batch():
     assert agent(observations.tolist()) == actions.tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_agent_accepts_scalar_observations(dtype):
+    def creator(buf=None, seed=0):
+        return GymnasiumPufferEnv(FunctionEnv(Box(-9, 9, (), dtype)), buf=buf, seed=seed)
+
+    agent = make_agent(creator)
+    observations = np.linspace(-9, 9, 5, dtype=dtype)
+    actions = agent(observations).tolist()
+    assert len(set(actions)) > 1
+    for convert in (dtype, np.array, float):
+        assert [agent(convert(observation)) for observation in observations] == actions
+    assert agent([float(observation) for observation in observations]) == actions
+
+
 def test_sampled_actions_depend_on_seed():
     observations = np.zeros((64, 4), np.float32)
     first, again = (make_agent(cartpole, greedy=False)(observations) for _ in range(2))

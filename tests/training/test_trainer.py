@@ -23,6 +23,7 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import make_policy
 from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
@@ -738,6 +739,29 @@ def test_init_with_missing_or_other_weights_raises(make_trainer, tmp_path):
     with pytest.raises(APIUsageError, match=r"does not fit this policy: .*: --policy.hidden-size 16$"):
         trainer.step()
     trainer.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"policy.activation": "tanh"}, r"policy\.activation relu, got tanh, .*; add --policy\.activation relu$"),
+        ({"train.normalize_observations": True}, r"observation_moments.*: --train\.normalize-observations False$"),
+        ({"policy.orthogonal_init": False}, ""),
+    ],
+)
+def test_init_with_other_settings_of_network_names_their_flags(make_trainer, tmp_path, settings, message):
+    make_trainer().train()
+    error = pytest.raises(APIUsageError, match=message) if message else contextlib.nullcontext()
+    with contextlib.closing(make_trainer({"train.init": str(tmp_path), **settings})) as trainer, error:
+        trainer.step()
+
+
+def test_init_of_given_policy_ignores_settings_of_network(make_trainer, target_env, tmp_path):
+    make_trainer({"policy.activation": "tanh"}).train()
+    env = target_env(8)
+    policy = make_policy(env, hidden_size=16, activation="tanh")
+    with contextlib.closing(make_trainer({"train.init": str(tmp_path)}, env=env, policy=policy)) as trainer:
+        trainer.step()
 
 
 def test_missing_score_of_native_env_warns(tmp_path, monkeypatch):
