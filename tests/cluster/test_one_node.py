@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pufferlib.vector
+from pufferlib.errors import APIUsageError
 from tests.conformance.test_vector_backends import check
 from tests.envs import SamplePufferEnv
 
@@ -34,6 +35,22 @@ def _no_cluster(monkeypatch):
 @pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
 def test_same_bytes_as_serial(kind):
     check(kind, {"backend": "Ray", "num_workers": 2, "batch_size": 2, "zero_copy": False}, 100, "same_step")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_environments_of_ended_session_raise_and_close(is_restarted):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=2, num_workers=1, backend="Ray")
+    vecenv.reset()
+    ray.shutdown()
+    if is_restarted:
+        ray.init("local", num_cpus=1, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    for use in (lambda: vecenv.send(vecenv.action_space.sample()), vecenv.reset, vecenv.notify):
+        with pytest.raises(APIUsageError, match=r"ray\.shutdown was called after they were made; make new ones"):
+            use()
+    assert vecenv.worker_pids == []
+    vecenv.close()
+    assert ray.is_initialized() == is_restarted
 
 
 class Loud(SamplePufferEnv):

@@ -20,6 +20,7 @@ from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.ray import cluster
 from pufferlib.vector.ray.actor import EnvActor, actor_class, shipped_layout
+from pufferlib.vector.ray.workers import ActorChannel
 from pufferlib.vector.specs import EnvSpec
 
 
@@ -176,3 +177,22 @@ def test_unreachable_ray_address_is_named(monkeypatch):
         pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend="Ray")
     assert f"a Ray cluster must answer at RAY_ADDRESS={address}, got ConnectionRefusedError" in str(caught.value)
     assert "or unset RAY_ADDRESS to use this machine alone" in str(caught.value)
+
+
+def fake_ray(address):
+    """Return a module like ``ray`` that is connected to the cluster at ``address``, or to none."""
+    context = types.SimpleNamespace(gcs_address=address, get_job_id=lambda: "01000000")
+    return {"is_initialized": lambda: address is not None, "get_runtime_context": lambda: context}
+
+
+@pytest.mark.parametrize("address", [None, "127.0.0.1:6380"])
+def test_actors_of_ended_ray_session_are_not_used(address):
+    waits = []
+    ray = types.SimpleNamespace(wait=waits.append, **fake_ray("127.0.0.1:6379"))
+    channel = ActorChannel(ray, 1, lambda worker, operation: None)
+    channel.check_connection()
+    vars(ray).update(fake_ray(address))  # ray.shutdown, and perhaps ray.init
+    assert not channel.is_connected
+    with pytest.raises(APIUsageError, match=r"ray\.shutdown was called after they were made"):
+        channel.wait_for([0])
+    assert waits == []

@@ -10,7 +10,7 @@ from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.machine.cpus import usable_cpus
 
-__all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room"]
+__all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room", "session_of"]
 
 WHERE = "vector.Ray"
 ADDRESS = "RAY_ADDRESS"
@@ -88,6 +88,15 @@ def _temp_dir() -> str | None:
 def _address(ray: Any) -> str:
     address: str = ray.get_runtime_context().gcs_address
     return address
+
+
+def session_of(ray: Any) -> tuple[str, str] | None:
+    """Return the address of the cluster and the job of this process in it, or None without a connection.
+
+    Actors and results belong to one session. Ray itself would connect to any cluster, or wait for one, if they are used
+    after ``ray.shutdown``.
+    """
+    return (_address(ray), ray.get_runtime_context().get_job_id()) if ray.is_initialized() else None
 
 
 def cpus_per_worker(ray: Any) -> int:

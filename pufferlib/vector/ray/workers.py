@@ -18,7 +18,7 @@ from pufferlib.vector.env_runner import env_rows
 from pufferlib.vector.failures import Failed, FailureContext, WorkerFailed, error_of, late_error
 from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.ray.actor import actor_class, shipped_layout
-from pufferlib.vector.ray.cluster import cluster_cpus, connect, cpus_per_worker, describe_room
+from pufferlib.vector.ray.cluster import cluster_cpus, connect, cpus_per_worker, describe_room, session_of
 from pufferlib.vector.specs import PHASES, RESET, Ready, RowSpec, VectorSpec
 
 __all__ = ["ActorChannel", "ActorWorkers", "Ray"]
@@ -54,6 +54,7 @@ class ActorChannel:
 
     def __init__(self, ray: Any, num_workers: int, start: Callable[[int, int], object]) -> None:
         self._ray, self._start = ray, start
+        self._session = session_of(ray)
         self._finished: list[int] = []
         self._workers = range(num_workers)
         self.in_flight: list[int] = []
@@ -61,6 +62,19 @@ class ActorChannel:
         self.calls: dict[int, _Call] = {}
         self.results: dict[int, Any] = {}
         self.last_check = time.monotonic()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether this process is still connected to the cluster of the actors."""
+        return session_of(self._ray) == self._session
+
+    def check_connection(self) -> None:
+        """Raise APIUsageError if Ray was shut down, or started again, since the actors were made."""
+        if not self.is_connected:
+            raise APIUsageError(
+                "vector.Ray: the environments are lost, because ray.shutdown was called after they were made; make new "
+                "ones with pufferlib.vector.make"
+            )
 
     def first_chosen(self) -> int:
         """Return the lowest chosen worker."""
@@ -93,6 +107,7 @@ class ActorChannel:
         return self._wait(workers, len(workers))
 
     def _wait(self, workers: Sequence[int], needed: int) -> bool:
+        self.check_connection()
         if time.monotonic() - self.last_check > CHECK_S:
             return False
         refs = {self.calls[worker].ref: worker for worker in workers}
@@ -139,7 +154,9 @@ class ActorWorkers(Workers):
     @property
     def pids(self) -> list[int]:
         """Process ids of the actors, each on its own machine. Empty after they have stopped."""
-        places = [] if self._is_closed else [self._place(worker) for worker in self._places]
+        if self._is_closed or not self.channel.is_connected:
+            return []
+        places = [self._place(worker) for worker in self._places]
         return [place[1] for place in places if place]
 
     @property
@@ -193,6 +210,7 @@ class ActorWorkers(Workers):
 
     def _call(self, worker: int, phase: str, *args: Any) -> Any:
         """Call method ``phase`` of an actor and return the reference of its result."""
+        self.channel.check_connection()
         limit_s = 0.0 if phase == "place" else self._timeout_s * self.envs_per_worker
         limit_s += self._room_s if phase in ("place", "resume") else 0.0
         ref = self._actors[worker].call.remote(phase, *args)
@@ -228,6 +246,7 @@ class ActorWorkers(Workers):
 
     def notify(self) -> None:
         """Request that every actor notifies its environments. An actor executes its calls in order."""
+        self.channel.check_connection()
         for actor in self._actors:
             actor.call.remote("notify")
 
@@ -241,9 +260,11 @@ class ActorWorkers(Workers):
 
     def close(self, waits: bool = True) -> list[PufferError]:
         """Close the environments and stop all actors, by force if necessary. Return errors of the environments."""
-        if self._is_closed or not self._ray.is_initialized():  # Ray may have been shut down by other code
+        if self._is_closed:
             return []
         self._is_closed = True
+        if not self.channel.is_connected:  # other code has called ray.shutdown, which ends the actors
+            return []
         there = [worker for worker in self._places if self._place(worker)]
         refs = {self._actors[worker].call.remote("close"): worker for worker in there}
         limit_s = CLOSE_S if waits else 0.0
