@@ -5,6 +5,7 @@ and the state of the running episodes, are saved with the run.
 """
 
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from pufferlib.errors import APIUsageError
 from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
 from pufferlib.training.config import TrainConfig
@@ -26,12 +28,25 @@ __all__ = [
     "save_wrappers",
     "store_moments",
     "take_moments",
+    "warn_of_normalizing_wrappers",
     "with_moments",
     "with_normalization",
 ]
 
 MOMENTS = "observation_moments"  # name of the policy's module with the moments
 WRAPPER = NormalizeObservation.__name__
+# Effects of Gymnasium's wrappers around a single environment, by class.
+EFFECTS = {
+    "NormalizeObservation": (
+        "its moments differ between environments and are not saved, so evaluations and loaded agents see other "
+        "observations than training; remove it and set train.normalize_observations to true, which saves them with the "
+        "policy"
+    ),
+    "NormalizeReward": (
+        "scores then count its changed rewards, and its moments differ between environments; remove it, because "
+        "train.normalize_rewards does the same and leaves scores as they are"
+    ),
+}
 
 
 def normalized(vecenv: Any, config: TrainConfig) -> Any:
@@ -65,6 +80,19 @@ def with_normalization(vecenv: Any, config: TrainConfig) -> TrainConfig:
         has_scale = bool(config.reward_scale or config.reward_clip) or NormalizeReward in wrappers
         rewards = is_open and not has_scale
     return dataclasses.replace(config, normalize_observations=observations, normalize_rewards=rewards)
+
+
+def warn_of_normalizing_wrappers(vecenv: Any) -> None:
+    """Warn of each of Gymnasium's normalizing wrappers inside the environments. Its moments are lost after training."""
+    if not vecenv.emulated:
+        return
+    try:
+        (names,) = vecenv.wrapper_names(env_ids=0)
+    except (AttributeError, APIUsageError):  # an environment without a backend, or a step is running
+        return
+    for wrapper, effect in EFFECTS.items():
+        if any(name.startswith("gymnasium.wrappers.") and name.endswith(f".{wrapper}") for name in names):
+            warnings.warn(f"the environment is wrapped in gymnasium.wrappers.{wrapper}: {effect}", stacklevel=3)
 
 
 def _has_large_numbers(emulated: Mapping[str, Any]) -> bool:

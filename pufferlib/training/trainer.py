@@ -58,6 +58,7 @@ from pufferlib.training.normalization import (
     normalized,
     store_moments,
     take_moments,
+    warn_of_normalizing_wrappers,
     with_normalization,
 )
 from pufferlib.training.optimizers import build_optimizer
@@ -161,6 +162,7 @@ class Trainer:
             if not config.train.rescale_actions:
                 warn_of_action_bounds(self.vecenv)
             warn_of_unread_masks(self.vecenv, policy)
+            warn_of_normalizing_wrappers(self.vecenv)
         self._has_moments = has_moments(policy)
         return policy.to(self.device).eval()
 

@@ -1,5 +1,7 @@
+import contextlib
 import functools
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from pufferlib.runs.folder import Run
 from pufferlib.training.agent import load_policy
 from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
-from pufferlib.training.normalization import with_normalization
+from pufferlib.training.normalization import warn_of_normalizing_wrappers, with_normalization
 from pufferlib.training.players import PolicyPlayer
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
@@ -187,3 +189,30 @@ def test_unset_normalization_is_off_for_native_and_normalized_environments():
         for envs in (wrapped, native):
             found = with_normalization(envs, config)
             assert (found.normalize_observations, found.normalize_rewards) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "warned"),
+    [
+        (gymnasium.wrappers.NormalizeObservation, r"NormalizeObservation: its moments .* are not saved"),
+        (gymnasium.wrappers.NormalizeReward, r"NormalizeReward: scores then count its changed rewards"),
+        (gymnasium.wrappers.RecordEpisodeStatistics, None),
+    ],
+)
+def test_normalizing_wrapper_inside_env_warns(wrap, warned):
+    def creator(buf=None, seed=0):
+        return GymnasiumPufferEnv(pufferlib.EpisodeStats(wrap(FunctionEnv(Box(-9, 9, (2,))))), buf=buf, seed=seed)
+
+    expected = pytest.warns(UserWarning, match=warned) if warned else contextlib.nullcontext()
+    with vector.make(creator, num_envs=2, backend="Serial") as vecenv, expected:
+        warn_of_normalizing_wrappers(vecenv)
+    warn_of_normalizing_wrappers(creator())  # without a backend there is no list of wrappers
+
+
+def test_training_warns_of_normalizing_wrapper(tmp_path):
+    def make_env():
+        return gymnasium.wrappers.NormalizeReward(FunctionEnv(Box(-9, 9, (2,)), length=7))
+
+    small = {"train.total_timesteps": 64, "train.horizon": 16, "vec.backend": "Serial", "vec.num_envs": 4}
+    with pytest.warns(UserWarning, match=r"remove it, because train\.normalize_rewards does the same"):
+        pufferlib.train(make_env, {**small, "train.device": "cpu", "eval.episodes": 1}, runs=tmp_path)
