@@ -63,5 +63,10 @@ def _three_digits(value: float) -> str:
 
 
 def flag(name: str, value: object) -> str:
-    """Format a setting as a command-line flag: "--train.learning-rate 0.001"."""
+    """Format a setting as a command-line flag: "--train.learning-rate 0.001".
+
+    Lists become "64,64", except for keywords of an environment, which are literals: "'[84, 84]'".
+    """
+    if isinstance(value, list | tuple) and not name.startswith("env."):
+        value = ",".join(map(str, value))
     return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

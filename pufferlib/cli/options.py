@@ -207,7 +207,10 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
 
 
 def _as_written() -> "ConstructorRegistry":
-    """Return rules for 1e6 as an int, true as a bool and 64,64 as a tuple. Help shows ``INT|None`` if None is valid."""
+    """Return rules for 1e6 as an int, true as a bool, and 64,64 or a,b as a tuple.
+
+    Help shows ``INT|None`` if None is valid.
+    """
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
     registry = ConstructorRegistry()
@@ -232,9 +235,21 @@ def _as_written() -> "ConstructorRegistry":
         return PrimitiveConstructorSpec(
             nargs="*",
             metavar="INT,INT,...",
-            instance_from_str=lambda words: tuple(map(whole_number, filter(None, ",".join(words).split(",")))),
+            instance_from_str=_whole_numbers,
             is_instance=lambda value: isinstance(value, tuple) and all(isinstance(each, int) for each in value),
             str_from_instance=lambda value: [str(each) for each in value],
+        )
+
+    @registry.primitive_rule
+    def several_words(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[tuple[str, ...]] | None:
+        if info.type != tuple[str, ...]:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs="*",
+            metavar="STR,STR,...",
+            instance_from_str=lambda words: tuple(filter(None, ",".join(words).split(","))),
+            is_instance=lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
+            str_from_instance=lambda value: list(value),
         )
 
     @registry.primitive_rule
@@ -251,6 +266,12 @@ def _as_written() -> "ConstructorRegistry":
         )
 
     return registry
+
+
+def _whole_numbers(words: Sequence[str]) -> tuple[int, ...]:
+    """Return the ints of ``64,64``, ``64 64`` or ``[64, 64]``."""
+    numbers = ",".join(words).strip("[]()").split(",")
+    return tuple(whole_number(number) for number in numbers if number.strip())
 
 
 def _switch(text: str) -> bool:

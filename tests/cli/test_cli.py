@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,7 @@ from pufferlib import ocean
 from pufferlib.cli import main
 from pufferlib.cli.console import plain_warnings
 from pufferlib.cli.options import parse_config
+from pufferlib.text import flag
 from pufferlib.training.config import load_config
 from tests.tiers import once
 
@@ -212,13 +214,46 @@ def test_int_flag_accepts_python_notation(typed: str, steps: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "sizes"), [("256,64", (256, 64)), ("256 64", (256, 64)), ("1e2", (100,)), ("8,8, 9", (8, 8, 9)), ("", ())]
+    ("typed", "sizes"),
+    [
+        ("256,64", (256, 64)),
+        ("256 64", (256, 64)),
+        ("[256, 64]", (256, 64)),
+        ("1e2", (100,)),
+        ("8,8, 9", (8, 8, 9)),
+        ("", ()),
+        ("[]", ()),
+    ],
 )
 @pytest.mark.parametrize("before", [[], [1], [1, 2]])
 def test_flag_with_several_ints(typed: str, sizes: tuple[int, ...], before: list[int]) -> None:
     base = load_config("squared", {"policy.hidden_sizes": before})
     config = parse_config("puffer train", base, ["--policy.hidden-sizes", *typed.split()])
     assert config.policy.hidden_sizes == sizes
+
+
+@pytest.mark.parametrize("typed", ["csv,tensorboard", "csv tensorboard"])
+def test_flag_with_several_words(typed: str) -> None:
+    config = parse_config("puffer train", load_config("squared"), ["--track.loggers", *typed.split()])
+    assert config.track.loggers == ("csv", "tensorboard")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy.hidden_sizes", (64, 32)),
+        ("policy.hidden_sizes", ()),
+        ("policy.activation", "tanh"),
+        ("track.tags", ("a", "b")),
+        ("train.norm_adv", False),
+        ("train.cuda_graphs", None),
+        ("train.learning_rate", 1e-9),
+    ],
+)
+def test_printed_flag_is_parsed_to_the_same_value(name: str, value: object) -> None:
+    config = parse_config("puffer train", load_config("squared"), shlex.split(flag(name, value)))
+    section, _, setting = name.partition(".")
+    assert getattr(getattr(config, section), setting) == value
 
 
 @pytest.mark.parametrize(
