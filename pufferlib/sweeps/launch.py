@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 WHERE = "pufferlib.sweep"
+SECTION = "sweep."
 _FIRST = 3  # if this many trials fail and none succeeds, the settings are not the cause
 _MAX_KILLS = 3  # after so many kills, another attempt of the same trial is unlikely to succeed
 _TICK_S = 1.0
@@ -79,7 +80,8 @@ def sweep(
 
     Args:
         env: Environment, as for ``pufferlib.make``, or a class or function that makes one.
-        settings: Settings of all trials by dotted name. They override the files and are not searched.
+        settings: Settings of all trials by dotted name. They override the files and are not searched. Names such as
+            "sweep.trials" are options of the search.
         config: TOML file with settings. They override the environment's defaults. ``[sweep]`` configures the search.
         spaces: Search spaces by dotted name, such as ``{"train.gamma": {"min": 0.9}}``. They override the files. The
             keys are those of a table ``[sweep.train.gamma]``: ``distribution``, ``min``, ``max`` and ``choices``.
@@ -276,6 +278,8 @@ def _load(
     env: str, settings: Mapping[str, Any], config: Path | str | None, spaces: Mapping[str, Any], options: dict[str, Any]
 ) -> Search:
     registry.env_creator(env, WHERE)
+    own = {key.removeprefix(SECTION): value for key, value in settings.items() if key.startswith(SECTION)}
+    settings = {key: value for key, value in settings.items() if not key.startswith(SECTION)}
     base = load_config(env, settings, config)
     if base.train.processes > 1:
         raise APIUsageError(
@@ -284,7 +288,7 @@ def _load(
         )
     overrides = {f"{key}.{name}": value for key, table in spaces.items() for name, value in table.items()}
     fixed = {key: setting_value(base, key) for key in settings}
-    search = load_search(base, fixed, load_sources(base.env_name, file=config), {**options, **overrides})
+    search = load_search(base, fixed, load_sources(base.env_name, file=config), {**own, **options, **overrides})
     for space in search.spaces.values():  # check both ends of each space before anything is trained
         for value in space.choices or (space.low, space.high):
             with_settings(base, {space.setting: space.decode(space.encode(value))})

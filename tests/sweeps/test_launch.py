@@ -20,6 +20,15 @@ def test_finished_search_starts_no_trials(done):
     assert load_sweep("squared", done.folder.parent).best == done.best
 
 
+def test_settings_may_have_options_of_the_search(done):
+    spaces = {f"sweep.{setting}.{key}": value for setting, space in SPACES.items() for key, value in space.items()}
+    settings = {**TINY, **spaces, "sweep.only": ONLY, "sweep.trials": 3}
+    again = sweep("squared", settings, trials=2, sweeps=done.folder.parent)
+    assert len(again.trials) == 4
+    with pytest.raises(UnknownNameError, match="trails"):
+        sweep("squared", {"sweep.trails": 3}, sweeps=done.folder.parent)
+
+
 @pytest.mark.parametrize(
     ("env", "settings", "options", "message"),
     [
