@@ -25,6 +25,7 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["pickle_by_value", "pickled"]
 
+_outdated: set[tuple[str, str]] = set()  # names, by module, that refer to outdated values in this process
 _registry_lock = threading.RLock()  # cloudpickle's list of modules to pickle by value is global
 
 
@@ -220,16 +221,25 @@ def _reduce_named(value: Any, reduced: tuple[Any, ...]) -> Any:
     if not value.__qualname__.isidentifier() or len(reduced) != 6:  # not at the top level of a module
         return reduced
     *recipe, state, items, pairs, set_state = reduced
-    return (*recipe, (set_state, state), items, pairs, _set_named)
+    module = sys.modules.get(value.__module__)
+    is_outdated = module is not None and vars(module).get(value.__name__) is not value
+    return (*recipe, (set_state, state, is_outdated), items, pairs, _set_named)
 
 
-def _set_named(value: Any, states: tuple[Callable[..., Any], Any]) -> None:
-    set_state, state = states
+def _set_named(value: Any, states: tuple[Callable[..., Any], Any, bool]) -> None:
+    """Add ``value`` to its module, unless the module or an earlier message defines this name.
+
+    A later value replaces one that is outdated, which is one whose name refers to something else in the caller: the
+    base of ``class Env(Env)``, or a function inside its decorator.
+    """
+    set_state, state, is_outdated = states
     set_state(value, state)
     module = sys.modules.get(value.__module__) or _partial_module(value.__module__)
+    name = value.__module__, value.__name__
     there = vars(module).get(value.__name__)
-    if getattr(there, "__module__", None) != value.__module__:  # else it is defined by the module or an earlier message
+    if getattr(there, "__module__", None) != value.__module__ or name in _outdated:
         setattr(module, value.__name__, value)
+        (_outdated.add if is_outdated else _outdated.discard)(name)
 
 
 def _partial_module(name: str) -> types.ModuleType:

@@ -676,6 +676,38 @@ def test_modules_loaded_from_paths_are_pickled_by_value(monkeypatch, tmp_path):
     assert pickle.loads(data)[0].creator().play() == 2
 
 
+REDEFINED = """
+import functools
+
+def twice(function):
+    @functools.wraps(function)
+    def doubled(): return 2 * function()
+    return doubled
+
+class Env:
+    def play(self): return 1
+
+class Env(Env):
+    def play(self): return super().play() + bonus()
+
+@twice
+def bonus(): return 10
+"""
+
+
+def test_redefined_names_refer_to_the_last_definition_in_workers(monkeypatch, tmp_path):
+    module = load_from_path(monkeypatch, tmp_path / "cells.py", REDEFINED)
+    first, last = pickle_by_value(module.Env.__base__), pickle_by_value((module.Env, module.bonus))
+    monkeypatch.delitem(sys.modules, "cells")  # as in a worker
+    pickle.loads(first)
+    env, bonus = pickle.loads(last)
+    assert (env().play(), bonus()) == (21, 20)
+    assert sys.modules["cells"].Env is env
+    assert sys.modules["cells"].bonus is bonus
+    pickle.loads(first)
+    assert sys.modules["cells"].Env is env
+
+
 @pytest.mark.parametrize("is_callers", [False, True])
 def test_pickle_by_value_keeps_registrations_of_the_caller_only(monkeypatch, is_callers):
     module = types.ModuleType("nowhere")
