@@ -1,5 +1,6 @@
 """Versions of everything that a trained agent depends on, and warnings about differences when it is loaded."""
 
+import contextlib
 import hashlib
 import inspect
 import platform
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -112,13 +114,24 @@ def _python_code(env_name: str) -> str:
     if (file := registry.source_file(env_name)) is not None:
         text = file.read_bytes()
     elif env_name in registry.registrations():
-        try:
-            text = inspect.getsource(registry.registrations()[env_name].creator).encode()  # type: ignore[arg-type]
-        except (OSError, TypeError):  # a deleted notebook cell, or a name
-            return ""
+        text = _source_of(registry.registrations()[env_name].creator).encode()
     else:
         return ""
-    return hashlib.sha256(text).hexdigest()[:12]
+    return hashlib.sha256(text).hexdigest()[:12] if text else ""
+
+
+def _source_of(creator: Any) -> str:
+    """Return the source of a class or function, or "" if it is unknown, as in a deleted notebook cell.
+
+    Python 3.11 does not find a class of a notebook, but its functions.
+    """
+    with contextlib.suppress(OSError, TypeError):
+        return inspect.getsource(creator)
+    members = vars(creator).values() if inspect.isclass(creator) else ()
+    functions = (getattr(each, "__func__", getattr(each, "fget", each)) for each in members)  # static, or a property
+    with contextlib.suppress(OSError, TypeError):
+        return "".join(inspect.getsource(each) for each in functions if inspect.isfunction(each))
+    return ""
 
 
 def _folder(env_name: str) -> Path | None:

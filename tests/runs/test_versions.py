@@ -1,12 +1,16 @@
 """Tests of the versions in checkpoints, and of the warning for different ones."""
 
+import linecache
 import subprocess
+import sys
+import types
 import warnings
 from pathlib import Path
 
 import pytest
 
 import pufferlib
+from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs.versions import versions_of, warn_of_differences
 
 
@@ -48,3 +52,35 @@ def test_differing_versions_warn_once(here: dict[str, str], sentence: str) -> No
     with pytest.warns(UserWarning, match=sentence) as warned:
         warn_of_differences("x", {"torch": "2", "C code": "a"}, here)
     assert len(warned) == 1
+
+
+CELL = """
+class Forage:
+    size = 5
+
+    @property
+    def area(self): return self.size**2
+
+    @staticmethod
+    def reward(): return 1.0
+
+    def step(self, action): return action
+"""
+
+
+def test_code_of_a_class_in_a_notebook_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = types.ModuleType("notebook_cells")
+    monkeypatch.setitem(sys.modules, "notebook_cells", notebook)
+
+    def run_cell(number: int, text: str) -> str:
+        file = f"<cell {number}>"  # each run of a cell has another name
+        monkeypatch.setitem(linecache.cache, file, (len(text), None, text.splitlines(keepends=True), file))
+        exec(compile(text, file, "exec"), vars(notebook))
+        monkeypatch.setitem(REGISTERED, "notebook/forage", None)  # monkeypatch removes the name after the test
+        pufferlib.register("notebook/forage", notebook.Forage)
+        return versions_of("notebook/forage")["code of the environment"]
+
+    first = run_cell(1, CELL)
+    assert run_cell(2, CELL) == first
+    for number, text in enumerate(["self.size**2", "1.0", "return action"], 3):
+        assert run_cell(number, CELL.replace(text, f"{text} + 1")) != first
