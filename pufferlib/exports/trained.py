@@ -1,6 +1,7 @@
 """Trained policy with all data that is needed for an export."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from pufferlib import registry, vector
 from pufferlib.env import AutoresetMode
+from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
 from pufferlib.registry import creators
 from pufferlib.runs.folder import Run
@@ -163,7 +165,10 @@ def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
         moments: tuple[Array, ...] = ()
         is_real = read_dtype.kind == "f" and (bool(not path) or dtype.kind == "f")
         if seen is not vecenv and is_real:
-            moments = _moments(seen, policy, names[path], vecenv.driver_env)
+            if path == (MASK_FIELD,):  # as in NormalizeObservation, which leaves it as it is
+                moments = np.zeros(math.prod(shape)), np.ones(math.prod(shape))
+            else:
+                moments = _moments(seen, policy, names[path], vecenv.driver_env)
         yield Field(path, dtype, shape, offset, row_offset, *moments)
 
 

@@ -41,6 +41,9 @@ REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np
 MIXED = Tuple(
     [Box(0, np.array([1000, 1], np.float32)), Discrete(3, start=-2), Box(-1, 1, (1,), np.float64), MultiBinary(1)]
 )
+REAL_MASK, WIDE_MASK = (
+    Dict({"action_mask": Box(0, 1, (4,), kind), "at": Box(-9, 9, (3,), kind)}) for kind in ("f4", "f8")
+)
 SEPARATE = {"networks": "separate", "hidden_sizes": [24, 20], "critic_hidden_sizes": [40, 33, 17]}
 #: Observation space, action space and policy options by name.
 CASES = {
@@ -53,6 +56,8 @@ CASES = {
     "rescaled": (NUMBERS, Box(*WIDE), {"memory": "GRU"}),
     "integers": (NUMBERS, Box(-3, 4, (2,), np.int8), {"memory": "GRU"}),
     "reals": (REALS, Discrete(3), {"memory": "LSTM"}),
+    "real mask": (REAL_MASK, Discrete(4), {}),
+    "wide mask": (WIDE_MASK, Discrete(4), {}),
     "stacked": (NUMBERS, Discrete(5), {"memory": "MinGRU", "memory_layers": 3}),
     "nested": (NESTED, Discrete(5), {"name": "MixedCNN", "memory": "MinGRU"}),
     "flat": (NESTED, Discrete(5), {"memory": "LSTM"}),
@@ -222,7 +227,20 @@ def normalized_case(case):
 
 
 @pytest.mark.parametrize(
-    ("case", "to"), once([("plain", "c"), ("flat", "c"), ("reals", "torch"), ("flat", "onnx")], [("flat", "c")])
+    ("case", "to"),
+    once(
+        [
+            ("plain", "c"),
+            ("flat", "c"),
+            ("reals", "torch"),
+            ("flat", "onnx"),
+            ("real mask", "c"),
+            ("wide mask", "c"),
+            ("real mask", "torch"),
+            ("wide mask", "onnx"),
+        ],
+        [("flat", "c"), ("wide mask", "c")],
+    ),
 )
 def test_export_includes_observation_moments(case, to, tmp_path):
     assert write_checked(normalized_case(case), to, tmp_path / "agent.pt2", steps=STEPS) < 1e-5
