@@ -9,6 +9,7 @@ import torch
 
 from pufferlib import registry, vector
 from pufferlib.env import AutoresetMode
+from pufferlib.legal_actions import LegalActions
 from pufferlib.models import Policy, make_policy
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
@@ -122,12 +123,15 @@ class Arena:
         player_of_agent = (sides_of_agents ^ is_swapped[:, None]).ravel()  # the player that controls each agent
         results, scores = GameResults(games, agents, sides), np.full(games, np.nan)
         playing = np.arange(games) < count
+        idle = LegalActions(vecenv, vecenv.num_agents, seed) if vecenv.emulated else None
         motion = Motion(vecenv.driver_env)
         # Step all games until each has ended once. The scores of later episodes do not count.
         observations, _ = vecenv.reset(seed=seed)
         actions = vecenv.actions.copy()
         for _ in range(MAX_STEPS):
             awake = np.repeat(playing, agents)
+            if idle is not None and not awake.all():  # games that are over continue, and may refuse illegal actions
+                actions[~awake] = idle.sample(observations)[~awake]
             for index, player in enumerate(players):
                 rows = np.flatnonzero(awake & (player_of_agent == index))
                 if len(rows):

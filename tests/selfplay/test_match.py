@@ -60,6 +60,51 @@ def test_first_game_is_recorded(runs, tmp_path):
     assert (tmp_path / "game.mp4").stat().st_size > 1000
 
 
+STRICT = """
+import gymnasium
+import numpy as np
+from pettingzoo import ParallelEnv
+
+
+class Strict(ParallelEnv):
+    # Games of one to nine steps that refuse illegal actions.
+    metadata = {"name": "strict"}
+    possible_agents = ["a", "b"]
+
+    def observation_space(self, agent):
+        return gymnasium.spaces.Dict({"action_mask": gymnasium.spaces.MultiBinary(3)})
+
+    def action_space(self, agent):
+        return gymnasium.spaces.Discrete(3, start=1)
+
+    def reset(self, seed=None, options=None):
+        self.random = np.random.default_rng(seed)
+        self.agents, self.left = self.possible_agents[:], int(self.random.integers(1, 10))
+        return self.observe(), {agent: {} for agent in self.agents}
+
+    def observe(self):
+        self.legal = {agent: int(self.random.integers(3)) for agent in self.agents}
+        return {agent: {"action_mask": np.eye(3, dtype=np.int8)[legal]} for agent, legal in self.legal.items()}
+
+    def step(self, actions):
+        assert actions == {agent: legal + 1 for agent, legal in self.legal.items()}, "illegal action"
+        self.left -= 1
+        ends, seen = dict.fromkeys(actions, self.left == 0), self.observe()
+        if self.left == 0:
+            self.agents = []
+        return seen, {"a": 1.0, "b": -1.0}, ends, dict.fromkeys(actions, False), {agent: {} for agent in actions}
+"""
+
+
+def test_games_that_are_over_get_legal_actions(tmp_path):
+    (tmp_path / "strict.py").write_text(STRICT)
+    small = {"vec.backend": "Serial", "vec.num_envs": 2, "train.device": "cpu", "policy.hidden_size": 8}
+    small |= {"train.total_timesteps": 64, "train.horizon": 16, "eval.episodes": 1}
+    done = pufferlib.train(tmp_path / "strict.py", small, runs=tmp_path / "runs")
+    table = pufferlib.selfplay.match([done.run.folder, "random"], games=20)  # four more than are played at once
+    assert (table.wins + table.wins.T)[0, 1] == 20
+
+
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
