@@ -50,8 +50,8 @@ Settings come from these sources. Later ones override earlier ones:
 describes them. `pufferlib.training.load_config` merges the same sources in Python. A run stores the merged settings in
 its `config.toml`.
 
-A table such as `[cuda.train]` in a file applies only if training uses a GPU. An unknown setting is an error, and the
-message suggests the nearest name.
+A table such as `[cuda.train]` in a file applies only if training uses a GPU, and `[perceptron.policy]` only if
+`policy.name` is `Default`. An unknown setting is an error, and the message suggests the nearest name.
 
 ### Settings for some environments
 

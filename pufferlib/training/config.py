@@ -18,9 +18,10 @@ from pufferlib.machine.paths import user_path
 from pufferlib.training.env_values import from_plain, to_plain
 from pufferlib.training.sections import split_by_env
 from pufferlib.training.settings import (
+    CONDITIONS,
     Source,
     default_settings,
-    for_device,
+    for_run,
     merge_sources,
     names_in,
     nest,
@@ -506,7 +507,8 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
             was registered with.
         overrides: Settings by dotted name, such as ``{"train.learning_rate": 3e-4}``.
         file: TOML file with a table for each section, or the ``config.toml`` of a run. Settings for a GPU are in tables
-            such as ``[cuda.train]``. An ``env_name`` in the file is ignored.
+            such as ``[cuda.train]``, and settings for the policy Default in ``[perceptron.policy]``. An ``env_name`` in
+            the file is ignored.
 
     Raises:
         UnknownNameError: A setting does not exist, or a table of a file matches no environment. The message suggests
@@ -526,12 +528,12 @@ def load_sources(
         Name in messages, and settings by section, of each source.
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
-    sections = [*get_type_hints(Config), "cuda", "sweep"]
+    sections = [*get_type_hints(Config), *CONDITIONS, "sweep"]
     files = [(source, registry.names_beside) for source in own_settings(env_name)]
     files += [] if file is None else [(settings_file(Path(file)), registry.all_names)]
     parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
     called = ("overrides", nest(overrides or {}, setting_names()))
-    return for_device([default_settings(), *parts, called])
+    return for_run([default_settings(), *parts, called])
 
 
 def setting_names() -> list[str]:

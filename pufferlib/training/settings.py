@@ -18,11 +18,12 @@ from pufferlib.training.suggestions import RENAMED, suggest
 from pufferlib.training.toml import parse_toml, read_toml
 
 __all__ = [
+    "CONDITIONS",
     "Source",
     "convert",
     "default_settings",
     "env_name_in",
-    "for_device",
+    "for_run",
     "merge_sources",
     "names_in",
     "nest",
@@ -30,6 +31,8 @@ __all__ = [
     "settings_file",
     "without_unknown",
 ]
+
+CONDITIONS = ("cuda", "perceptron")  # tables of sections that apply to some runs only
 
 # Number of games in a batch for a C file without settings of its own.
 _GAMES = 64
@@ -40,22 +43,31 @@ def default_settings() -> Source:
     return _parse_own("default.toml")
 
 
-def for_device(sources: list[Source]) -> list[Source]:
-    """Remove the ``cuda`` table of each source, or make it a source of its own if training uses a GPU.
+def for_run(sources: list[Source]) -> list[Source]:
+    """Remove the tables ``cuda`` and ``perceptron`` of each source, or make them sources of their own if they apply.
 
-    A table such as ``[cuda.train]`` then overrides its own source, and later sources override it.
+    A table such as ``[cuda.train]`` applies if training uses a GPU, and ``[perceptron.policy]`` if the policy is
+    ``Default``. It then overrides its own source, and later sources override it.
     """
-    has_section = any("cuda" in data for _, data in sources)
-    tables = [train for _, data in sources if isinstance(train := data.get("train"), dict) and "device" in train]
-    device = tables[-1]["device"] if tables else "auto"
-    trains_on_gpu = has_section and (has_gpu() if device == "auto" else str(device).startswith("cuda"))
     found = []
     for where, data in sources:
-        plain = {section: values for section, values in data.items() if section != "cuda"}
-        found.append((where, plain))
-        if trains_on_gpu and "cuda" in data:
-            found.append((f"{where}, [cuda]", data["cuda"]))
+        found.append((where, {section: values for section, values in data.items() if section not in CONDITIONS}))
+        applying = [name for name in CONDITIONS if name in data and _applies(name, sources)]
+        found += [(f"{where}, [{name}]", data[name]) for name in applying]
     return found
+
+
+def _applies(condition: str, sources: list[Source]) -> bool:
+    if condition == "perceptron":
+        return bool(_last(sources, "policy", "name", "Default") == "Default")
+    device = _last(sources, "train", "device", "auto")
+    return has_gpu() if device == "auto" else str(device).startswith("cuda")
+
+
+def _last(sources: list[Source], section: str, name: str, default: Any) -> Any:
+    """Return a setting of the last source that has it."""
+    tables = [table for _, data in sources if isinstance(table := data.get(section), dict) and name in table]
+    return tables[-1][name] if tables else default
 
 
 def has_gpu() -> bool:

@@ -113,6 +113,28 @@ def test_overrides_win_over_settings_for_a_gpu(monkeypatch, gpu, overrides, expe
     assert (found.env["num_envs"], found.train.minibatch_size) == expected
 
 
+@pytest.mark.parametrize(
+    ("env", "overrides", "expected"),
+    [
+        ("CartPole-v1", {}, ("separate", "tanh")),
+        ("CartPole-v1", {"policy.activation": "elu"}, ("separate", "elu")),
+        ("CartPole-v1", {"policy.name": "NatureCNN"}, ("shared", "relu")),
+        ("squared", {}, ("shared", "relu")),
+    ],
+)
+def test_perceptron_of_python_environments_outside_has_separate_networks(env, overrides, expected):
+    found = load_config(env, overrides).policy
+    assert (found.networks, found.activation) == expected
+
+
+def test_file_with_settings_for_the_perceptron(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[perceptron.policy]\nlayer_norm = true\n["breakout".perceptron.policy]\nactivation = "silu"\n')
+    assert load_config("squared", {}, file).policy.layer_norm
+    assert load_config("breakout", {}, file).policy.activation == "silu"
+    assert not load_config("squared", {"policy.name": "NatureCNN"}, file).policy.layer_norm
+
+
 def test_file_with_settings_for_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(settings, "has_gpu", lambda: True)
     file = tmp_path / "mine.toml"
