@@ -89,16 +89,23 @@ def batch_for(policy, memory="none"):
     )
 
 
-@pytest.mark.filterwarnings("default")  # torch warns while it compiles
-def test_schedules_do_not_recompile_loss(target_env, monkeypatch):
-    graphs = []
+@pytest.fixture
+def graphs(monkeypatch):
+    """Return the list of the graphs that ``torch.compile`` compiles. It has compiled nothing before."""
+    found = []
 
     def backend(graph, inputs):
-        graphs.append(graph)
+        found.append(graph)
         return graph
 
+    torch.compiler.reset()
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
     monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
+    return found
+
+
+@pytest.mark.filterwarnings("default")  # torch warns while it compiles
+def test_schedules_do_not_recompile_loss(target_env, graphs):
     policy = make_policy(target_env(4), hidden_size=8)
     batch, loss = batch_for(policy), build_loss(ppo.ppo_loss, TrainConfig(compile=True), CPU)
     for update in range(4):
@@ -125,15 +132,7 @@ NORMALIZED = {"train.normalize_observations": True, "train.normalize_rewards": T
     ],
     ids=str,
 )
-def test_run_compiles_loss_only_in_first_updates(monkeypatch, tmp_path, env, settings):
-    graphs = []
-
-    def backend(graph, inputs):
-        graphs.append(graph)
-        return graph
-
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
-    monkeypatch.setattr(accelerate, "check_compiler", lambda device: None)
+def test_run_compiles_loss_only_in_first_updates(graphs, tmp_path, env, settings):
     sizes = {"env.num_envs": 8, "policy.hidden_size": 8, "train.horizon": 8, "train.minibatch_size": 16}
     small = {**sizes, "train.update_epochs": 2, "train.total_timesteps": 1000, "train.device": "cpu"}
     config = load_config(env, {**small, "train.compile": True, **settings})

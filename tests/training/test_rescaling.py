@@ -53,6 +53,8 @@ SMALL = {
     "vec.backend": "Serial",
     "vec.num_envs": 8,
     "policy.hidden_size": 16,
+    "policy.networks": "shared",
+    "policy.activation": "relu",
     "train.device": "cpu",
     "train.num_threads": 1,
     "train.horizon": 32,
