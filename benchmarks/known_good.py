@@ -75,7 +75,7 @@ def train(task: str, steps: int, seeds: int, runs: Path) -> TrainedSeeds:
     if begun := sorted(folder.glob("*/seeds.json")):
         return pufferlib.train(resume=begun[-1].parent, seeds=numbers, progress=True)
     settings = {"train.total_timesteps": steps, "train.device": "cpu", "eval.episodes": EPISODES}
-    return pufferlib.train(task, settings, seeds=numbers, runs=folder, progress=True)
+    return pufferlib.train(task, settings, seeds=numbers, name="pufferlib", runs=folder, progress=True)
 
 
 def store(task: str, row: dict[str, Any], trained: TrainedSeeds) -> None:

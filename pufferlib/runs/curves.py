@@ -177,9 +177,9 @@ def _draw_panel(
         colour = COLOURS[i % len(COLOURS)]
         draw = _draw_run if len(curves) == 1 else _draw_band
         draw(axes, line, curves, unit, colour)
-    for (label, level), style in zip(levels.items(), itertools.cycle(("--", "-.", ":")), strict=False):
+    for (name, level), style in zip(levels.items(), itertools.cycle(("--", "-.", ":")), strict=False):
         if math.isfinite(level):
-            axes.axhline(level, color=BASELINE, linestyle=style, linewidth=1.2, label=label)
+            axes.axhline(level, color=BASELINE, linestyle=style, linewidth=1.2, label=name)
     axes.set_title(title, fontweight="bold")
     axes.set_xlabel(label)
     axes.set_ylabel("score in training (sampled actions)" if metric == SCORE else metric)

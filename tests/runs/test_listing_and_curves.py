@@ -154,6 +154,11 @@ def test_plot_has_panel_per_env_and_band_over_seeds(kept: Path, monkeypatch: pyt
         path.write_text('{"agent_steps": 5, "uptime_s": 1, "environment/score": 0.5}\n')
     plot(["squared"], kept / "d.png")
     assert drawn[3].axes[0].lines[0].get_marker() == "o", "a line through one point is invisible"
+    plot(["pong"], kept / "e.png", levels={"theirs": 0.25, "unknown": math.nan})
+    (axes,) = drawn[4].axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()][1:] == ["theirs"]
+    assert list(axes.lines[-1].get_ydata()) == [0.25, 0.25]
+    assert axes.get_xlabel() == "agent steps"
 
 
 @pytest.mark.parametrize(
