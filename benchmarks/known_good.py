@@ -107,7 +107,8 @@ def render(rows: dict[str, dict[str, Any]]) -> str:
     pictures = [
         f"\n## {task}\n\n```\npuffer train {task} --train.total-timesteps {record['steps']} --train.seeds "
         f"{','.join(map(str, record['seeds']))}\n```\n\nSeeds: {scores(record)}. Trained on {record['cpus']} cores "
-        f"({record['cpu']}), {record['date']}, commit {record['commit']}.\n\n"
+        f"({record['cpu']}), {record['date']}, commit {record['commit']}. {rows[task].get('note', '')}".rstrip()
+        + "\n\n"
         f"![Learning curve of {task}](known-good/{task.replace('/', '-')}.png)\n"
         for task, record in stored.items()
     ]

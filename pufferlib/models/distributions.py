@@ -51,7 +51,7 @@ class ActionDistribution(Protocol):
 
     @property
     def is_rescaled(self) -> bool:
-        """Whether ``rescale`` has changed any element."""
+        """True if ``rescale`` has changed any element."""
 
     @property
     def start(self) -> npt.NDArray[np.generic]:
@@ -344,7 +344,7 @@ class Mixed:
 
     @property
     def is_rescaled(self) -> bool:
-        """Whether ``rescale`` has changed any real."""
+        """True if ``rescale`` has changed any real."""
         return self.reals.is_rescaled
 
     @property

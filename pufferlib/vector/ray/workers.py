@@ -65,7 +65,7 @@ class ActorChannel:
 
     @property
     def is_connected(self) -> bool:
-        """Whether this process is still connected to the cluster of the actors."""
+        """True if this process is still connected to the cluster of the actors."""
         return session_of(self._ray) == self._session
 
     def check_connection(self) -> None:
