@@ -23,7 +23,7 @@ def untrained_run(folder):
     """Make a run of squared in ``folder`` with an untrained policy."""
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.runs.folder import Run
-    from pufferlib.training.config import load_config
+    from pufferlib.settings.config import load_config
     from pufferlib.training.trainer import Trainer
 
     settings = {"env.num_envs": 1, "env.size": 3, "train.minibatch_size": 64, "train.device": "cpu"}

@@ -10,8 +10,8 @@ import types
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from pufferlib.settings.config import Config, docs_of, limits_of
 from pufferlib.sweeps import SweepConfig
-from pufferlib.training.config import Config, docs_of, limits_of
 
 PAGE = Path(__file__).parents[1] / "settings.md"
 HEAD = """# Settings
@@ -40,7 +40,7 @@ Settings come from these sources. Later ones override earlier ones:
 
 1. the defaults below
 2. for all environments except those of Ocean, `pufferlib/training/third_party.toml`, and for Python environments
-   outside this repository, `pufferlib/training/outside.toml`
+   outside this repository, `pufferlib/settings/outside.toml`
 3. the settings of the environment, such as `pufferlib/ocean/breakout/train.toml`, the `train.toml` of its binding, or
    [your own file](your-own.md#your-own-settings-and-network)
 4. the file that `--config` names

@@ -16,8 +16,8 @@ from pufferlib.machine.paths import user_path
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
-from pufferlib.training.config import Config, Counts, setting_names
-from pufferlib.training.suggestions import PUFFERLIB_3, RENAMED, suggest
+from pufferlib.settings.config import Config, Counts, setting_names
+from pufferlib.settings.suggestions import PUFFERLIB_3, RENAMED, suggest
 
 if TYPE_CHECKING:
     from tyro import _errors

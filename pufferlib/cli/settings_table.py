@@ -5,8 +5,8 @@ from typing import Any
 
 from pufferlib.cli.console import print_table, say
 from pufferlib.runs.resume import flat
-from pufferlib.training.config import Config
-from pufferlib.training.settings import Source
+from pufferlib.settings.config import Config
+from pufferlib.settings.sources import Source
 
 __all__ = ["print_settings", "settings_in_flags"]
 

@@ -19,8 +19,8 @@ from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
 from pufferlib.registry import creators
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config
 from pufferlib.training.agent import load_policy
-from pufferlib.training.config import Config
 from pufferlib.training.normalization import with_moments
 from pufferlib.wrappers.vector.leaves import joined_names
 

@@ -11,6 +11,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.models.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.play.controls import DIRECTIONS, Area, Cursor, KeyMap, keys_for, keys_of_env
 from pufferlib.play.viewer import Viewer
 from pufferlib.registry import creators
@@ -19,10 +20,9 @@ from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config
 from pufferlib.training.agent import load_policy
-from pufferlib.training.config import Config
 from pufferlib.training.normalization import with_moments
-from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
 
 __all__ = ["Session", "play"]
 

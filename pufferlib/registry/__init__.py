@@ -2,8 +2,7 @@
 
 Ocean environments have plain names, and environments of bindings are named ``binding/name``. ``inside`` finds these,
 and ``outside`` resolves the names of environments that are not in this repository. ``objects`` imports Python objects
-by name, ``creators`` makes environments of any kind, ``facts`` reads what a binding needs, and ``sections`` lists the
-names in settings files.
+by name, ``creators`` makes environments of any kind, and ``facts`` reads what a binding needs.
 """
 
 import tomllib
@@ -33,7 +32,6 @@ from pufferlib.registry.objects import (
     source_file,
 )
 from pufferlib.registry.outside import Registration, c_file, likely_names, outside_creator, register, registrations
-from pufferlib.registry.sections import all_names, names_beside, own_names
 
 if TYPE_CHECKING:
     from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Registration",
-    "all_names",
     "batches_itself",
     "binding_facts",
     "both_sides",
@@ -58,9 +55,7 @@ __all__ = [
     "make",
     "moved_name",
     "names",
-    "names_beside",
     "own_keywords",
-    "own_names",
     "policies",
     "register",
     "registrations",

@@ -6,7 +6,7 @@ from typing import Any
 from pufferlib.errors import UnknownNameError
 from pufferlib.runs.listing import RunSummary
 from pufferlib.runs.resume import is_free
-from pufferlib.training.suggestions import suggest
+from pufferlib.settings.suggestions import suggest
 
 __all__ = ["differing_settings", "find_setting", "group_runs", "short_names", "value_text"]
 

@@ -17,10 +17,9 @@ from pufferlib.machine.paths import user_path
 from pufferlib.runs.compare import find_setting, group_runs
 from pufferlib.runs.folder import RUNS
 from pufferlib.runs.listing import RunSummary, find_metric, select
-from pufferlib.runs.report import Series, read_scores, smooth
+from pufferlib.runs.report import SCORE, Series, read_scores, smooth
 from pufferlib.runs.statistics import iqm
 from pufferlib.text import plural
-from pufferlib.training.episodes import SCORE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,9 +21,9 @@ from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
-from pufferlib.training.config import Config
-from pufferlib.training.settings import env_name_in
-from pufferlib.training.toml import read_toml
+from pufferlib.settings.config import Config
+from pufferlib.settings.sources import env_name_in
+from pufferlib.settings.toml import read_toml
 
 if TYPE_CHECKING:
     from pufferlib.runs.checkpoint import About

@@ -15,10 +15,10 @@ from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.runs.folder import RUNS, SEED, Run, all_runs
+from pufferlib.runs.report import SCORE
 from pufferlib.runs.resume import flat
 from pufferlib.runs.status import State, status_of
-from pufferlib.training.episodes import SCORE
-from pufferlib.training.toml import read_toml
+from pufferlib.settings.toml import read_toml
 
 __all__ = ["RunSummary", "find_metric", "list_runs", "select"]
 

@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
-from pufferlib.training.episodes import SCORE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
+__all__ = ["SCORE", "last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
 
 
 Series = npt.NDArray[np.float64]
 
 CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4", "#d0bfff"
+SCORE = "environment/score"
 EVALUATION = "evaluation/score"
 ELO = "selfplay/elo"
 

@@ -8,9 +8,9 @@ from typing import Any
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config
+from pufferlib.settings.env_values import Missing
 from pufferlib.text import flag
-from pufferlib.training.config import Config
-from pufferlib.training.env_values import Missing
 
 __all__ = ["check_changes", "flat", "is_evaluated", "is_finished", "is_free", "settings_of", "stop_reason_of"]
 

@@ -21,8 +21,8 @@ from pufferlib.runs.folder import SEED, Run, new_folder, removed_if_empty
 from pufferlib.runs.report import write_summary
 from pufferlib.runs.resume import is_evaluated
 from pufferlib.runs.statistics import CONFIDENCE, RESAMPLES, Estimate, estimate_iqm
+from pufferlib.settings.config import Config
 from pufferlib.text import plural, short
-from pufferlib.training.config import Config
 
 __all__ = [
     "SeedGroup",

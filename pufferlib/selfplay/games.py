@@ -11,6 +11,7 @@ from pufferlib import registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.legal_actions import LegalActions
 from pufferlib.models import Policy, make_policy
+from pufferlib.models.players import PolicyPlayer
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
@@ -20,8 +21,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import RANDOM, SCRIPTED, Entrant, Game
 from pufferlib.training.agent import load_policy
 from pufferlib.training.normalization import with_moments
-from pufferlib.training.players import PolicyPlayer
-from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
+from pufferlib.training.opponents import GameResults, check_two_sides, games_of
 
 __all__ = ["Arena"]
 

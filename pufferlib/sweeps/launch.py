@@ -18,6 +18,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.machine.signals import signals_exit
 from pufferlib.registry.outside import name_of, registrations
+from pufferlib.settings.config import load_config, load_sources
 from pufferlib.sweeps.progress import SweepDisplay
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, curve_interval, run_folder
@@ -47,7 +48,6 @@ from pufferlib.sweeps.workers import (
     wait_for_messages,
 )
 from pufferlib.text import plural
-from pufferlib.training.config import load_config, load_sources
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

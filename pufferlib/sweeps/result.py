@@ -10,6 +10,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.runs.folder import Run
+from pufferlib.settings.toml import to_toml
 from pufferlib.sweeps.study import (
     DATABASE,
     INTERRUPTED,
@@ -22,7 +23,6 @@ from pufferlib.sweeps.study import (
     storage_errors,
 )
 from pufferlib.text import flag
-from pufferlib.training.toml import to_toml
 
 if TYPE_CHECKING:
     from optuna.study import Study

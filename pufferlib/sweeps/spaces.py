@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, UsageError
-from pufferlib.training.config import Config, Count, Natural, Range, Share, limits_of, setting_names
-from pufferlib.training.settings import convert
-from pufferlib.training.suggestions import suggest
-from pufferlib.training.toml import parse_toml
+from pufferlib.settings.config import Config, Count, Natural, Range, Share, limits_of, setting_names
+from pufferlib.settings.sources import convert
+from pufferlib.settings.suggestions import suggest
+from pufferlib.settings.toml import parse_toml
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

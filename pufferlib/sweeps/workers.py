@@ -20,9 +20,9 @@ from pufferlib.errors import PufferError
 from pufferlib.machine.children import python_code
 from pufferlib.registry.outside import REGISTERED, Registration
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config
 from pufferlib.sweeps.spaces import with_settings
 from pufferlib.training.callbacks import Callback, TrainerView
-from pufferlib.training.config import Config
 from pufferlib.vector.multiprocessing.worker import Parent
 
 __all__ = [

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from pufferlib.doors import open_door
 
 if TYPE_CHECKING:
-    from pufferlib.training.advantage import Estimates, generalized_advantage, vtrace
-    from pufferlib.training.agent import Agent, load, load_policy
-    from pufferlib.training.build import build_policy, build_vecenv
-    from pufferlib.training.callbacks import Callback, CallbackFunction, TrainerView
-    from pufferlib.training.config import (
+    from pufferlib.settings.config import (
         Config,
         EvalConfig,
         PolicyConfig,
@@ -23,6 +19,10 @@ if TYPE_CHECKING:
         VecConfig,
         load_config,
     )
+    from pufferlib.training.advantage import Estimates, generalized_advantage, vtrace
+    from pufferlib.training.agent import Agent, load, load_policy
+    from pufferlib.training.build import build_policy, build_vecenv
+    from pufferlib.training.callbacks import Callback, CallbackFunction, TrainerView
     from pufferlib.training.distributed.ranks import RankLostError
     from pufferlib.training.evaluation import EvalResult, evaluate
     from pufferlib.training.launch import train
@@ -94,10 +94,10 @@ _HOME = {
     "Callback": "training.callbacks",
     "CallbackFunction": "training.callbacks",
     "Comparison": "training.result",
-    "Config": "training.config",
+    "Config": "settings.config",
     "CsvLogger": "training.loggers",
     "Estimates": "training.advantage",
-    "EvalConfig": "training.config",
+    "EvalConfig": "settings.config",
     "EvalResult": "training.evaluation",
     "JsonlLogger": "training.loggers",
     "LearnerResult": "training.learner_suite",
@@ -108,20 +108,20 @@ _HOME = {
     "OpponentPool": "training.opponent_pool",
     "Opponents": "training.opponents",
     "PeriodicEvaluation": "training.standard_callbacks",
-    "PolicyConfig": "training.config",
+    "PolicyConfig": "settings.config",
     "RankLostError": "training.distributed.ranks",
     "Rollout": "training.rollout",
-    "SelfplayConfig": "training.config",
+    "SelfplayConfig": "settings.config",
     "StopAfterSeconds": "training.standard_callbacks",
     "StopAtScore": "training.standard_callbacks",
-    "StopConfig": "training.config",
+    "StopConfig": "settings.config",
     "TensorBoardLogger": "training.loggers",
-    "TrackConfig": "training.config",
-    "TrainConfig": "training.config",
+    "TrackConfig": "settings.config",
+    "TrainConfig": "settings.config",
     "TrainedRun": "training.lifecycle",
     "Trainer": "training.trainer",
     "TrainerView": "training.callbacks",
-    "VecConfig": "training.config",
+    "VecConfig": "settings.config",
     "WandbLogger": "training.loggers",
     "build_policy": "training.build",
     "build_vecenv": "training.build",
@@ -131,7 +131,7 @@ _HOME = {
     "finish_run": "training.result",
     "generalized_advantage": "training.advantage",
     "load": "training.agent",
-    "load_config": "training.config",
+    "load_config": "settings.config",
     "load_policy": "training.agent",
     "open_tracking": "training.loggers",
     "ppo_loss": "training.ppo",

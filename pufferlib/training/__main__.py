@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pufferlib.cli import main as puffer
 from pufferlib.cli.console import complain
 from pufferlib.errors import PufferError
-from pufferlib.training.config import DEFAULT_TIMEOUT_S
+from pufferlib.settings.config import DEFAULT_TIMEOUT_S
 from pufferlib.training.distributed.place import Place, place_of_this_process
 
 FLAGS = ("--train.processes-timeout", "--train.processes_timeout")

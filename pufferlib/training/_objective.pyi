@@ -1,6 +1,6 @@
 from torch import Tensor
 
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.rollout import Minibatch
 
 def objective(

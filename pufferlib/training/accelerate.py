@@ -21,8 +21,8 @@ from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import Policy, State
 from pufferlib.models._engine import Engine
 from pufferlib.models.engine import compile_policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.optimizers import on_device
 from pufferlib.training.ppo import Loss, Losses, ppo_loss

@@ -17,10 +17,12 @@ from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.models.players import PolicyPlayer
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.seeding import env_seed
+from pufferlib.settings.config import Config, VecConfig
 from pufferlib.training.build import (
     acts_fast_on_cpu,
     build_policy,
@@ -29,9 +31,7 @@ from pufferlib.training.build import (
     make_vecenv,
     pick_device,
 )
-from pufferlib.training.config import Config, VecConfig
 from pufferlib.training.normalization import normalized, with_moments
-from pufferlib.training.players import PolicyPlayer
 from pufferlib.wrappers.vector.leaves import view_fields
 
 __all__ = ["Agent", "ObservationCheck", "load", "load_policy"]

@@ -23,10 +23,10 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.models.engine import compile_policy
+from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
+from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
 from pufferlib.text import flag, plural
-from pufferlib.training.config import Config, PolicyConfig, TrainConfig, VecConfig
-from pufferlib.training.env_values import check_present
 from pufferlib.training.normalization import attach_moments, normalized
 
 __all__ = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
     from pufferlib.models import Policy
-    from pufferlib.training.config import Config
+    from pufferlib.settings.config import Config
     from pufferlib.training.distributed.ranks import Ranks
     from pufferlib.training.episodes import EpisodeMeans
     from pufferlib.training.rollout import Rollout

@@ -19,9 +19,9 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.versions import warn_of_differences, warn_of_missing
+from pufferlib.settings.config import Config
 from pufferlib.training.callbacks import CallbackList
 from pufferlib.training.collector import RolloutSource
-from pufferlib.training.config import Config
 from pufferlib.training.distributed.ranks import RankLostError, Ranks
 from pufferlib.training.episodes import ScoreMean
 from pufferlib.training.normalization import load_wrappers, save_wrappers

@@ -13,7 +13,7 @@ from typing_extensions import override
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans, reports_means
 from pufferlib.training.rollout import CollectingStopped, Rollout

@@ -20,9 +20,9 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.ocean import OceanEnv
 from pufferlib.seeding import env_seed
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.advantage import generalized_advantage
 from pufferlib.training.callbacks import Callback, TrainerView
-from pufferlib.training.config import TrainConfig
 from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
 __all__ = ["RestartedGames", "StateCurriculum"]

@@ -12,9 +12,9 @@ from rich.panel import Panel
 from rich.text import Text
 
 from pufferlib import registry
+from pufferlib.runs.report import SCORE
 from pufferlib.text import duration, memory, short, sparkline
 from pufferlib.training.callbacks import TrainerView
-from pufferlib.training.episodes import SCORE
 from pufferlib.training.loggers import Logger
 
 __all__ = ["Dashboard", "ProgressLines", "progress_logger"]

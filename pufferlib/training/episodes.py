@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pufferlib.errors import APIUsageError
+from pufferlib.runs.report import SCORE
 from pufferlib.wrappers.single import as_number
 
 __all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos", "reports_means", "score_advice"]
-
-SCORE = "environment/score"
 
 
 def reports_means(env: Any) -> bool:

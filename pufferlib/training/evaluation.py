@@ -15,18 +15,18 @@ from pufferlib import ocean, registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.models.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.registry import creators
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
+from pufferlib.settings.config import Config
+from pufferlib.settings.env_values import check_present
 from pufferlib.training.build import close_vecenv, policy_to_play
-from pufferlib.training.config import Config
-from pufferlib.training.env_values import check_present
 from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advice
 from pufferlib.training.normalization import with_moments
-from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
 
 __all__ = ["Camera", "EvalResult", "Evaluator", "NoEpisodeError", "Record", "evaluate", "unfinished_result"]
 

@@ -11,9 +11,9 @@ from torch.autograd.function import once_differentiable
 
 from pufferlib.models import Policy
 from pufferlib.models.distributions import ActionDistribution
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
 from pufferlib.training._objective import objective
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.ppo import Losses
 from pufferlib.training.rollout import Minibatch
 

@@ -13,11 +13,11 @@ from pufferlib.registry.outside import name_of
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.resume import settings_of
 from pufferlib.runs.seeds import TrainedSeeds, find_group, parse_seeds
+from pufferlib.settings.config import Config, load_config
 from pufferlib.training import lifecycle
 from pufferlib.training.agent import load_policy
 from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction
-from pufferlib.training.config import Config, load_config
 from pufferlib.training.lifecycle import Display, Hooks, TrainedRun
 from pufferlib.training.loggers import Logger
 from pufferlib.training.ppo import Loss, ppo_loss

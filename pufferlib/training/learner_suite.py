@@ -17,9 +17,9 @@ import numpy.typing as npt
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
+from pufferlib.settings.config import load_config
 from pufferlib.training.agent import Agent
 from pufferlib.training.build import build_vecenv
-from pufferlib.training.config import load_config
 from pufferlib.training.episodes import EpisodeMeans, reports_means
 from pufferlib.training.trainer import Trainer
 

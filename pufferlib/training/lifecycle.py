@@ -14,8 +14,8 @@ from pufferlib.runs.resume import check_changes, is_evaluated, is_finished, stop
 from pufferlib.runs.seeds import SeedGroup, TrainedSeeds, new_group, train_group
 from pufferlib.runs.status import in_training
 from pufferlib.runs.versions import warn_of_missing
+from pufferlib.settings.config import Config
 from pufferlib.training.callbacks import Callback, CallbackFunction, names_of
-from pufferlib.training.config import Config
 from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.loggers import JsonlLogger, Logger, Tracking, check_trackers, open_tracking
 from pufferlib.training.ppo import Loss, ppo_loss

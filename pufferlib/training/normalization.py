@@ -16,7 +16,7 @@ from torch import nn
 from pufferlib.errors import APIUsageError
 from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward, VectorWrapper
 
 __all__ = [

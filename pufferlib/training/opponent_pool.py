@@ -14,7 +14,7 @@ import torch
 from pufferlib.models import Policy, State
 from pufferlib.models.engine import compile_policy
 from pufferlib.seeding import env_seed
-from pufferlib.training.config import SelfplayConfig
+from pufferlib.settings.config import SelfplayConfig
 from pufferlib.training.distributed.ranks import ALONE, Ranks
 
 __all__ = ["FIRST_RATING", "SCALE", "Opponent", "OpponentPool", "expected_score"]

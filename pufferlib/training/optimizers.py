@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 
 __all__ = ["MuonAndAdam", "build_optimizer", "hidden_matrices", "on_device"]
 

@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.accelerate import autocast, build_actor
 from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector, RolloutSource
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.gpu_collector import make_gpu_collector
 from pufferlib.training.rollout import Rollout
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.advantage import Estimates, deviation, vtrace
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.rollout import Minibatch, Rollout, by_priority, in_order

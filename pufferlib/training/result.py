@@ -21,9 +21,9 @@ from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.runs import report
 from pufferlib.runs.folder import Run
 from pufferlib.runs.versions import warn_of_edits
+from pufferlib.settings.config import Config
 from pufferlib.text import duration, plural, short
 from pufferlib.training.build import describe_device
-from pufferlib.training.config import Config
 from pufferlib.training.evaluation import EvalResult, NoEpisodeError, evaluate, unfinished_result
 from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import Tracking

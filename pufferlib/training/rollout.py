@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.models import Policy, State
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 
 __all__ = ["CollectingStopped", "Draw", "Minibatch", "Reports", "Rollout", "by_priority", "in_order", "shuffled"]
 

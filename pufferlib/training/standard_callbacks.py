@@ -12,9 +12,9 @@ from typing_extensions import override
 from pufferlib.errors import APIUsageError
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config, StopConfig
 from pufferlib.text import short
 from pufferlib.training.callbacks import Callback, TrainerView
-from pufferlib.training.config import Config, StopConfig
 from pufferlib.training.curriculum import StateCurriculum
 from pufferlib.training.evaluation import EvalResult, Evaluator
 from pufferlib.training.opponents import SelfPlay

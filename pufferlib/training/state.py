@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.episodes import ScoreMean
 
 __all__ = ["TorchRandom", "TrainState", "adapted_rate", "annealed", "share"]

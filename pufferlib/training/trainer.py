@@ -19,6 +19,7 @@ from pufferlib.models import Policy, materialize
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run, find_run
 from pufferlib.runs.versions import versions_of
+from pufferlib.settings.config import Config, TrainConfig
 from pufferlib.text import flag
 from pufferlib.training import ppo
 from pufferlib.training.accelerate import build_graphed_step, build_loss, in_precision, training_mode, uses_cuda_graphs
@@ -38,7 +39,6 @@ from pufferlib.training.build import (
 )
 from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, names_of
 from pufferlib.training.checkpointer import Checkpointer
-from pufferlib.training.config import Config, TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError, explain
 from pufferlib.training.distributed.ranks import (
     ALONE,

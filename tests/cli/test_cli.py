@@ -16,8 +16,8 @@ from pufferlib import ocean
 from pufferlib.cli import main
 from pufferlib.cli.console import plain_warnings
 from pufferlib.cli.options import parse_config
+from pufferlib.settings.config import load_config
 from pufferlib.text import flag
-from pufferlib.training.config import load_config
 from tests.tiers import once
 
 

@@ -9,7 +9,7 @@ import pytest
 from pufferlib.cli import main
 from pufferlib.cli.values import keyword_value, literal
 from pufferlib.registry.creators import creator_of, keyword_kinds
-from pufferlib.training.config import Config
+from pufferlib.settings.config import Config
 from tests.tiny_runs import only_run
 
 ENV = """

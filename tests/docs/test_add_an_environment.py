@@ -14,7 +14,7 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.ocean.files import write_template
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pufferlib.cli import VERBS
-from pufferlib.training.config import Config
+from pufferlib.settings.config import Config
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from-pufferlib.md"
 ROW = re.compile(r"^\| `([^`]+)` \| ([23, ]+) \| (.+) \|$", re.MULTILINE)

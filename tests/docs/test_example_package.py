@@ -23,7 +23,7 @@ pytestmark = [
 USE = """
 import pufferlib
 from pufferlib.cli import main
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 assert {"mygames/brake", "mygames/coin"} <= set(pufferlib.list_envs())
 assert load_config("mygames/coin").train.total_timesteps == 200_000
 assert main(["train", "mygames/coin", "--help"]) == 0

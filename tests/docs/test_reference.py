@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pufferlib
-from pufferlib.training.config import setting_names
+from pufferlib.settings.config import setting_names
 from tests.needs import stub_absent_frameworks
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.cleanrl import AgentPolicy, Policy, RecurrentPolicy
 from pufferlib.models import make_policy
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 from tests.envs import EnvDescription, FunctionEnv, TargetEnv
 

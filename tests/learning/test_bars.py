@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.needs import missing_binding

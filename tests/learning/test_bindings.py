@@ -6,7 +6,7 @@ import pytest
 
 from pufferlib.registry.facts import all_facts
 from pufferlib.runs import checkpoint
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until

@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until

@@ -9,7 +9,7 @@ import pytest
 import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 
 pytestmark = pytest.mark.timeout(900)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.learning import strangers

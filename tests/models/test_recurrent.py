@@ -15,7 +15,7 @@ from pufferlib.models import Default, GRUWrapper, LSTMWrapper, MinGRUWrapper, ma
 from pufferlib.models.recurrent import MEMORIES, MinGRUCell, _kernels
 from pufferlib.models.recurrent.gated import gru, gru_by_torch, lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import linear_scan, mingru, mingru_by_torch
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from tests.envs import EnvDescription
 
 VECTOR = EnvDescription(Box(-1, 1, (6,), np.float32), Discrete(3))

@@ -15,7 +15,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.native.compiler import HEADERS
 from pufferlib.ocean.files import settings_of_file, write_template
 from pufferlib.play.session import Session
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from tests.ocean.helpers import outcomes
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")

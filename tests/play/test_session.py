@@ -8,13 +8,13 @@ import pytest
 from pufferlib import make, registry, vector
 from pufferlib.cli import main
 from pufferlib.errors import APIUsageError
+from pufferlib.models.players import PolicyPlayer, RandomPlayer
 from pufferlib.ocean import OceanEnv
 from pufferlib.play import session
 from pufferlib.play.session import Session, play
 from pufferlib.render.window import Window
 from pufferlib.runs.folder import find_run
-from pufferlib.training.config import Config
-from pufferlib.training.players import PolicyPlayer, RandomPlayer
+from pufferlib.settings.config import Config
 from tests.tiny_runs import untrained_run
 
 

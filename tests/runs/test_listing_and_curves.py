@@ -14,7 +14,7 @@ from pufferlib.runs import RunSummary, curves, differing_settings, list_runs, pl
 from pufferlib.runs.compare import group_runs
 from pufferlib.runs.folder import Run
 from pufferlib.runs.status import in_training
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 
 
 def make_run(

@@ -15,7 +15,7 @@ from pufferlib.runs.curves import Curve, band_of
 from pufferlib.runs.folder import Run, find_run, removed_if_empty
 from pufferlib.runs.seeds import find_group, parse_seeds, report_group
 from pufferlib.runs.status import in_training, status_of
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.launch import train
 
 QUICK: dict[str, Any] = {

@@ -6,7 +6,7 @@ from tests.threads import one_thread  # noqa: F401
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     """Train two runs of connect4 with different networks: "old" is untrained, "new" learned for 25 updates."""
-    from pufferlib.training.config import load_config
+    from pufferlib.settings.config import load_config
     from pufferlib.training.trainer import Trainer
 
     folder = tmp_path_factory.mktemp("runs")

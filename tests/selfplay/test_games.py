@@ -5,9 +5,9 @@ import pytest
 
 import pufferlib.selfplay
 from pufferlib import registry
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
+from pufferlib.training.opponents import games_of
 from pufferlib.training.trainer import Trainer
-from pufferlib.training.two_sides import games_of
 from tests.needs import missing_binding
 
 OCEAN = {

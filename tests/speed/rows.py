@@ -21,8 +21,8 @@ import pufferlib
 import pufferlib.vector
 from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.settings.config import load_config
 from pufferlib.training.callbacks import Callback
-from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch

@@ -12,10 +12,11 @@ FLOORS = {
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "testing"), 2),
     **dict.fromkeys(("wrappers", "bindings"), 2),
-    **dict.fromkeys(("envpool", "frameworks", "models", "pytorch"), 3),
-    **dict.fromkeys(("installation", "runs", "training"), 4),
-    **dict.fromkeys(("exports", "play", "selfplay", "sweeps"), 5),
-    "cli": 6,
+    **dict.fromkeys(("envpool", "frameworks", "models", "pytorch", "settings"), 3),
+    **dict.fromkeys(("installation", "runs"), 4),
+    "training": 5,
+    **dict.fromkeys(("exports", "play", "selfplay", "sweeps"), 6),
+    "cli": 7,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}

@@ -5,10 +5,10 @@ import re
 
 from rich.console import Console
 
+from pufferlib.settings.config import load_config
 from pufferlib.sweeps import ConsoleDisplay
 from pufferlib.sweeps.spaces import load_search
 from pufferlib.sweeps.workers import TrialPace
-from pufferlib.training.config import load_config
 
 
 def test_console_shows_workers_and_finished_trials():

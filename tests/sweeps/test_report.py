@@ -5,10 +5,10 @@ import re
 import matplotlib
 import pytest
 
+from pufferlib.settings.config import load_config
 from pufferlib.sweeps import SweepResult, write_report
 from pufferlib.sweeps.spaces import load_search
 from pufferlib.sweeps.study import TrialQueue, create_study
-from pufferlib.training.config import load_config
 from tests.trials import SPACES
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import pufferlib
 from pufferlib.errors import APIUsageError
+from pufferlib.settings.config import load_config
 from pufferlib.sweeps import load_sweep
-from pufferlib.training.config import load_config
 
 
 def test_study_has_requested_number_of_trials(done):

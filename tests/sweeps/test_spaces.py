@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.settings.config import load_config
 from pufferlib.sweeps.spaces import Space, check_table, load_search, parse_bound, setting_value, with_settings
-from pufferlib.training.config import load_config
 
 
 def load(fixed=None, file=None, **overrides):

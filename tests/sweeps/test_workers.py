@@ -5,9 +5,9 @@ import os
 import pytest
 import torch
 
+from pufferlib.settings.config import load_config
 from pufferlib.sweeps.spaces import with_settings
 from pufferlib.sweeps.workers import fit_minibatch, split_cores, use_own_gpu
-from pufferlib.training.config import load_config
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import tempfile
 import numpy as np
 
 from pufferlib.models import LSTMWrapper
+from pufferlib.settings.config import load_config
 from pufferlib.training.agent import Agent
 from pufferlib.training.build import build_policy
-from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers.vector import VectorWrapper
 

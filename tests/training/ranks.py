@@ -9,8 +9,8 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 import pufferlib
+from pufferlib.settings.config import load_config
 from pufferlib.training.build import build_policy, build_vecenv
-from pufferlib.training.config import load_config
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks, on_cpu
 from pufferlib.training.trainer import Trainer
 

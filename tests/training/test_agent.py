@@ -16,8 +16,8 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.models import make_policy
+from pufferlib.models.players import PolicyPlayer
 from pufferlib.training.agent import Agent
-from pufferlib.training.players import PolicyPlayer
 from tests.envs import FunctionEnv
 
 

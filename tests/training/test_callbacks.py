@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pufferlib.errors import APIUsageError
+from pufferlib.settings.config import load_config
 from pufferlib.training.callbacks import Callback
-from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 from tests.loggers import ListLogger
 

@@ -9,9 +9,9 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default, Policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.advantage import generalized_advantage
 from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.overlap import make_collector
 from pufferlib.training.rollout import Rollout
 from tests.envs import FunctionEnv, counting_env

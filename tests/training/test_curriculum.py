@@ -11,7 +11,7 @@ import torch
 import pufferlib
 from pufferlib import ocean, vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.curriculum import RestartedGames, StateCurriculum
 from tests.envs import FunctionEnv, IteratingEnv
 

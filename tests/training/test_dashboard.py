@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 from pufferlib import text
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.dashboard import MAX_COST, Dashboard, Progress, ProgressLines, Usage, progress_logger
 from pufferlib.training.distributed.ranks import ALONE
 

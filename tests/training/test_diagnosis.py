@@ -16,7 +16,7 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import PufferError
 from pufferlib.runs import tensor_file
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 
 SMALL = {

@@ -7,7 +7,7 @@ from torch.nn.utils import parameters_to_vector
 
 from pufferlib.errors import APIUsageError
 from pufferlib.runs import checkpoint
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, Ranks, check_agents, config_of_all
 from pufferlib.training.trainer import Trainer

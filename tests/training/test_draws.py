@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.rollout import by_priority, in_order, shuffled
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.standard_callbacks import StopAfterSeconds, StopAtScore
 

@@ -10,7 +10,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import make_policy
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from tests.envs import ScriptedParallelEnv, alive, counting_env
 

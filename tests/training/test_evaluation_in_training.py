@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils import parameters_to_vector
 
 from pufferlib.runs import checkpoint
-from pufferlib.training.config import load_config
+from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import EvalResult, Evaluator, evaluate
 from pufferlib.training.standard_callbacks import PeriodicEvaluation
 from pufferlib.training.trainer import Trainer

@@ -19,8 +19,8 @@ from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.report import read_metrics
 from pufferlib.runs.versions import CODE, versions_of
+from pufferlib.settings.config import load_config
 from pufferlib.training.callbacks import Callback
-from pufferlib.training.config import load_config
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.result import EpisodeVideo
 from pufferlib.training.standard_callbacks import PeriodicEvaluation

@@ -13,8 +13,8 @@ from torch.nn.utils import parameters_to_vector
 import pufferlib
 from pufferlib.models import Policy
 from pufferlib.registry import outside
+from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training import Losses, Minibatch, ppo_loss
-from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.launch import train
 from pufferlib.vector import Bundle, replay
 from tests.loggers import ListLogger
@@ -133,7 +133,7 @@ def test_invalid_call_raises(call: object, message: str, tmp_path: Path) -> None
 def test_train_function_and_training_package_coexist() -> None:
     code = (
         "import sys, pufferlib, pufferlib.training; assert 'torch' not in sys.modules\n"
-        "import pufferlib.training.config as c; assert pufferlib.training.config is c and callable(pufferlib.train)"
+        "import pufferlib.settings.config as c; assert pufferlib.settings.config is c and callable(pufferlib.train)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -8,9 +8,9 @@ import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
+from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training import accelerate, fused_loss, ppo
 from pufferlib.training.accelerate import build_loss
-from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.rollout import Minibatch
 from pufferlib.training.trainer import Trainer

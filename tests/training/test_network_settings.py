@@ -7,8 +7,8 @@ import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import PolicyConfig, load_config
 from pufferlib.training.agent import load_policy
-from pufferlib.training.config import PolicyConfig, load_config
 from pufferlib.training.trainer import Trainer
 
 SMALL = {

@@ -11,13 +11,13 @@ from safetensors.torch import load_file
 import pufferlib
 from pufferlib import registry, vector
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.models.players import PolicyPlayer
 from pufferlib.play.session import Session
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import load_config
 from pufferlib.training.agent import load_policy
-from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.normalization import warn_of_normalizing_wrappers, with_normalization
-from pufferlib.training.players import PolicyPlayer
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
 from tests.envs import FunctionEnv, TargetEnv

@@ -13,8 +13,8 @@ from pufferlib.models import Default
 from pufferlib.models.recurrent import MinGRUCell
 from pufferlib.models.recurrent.gated import gru, gru_by_torch, lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import mingru, mingru_by_torch
+from pufferlib.settings.config import load_config
 from pufferlib.training.build import build_vecenv
-from pufferlib.training.config import load_config
 from pufferlib.training.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here; puffer doctor --gpu says why")

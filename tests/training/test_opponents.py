@@ -14,12 +14,11 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import SelfplayConfig, load_config
 from pufferlib.training import ppo
-from pufferlib.training.config import SelfplayConfig, load_config
 from pufferlib.training.opponent_pool import FIRST_RATING, Opponent, OpponentPool, expected_score
-from pufferlib.training.opponents import Opponents
+from pufferlib.training.opponents import Opponents, first_side_scores, games_of
 from pufferlib.training.trainer import Trainer
-from pufferlib.training.two_sides import first_side_scores, games_of
 from pufferlib.wrappers.vector import VectorWrapper
 from tests.training.ranks import in_threads
 

@@ -8,7 +8,7 @@ from torch import nn
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Default, make_policy
 from pufferlib.models.policies import Policy
-from pufferlib.training.config import TrainConfig
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.optimizers import build_optimizer, hidden_matrices
 from tests.envs import EnvDescription
 

@@ -13,8 +13,8 @@ from pufferlib import ocean, vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.machine import cpus
 from pufferlib.models import make_policy
+from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training.collector import Collector, RolloutSource
-from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.ppo import Reduction, ppo_loss
 from pufferlib.training.rollout import Minibatch
 from pufferlib.training.trainer import Trainer

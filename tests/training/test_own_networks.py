@@ -10,9 +10,9 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.errors import PufferError
 from pufferlib.models import Policy, make_policy
+from pufferlib.settings.config import load_config
 from pufferlib.training import ppo
 from pufferlib.training.agent import Agent
-from pufferlib.training.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 

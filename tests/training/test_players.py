@@ -3,7 +3,7 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 from pufferlib.models import make_policy
-from pufferlib.training.players import PolicyPlayer
+from pufferlib.models.players import PolicyPlayer
 from tests.envs import EnvDescription
 
 

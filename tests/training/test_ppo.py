@@ -8,9 +8,9 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib.errors import PufferError
 from pufferlib.models import Default, make_policy
 from pufferlib.models.distributions import action_distribution
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
 from pufferlib.training.advantage import Estimates, vtrace
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.fused_loss import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.ppo import minibatches, recompute_estimates

@@ -16,8 +16,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.cleanrl import CleanRLPolicy
 from pufferlib.models import make_policy
 from pufferlib.models.distributions import Gaussian
+from pufferlib.settings.config import Config, SelfplayConfig, load_config
 from pufferlib.training.build import build_policy
-from pufferlib.training.config import Config, SelfplayConfig, load_config
 from pufferlib.training.opponent_pool import OpponentPool
 from pufferlib.training.trainer import Trainer
 from tests.envs import FunctionEnv

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from pufferlib.errors import APIUsageError
+from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training.build import fit_to_agents
-from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.state import adapted_rate, annealed, share
 from pufferlib.training.trainer import Trainer
 

@@ -15,7 +15,7 @@ import pytest
 
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
-from pufferlib.training.config import WandbConfig, load_config
+from pufferlib.settings.config import WandbConfig, load_config
 from pufferlib.training.launch import train
 from pufferlib.training.loggers import CsvLogger, Logger, TensorBoardLogger, WandbLogger, check_trackers
 from pufferlib.training.loggers.base import Result

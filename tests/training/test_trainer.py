@@ -28,10 +28,10 @@ from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import settings_of
+from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training import build, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents, make_vecenv
 from pufferlib.training.callbacks import Callback
-from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats

@@ -117,7 +117,7 @@ def test_to_gymnasium_and_to_sb3_accept_wrappers():
 
 def test_trainer_accepts_wrappers(tmp_path):
     pytest.importorskip("torch")
-    from pufferlib.training.config import Config, TrainConfig
+    from pufferlib.settings.config import Config, TrainConfig
     from pufferlib.training.trainer import Trainer
 
     for vecenv in (wrapped(make(layout="parts")), wrapped(pufferlib.make("cartpole", num_envs=8))):

@@ -8,9 +8,9 @@ from pufferlib import registry
 from pufferlib.cli.console import progress, say, style
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.machine.commands import as_typed
+from pufferlib.settings.config import Config, load_config
 from pufferlib.text import flag
 from pufferlib.training.build import tunable_keywords, tuned_settings
-from pufferlib.training.config import Config, load_config
 from pufferlib.vector import EnvProfile, TunedConfig, autotune
 
 __all__ = ["run"]

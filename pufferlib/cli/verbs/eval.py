@@ -9,8 +9,8 @@ from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.render.video import check_video_path
 from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.settings.config import load_config
 from pufferlib.text import plural
-from pufferlib.training.config import load_config
 
 __all__ = ["run"]
 

@@ -7,8 +7,8 @@ from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.runs.folder import RUNS
+from pufferlib.runs.report import SCORE
 from pufferlib.text import plural
-from pufferlib.training.episodes import SCORE
 
 __all__ = ["run"]
 

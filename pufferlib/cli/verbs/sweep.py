@@ -12,12 +12,12 @@ from pufferlib.cli.options import Parser, parse_config, split_flags, tracker_fla
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.settings.config import Config, docs_of, load_config
+from pufferlib.settings.sources import env_name_in
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, load_sweep
 from pufferlib.sweeps.spaces import DISTRIBUTIONS, FIXED, KEYS, SECTIONS, SweepConfig, setting_value
 from pufferlib.text import short
-from pufferlib.training.config import Config, docs_of, load_config
-from pufferlib.training.settings import env_name_in
 
 __all__ = ["run"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.machine.pickling import pickle_by_value
-from pufferlib.training.config import Config
+from pufferlib.settings.config import Config
 from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import JoinedRanks

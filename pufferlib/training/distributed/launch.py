@@ -17,8 +17,8 @@ from pufferlib import registry
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
+from pufferlib.settings.config import Config, TrainConfig
 from pufferlib.training.build import pick_device
-from pufferlib.training.config import Config, TrainConfig
 from pufferlib.training.distributed.follow import Job
 from pufferlib.training.distributed.local import join, start_ranks
 from pufferlib.training.distributed.place import Place, place_of_this_process

@@ -17,8 +17,8 @@ from typing_extensions import override
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
+from pufferlib.settings.config import Config
 from pufferlib.text import plural
-from pufferlib.training.config import Config
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.rollout import CollectingStopped
 

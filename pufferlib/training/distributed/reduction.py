@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from pufferlib.models import Policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.config import TrainConfig
 from pufferlib.training.distributed.ranks import Ranks
 from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.rollout import Minibatch, Rollout

@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import flat
-from pufferlib.training.config import TRACKERS, Config
+from pufferlib.settings.config import TRACKERS, Config
 from pufferlib.training.loggers.base import Logger, LogGuard, Result, Tracker, wants_episodes
 from pufferlib.training.loggers.files import CsvLogger
 from pufferlib.training.loggers.tensorboard import TensorBoardLogger

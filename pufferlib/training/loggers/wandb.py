@@ -8,7 +8,7 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError
 from pufferlib.machine.commands import in_image, way_to_install
-from pufferlib.training.config import WandbConfig
+from pufferlib.settings.config import WandbConfig
 from pufferlib.training.loggers.base import Result
 
 __all__ = ["WandbLogger", "check_account"]

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from pufferlib.cli import main
-from pufferlib.training.config import Config
+from pufferlib.settings.config import Config
 from tests.tiny_runs import only_run
 
 FORAGE = """

@@ -18,7 +18,7 @@ from pufferlib.cli import main
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs import report
 from pufferlib.runs.resume import check_changes
-from pufferlib.training.config import Config, load_config, setting_names
+from pufferlib.settings.config import Config, load_config, setting_names
 from tests.tiers import once
 from tests.tiny_runs import TINY, only_run, untrained_run
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.training import settings
-from pufferlib.training.config import Config, EvalConfig, TrainConfig, load_config
+from pufferlib.settings import sources
+from pufferlib.settings.config import Config, EvalConfig, TrainConfig, load_config
 
 
 def test_environment_file_overrides_defaults_and_overrides_win():
@@ -108,7 +108,7 @@ def test_unknown_key_or_wrong_type_raises(overrides, error, message):
     ],
 )
 def test_overrides_win_over_settings_for_a_gpu(monkeypatch, gpu, overrides, expected):
-    monkeypatch.setattr(settings, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(sources, "has_gpu", lambda: gpu)
     found = load_config("breakout", overrides)
     assert (found.env["num_envs"], found.train.minibatch_size) == expected
 
@@ -136,7 +136,7 @@ def test_file_with_settings_for_the_perceptron(tmp_path):
 
 
 def test_file_with_settings_for_a_gpu(monkeypatch, tmp_path):
-    monkeypatch.setattr(settings, "has_gpu", lambda: True)
+    monkeypatch.setattr(sources, "has_gpu", lambda: True)
     file = tmp_path / "mine.toml"
     file.write_text("[train]\nhorizon = 16\nseed = 1\n[cuda.train]\nhorizon = 64\n")
     assert load_config("breakout", {"train.seed": 2}, file).train.horizon == 64

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Player", "PolicyPlayer", "RandomPlayer"]
 
+
 EVERYONE = slice(None)
 Rows = npt.NDArray[np.intp] | slice
 

@@ -10,8 +10,8 @@ import pytest
 
 import pufferlib
 from pufferlib.errors import APIUsageError
-from pufferlib.training.config import Config, load_config
-from pufferlib.training.env_values import Missing, check_present
+from pufferlib.settings.config import Config, load_config
+from pufferlib.settings.env_values import Missing, check_present
 from tests.envs import FunctionEnv
 
 QUICK = {
@@ -62,7 +62,7 @@ def test_object_is_found_in_same_process(tmp_path):
 
 def test_object_of_other_process_must_be_passed_again(tmp_path):
     code = (
-        "from pathlib import Path; from pufferlib.training.config import load_config\n"
+        "from pathlib import Path; from pufferlib.settings.config import load_config\n"
         f"load_config('squared', {{'env.value': object()}}).save(Path({str(tmp_path / 'config.toml')!r}))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

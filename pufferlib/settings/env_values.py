@@ -26,6 +26,7 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["Missing", "check_present", "from_plain", "to_plain"]
 
+
 NONE, PATH, TUPLE, SET, ARRAY, PAIRS = "$none", "$path", "$tuple", "$set", "$array", "$pairs"
 NAME, OBJECT = "$name", "$object"
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.paths import user_path
-from pufferlib.training.env_values import from_plain, to_plain
-from pufferlib.training.sections import split_by_env
-from pufferlib.training.settings import (
+from pufferlib.settings.env_values import from_plain, to_plain
+from pufferlib.settings.sections import all_names, names_beside, split_by_env
+from pufferlib.settings.sources import (
     CONDITIONS,
     Source,
     default_settings,
@@ -29,7 +29,7 @@ from pufferlib.training.settings import (
     settings_file,
     without_unknown,
 )
-from pufferlib.training.toml import parse_toml, read_toml, to_toml
+from pufferlib.settings.toml import parse_toml, read_toml, to_toml
 
 __all__ = [
     "DEFAULT_TIMEOUT_S",
@@ -54,6 +54,7 @@ __all__ = [
     "load_sources",
     "setting_names",
 ]
+
 
 DEFAULT_TIMEOUT_S = 600.0
 TRACKERS = ("csv", "tensorboard", "wandb")
@@ -529,8 +530,8 @@ def load_sources(
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
     sections = [*get_type_hints(Config), *CONDITIONS, "sweep"]
-    files = [(source, registry.names_beside) for source in own_settings(env_name)]
-    files += [] if file is None else [(settings_file(Path(file)), registry.all_names)]
+    files = [(source, names_beside) for source in own_settings(env_name)]
+    files += [] if file is None else [(settings_file(Path(file)), all_names)]
     parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
     called = ("overrides", nest(overrides or {}, setting_names()))
     return for_run([default_settings(), *parts, called])

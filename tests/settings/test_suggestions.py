@@ -2,8 +2,8 @@
 
 import pytest
 
-from pufferlib.training.config import setting_names
-from pufferlib.training.suggestions import ELSEWHERE, MEANT, suggest
+from pufferlib.settings.config import setting_names
+from pufferlib.settings.suggestions import ELSEWHERE, MEANT, suggest
 
 
 @pytest.mark.parametrize(

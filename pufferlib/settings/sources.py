@@ -13,9 +13,9 @@ import numpy as np
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.ocean.files import settings_of_file
-from pufferlib.training.sections import Source
-from pufferlib.training.suggestions import RENAMED, suggest
-from pufferlib.training.toml import parse_toml, read_toml
+from pufferlib.settings.sections import Source
+from pufferlib.settings.suggestions import RENAMED, suggest
+from pufferlib.settings.toml import parse_toml, read_toml
 
 __all__ = [
     "CONDITIONS",
@@ -31,6 +31,7 @@ __all__ = [
     "settings_file",
     "without_unknown",
 ]
+
 
 CONDITIONS = ("cuda", "perceptron")  # tables of sections that apply to some runs only
 
@@ -140,7 +141,7 @@ def _settings_beside(env_name: str) -> Path | None:
 
 def _parse_own(name: str) -> Source:
     """Return the settings of a file in this folder."""
-    return name, parse_toml(name, (resources.files("pufferlib.training") / name).read_text("utf-8"))
+    return name, parse_toml(name, (resources.files("pufferlib.settings") / name).read_text("utf-8"))
 
 
 def merge_sources(kind: type, sources: Iterable[Source]) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import pufferlib
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.registry.outside import REGISTERED
+from pufferlib.settings import sources
+from pufferlib.settings.config import Config, load_config, load_sources
+from pufferlib.settings.sections import own_names
 from pufferlib.sweeps.spaces import load_search
-from pufferlib.training import settings
-from pufferlib.training.config import Config, load_config, load_sources
 
 ENV = "mujoco/Hopper-v5"
 
@@ -52,13 +53,13 @@ GAMMA = {
 def test_general_sections_then_patterns_then_name(write, monkeypatch, tables, expected, place):
     file = write("".join(map(GAMMA.get, tables)))
     if place == "own":
-        monkeypatch.setattr("pufferlib.training.config.own_settings", lambda name: [settings.settings_file(file)])
+        monkeypatch.setattr("pufferlib.settings.config.own_settings", lambda name: [sources.settings_file(file)])
     assert load_config(ENV, file=file if place == "config" else None).train.gamma == expected
 
 
 def test_config_file_overrides_every_table_of_own_file_and_overrides_win(write, monkeypatch):
     own = write('["Hopper-v5".train]\ngamma = 0.2\nhorizon = 7\nseed = 1\n', "own.toml")
-    monkeypatch.setattr("pufferlib.training.config.own_settings", lambda name: [settings.settings_file(own)])
+    monkeypatch.setattr("pufferlib.settings.config.own_settings", lambda name: [sources.settings_file(own)])
     config = load_config(ENV, {"train.seed": 3}, write("[train]\ngamma = 0.1\nseed = 2\n"))
     assert (config.train.gamma, config.train.horizon, config.train.seed) == (0.1, 7, 3)
 
@@ -98,7 +99,7 @@ def test_names_of_environments_in_a_file(write, env_name, table, applies):
     ],
 )
 def test_own_names(env_name, expected):
-    assert registry.own_names(env_name) == expected
+    assert own_names(env_name) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,13 +140,13 @@ def test_wrong_value_names_table(write, text, message):
 def test_file_of_a_binding_may_name_only_its_own_environments(write, monkeypatch):
     file = write('["CartPole-v1".train]\nseed = 1')
     load_config(ENV, file=file)
-    monkeypatch.setattr("pufferlib.training.config.own_settings", lambda name: [settings.settings_file(file)])
+    monkeypatch.setattr("pufferlib.settings.config.own_settings", lambda name: [sources.settings_file(file)])
     with pytest.raises(UnknownNameError, match="no environment matches 'CartPole-v1'"):
         load_config(ENV)
 
 
 def test_tables_for_a_gpu_override_their_own_table(write, monkeypatch):
-    monkeypatch.setattr(settings, "has_gpu", lambda: True)
+    monkeypatch.setattr(sources, "has_gpu", lambda: True)
     file = write("""
         ["Hop*".train]
         horizon = 1

@@ -7,11 +7,11 @@ from importlib import resources
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.training.config import Config, load_config
+from pufferlib.settings.config import Config, load_config
 
 
 def test_default_toml_matches_dataclasses():
-    text = (resources.files("pufferlib.training") / "default.toml").read_text()
+    text = (resources.files("pufferlib.settings") / "default.toml").read_text()
     defaults = dataclasses.asdict(Config("x"))
     for section, values in tomllib.loads(text).items():
         for key, value in values.items():
