@@ -13,12 +13,12 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.models.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.play.controls import DIRECTIONS, Area, Cursor, KeyMap, keys_for, keys_of_env
-from pufferlib.play.viewer import Viewer
 from pufferlib.registry import creators
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
+from pufferlib.render.viewer import Viewer
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config
 from pufferlib.training.agent import load_policy

@@ -33,7 +33,7 @@ def _lead(place: Place, argv: Sequence[str]) -> int:
 
 
 def _follow(place: Place, argv: Sequence[str]) -> int:
-    from pufferlib.training.distributed.follow import follow
+    from pufferlib.training.distributed.launch import follow
     from pufferlib.training.distributed.ranks import RankLostError
 
     try:

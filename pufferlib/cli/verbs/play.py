@@ -7,7 +7,7 @@ from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import UsageError
 from pufferlib.play.session import Session, play
-from pufferlib.play.viewer import choose_viewer
+from pufferlib.render.viewer import choose_viewer
 from pufferlib.runs.folder import RUNS, find_run
 
 __all__ = ["run"]

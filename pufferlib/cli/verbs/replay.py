@@ -12,10 +12,10 @@ from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.play.viewer import Viewer, choose_viewer
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.video import Frame, VideoWriter, check_video_path
+from pufferlib.render.viewer import Viewer, choose_viewer
 from pufferlib.vector import Bundle, replay
 
 __all__ = ["run"]

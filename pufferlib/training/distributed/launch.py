@@ -1,12 +1,15 @@
-"""Start of the other ranks, on this machine or on a Ray cluster, and of the training that they run together."""
+"""Ranks of a training: their start on this machine or on a Ray cluster, and the training that all but the first run."""
 
 import contextlib
 import importlib
 import os
+import pickle
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,17 +19,19 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in t
 from pufferlib import registry
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config, TrainConfig
 from pufferlib.training.build import pick_device
-from pufferlib.training.distributed.follow import Job
 from pufferlib.training.distributed.local import join, start_ranks
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
 from pufferlib.training.ppo import Loss, ppo_loss
+from pufferlib.training.trainer import Trainer
 from pufferlib.vector.ray.cluster import ADDRESS, connect
 
-__all__ = ["open_ranks", "start_ranks_on_ray"]
+__all__ = ["Job", "follow", "follow_on_ray", "open_ranks", "start_ranks_on_ray"]
+
 
 END_S = 20.0  # seconds to wait for the ranks to end
 
@@ -166,7 +171,7 @@ def _follow_function() -> Callable[[dict[str, Any]], None]:
         import sys
 
         sys.path[:] = [*path, *(entry for entry in sys.path if entry not in (*path, folder))]
-        importlib.import_module("pufferlib.training.distributed.follow").follow_on_ray(settings)
+        importlib.import_module("pufferlib.training.distributed.launch").follow_on_ray(settings)
 
     return run
 
@@ -194,3 +199,88 @@ def _ray_train() -> Any:
             f"train.launcher: ray needs Ray Train, and {error.name or 'it'} is missing; "
             f"{way_to_install('rllib', image='dev')}"
         ) from error
+
+
+SHARE = "LOCAL_WORLD_SIZE"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training that all ranks run together.
+
+    Attributes:
+        config: Settings.
+        run_dir: Folder of the run, which may be on another machine.
+        checkpoint: Checkpoint to resume from, or None for a new training.
+        registered: Environment that the caller has registered, by its name.
+        loss: Loss that all ranks minimize.
+    """
+
+    config: Config
+    run_dir: Path
+    checkpoint: Path | None
+    registered: Mapping[str, Any] = field(default_factory=dict)
+    loss: Loss = ppo_loss
+
+    def pack(self) -> bytes:
+        """Return bytes for ``unpack`` in another process. They include objects that only this process has.
+
+        Raises:
+            APIUsageError: An environment or a loss of the caller cannot be sent.
+        """
+        return pickle.dumps((list(sys.path), os.getcwd(), pickle_by_value(self)))
+
+    @staticmethod
+    def unpack(data: bytes) -> "Job":
+        """Restore a job from ``pack``, and let this process import the modules that the caller can import."""
+        path, folder, packed = pickle.loads(data)
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        job: Job = pickle.loads(packed)
+        for name, registration in job.registered.items():
+            registry.register(name, registration.creator, registration.settings)
+        return job
+
+
+def follow(place: Place, timeout_s: float) -> int:
+    """Train with rank 0, without output, and return the exit code.
+
+    Args:
+        place: Rank and address of this process.
+        timeout_s: Seconds to wait for rank 0.
+
+    Raises:
+        PufferError: Rank 0 did not answer in time, or this rank failed.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rank 0 shows the same warnings
+        with join(place, timeout_s) as ranks:
+            return _train(Job.unpack(ranks.share(b"")), ranks)
+
+
+def _train(job: Job, ranks: JoinedRanks) -> int:
+    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks, loss=job.loss)) as trainer:
+        if job.checkpoint:
+            trainer.restore(job.checkpoint, allow_pickle=job.config.train.save_games == "pickle")
+        try:
+            trainer.train()
+        except KeyboardInterrupt:
+            return 130
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return 0
+
+
+def follow_on_ray(settings: dict[str, Any]) -> None:
+    """Follow rank 0 in a worker of Ray Train."""
+    context: Any = importlib.import_module("ray.train").get_context()
+    place = Place(*settings["place"])._replace(
+        rank=context.get_world_rank() + 1,
+        local_rank=context.get_local_rank(),
+        local_size=context.get_local_world_size(),
+    )
+    os.environ[SHARE] = str(place.local_size)  # the ranks of a node share its cores
+    code = follow(place, settings["timeout_s"])
+    if code:
+        raise SystemExit(code)

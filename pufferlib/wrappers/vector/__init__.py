@@ -7,9 +7,8 @@ Wrappers of single environments are in ``pufferlib.wrappers`` and in Gymnasium.
 observations. The loops over rows are compiled (``_kernels.pyx``).
 """
 
-from pufferlib.wrappers.vector.action_repeat import ActionRepeat
 from pufferlib.wrappers.vector.base import VectorWrapper
-from pufferlib.wrappers.vector.frame_stack import FrameStack
+from pufferlib.wrappers.vector.frames import ActionRepeat, FrameStack
 from pufferlib.wrappers.vector.normalize import (
     ClipAction,
     ClipObservation,

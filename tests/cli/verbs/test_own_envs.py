@@ -193,7 +193,7 @@ def test_invalid_argument_exits_with_error(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pufferlib.play.viewer.is_terminal", lambda: True)
+    monkeypatch.setattr("pufferlib.render.viewer.is_terminal", lambda: True)
     extra = ["--vec.backend", "Serial"] if argv[0] == "train" else []
     assert main([*argv, *extra]) == code
     captured = capsys.readouterr()
@@ -226,8 +226,8 @@ def test_custom_env_is_checked_and_played(
     own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
-    monkeypatch.setattr("pufferlib.play.viewer.is_terminal", lambda: True)
-    monkeypatch.setattr("pufferlib.play.viewer.Screen", Mock)
+    monkeypatch.setattr("pufferlib.render.viewer.is_terminal", lambda: True)
+    monkeypatch.setattr("pufferlib.render.viewer.Screen", Mock)
     monkeypatch.setattr("pufferlib.cli.verbs.play.play", lambda session, viewer, fps: shown.append(session.picture()))
     assert main(["check", "my_env.py:Forage", "--steps", "20"]) == 0
     assert main(["play", "my_env.py:Forage", "--terminal", "--env.length", "9"]) == 0

@@ -8,8 +8,8 @@ import select
 import numpy as np
 import pytest
 
-from pufferlib.render.screen import Screen, parse_keys
 from pufferlib.render.terminal import HALF_BLOCK, fitting, to_lines, to_text
+from pufferlib.render.viewer import Screen, parse_keys
 
 TOKEN = re.compile(rf"\x1b\[(?P<ground>[34]8);2;(?P<red>\d+);(?P<green>\d+);(?P<blue>\d+)m|\x1b\[0m|{HALF_BLOCK}")
 
