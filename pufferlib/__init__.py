@@ -6,8 +6,7 @@ start quickly and torch is only loaded for training.
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
-from pufferlib.imports import install_finders
+from pufferlib.imports import install_finders, open_door
 
 if TYPE_CHECKING:
     from pufferlib.buffers import set_buffers

@@ -7,7 +7,7 @@ files must reproduce. ``c_source`` writes C. ``graph`` is the policy as a functi
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.exports.exported import Exported, export

@@ -5,6 +5,6 @@ environments for the algorithms of RLlib, Stable-Baselines3 and TorchRL. ``gymna
 environments with the interfaces of these libraries.
 """
 
-from pufferlib import doors
+from pufferlib.imports import open_door
 
-__getattr__, __dir__ = doors.open_door(__name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"])
+__getattr__, __dir__ = open_door(__name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"])

@@ -6,7 +6,7 @@ for every ``WorkerError``, and ``Recorder`` writes them on request. ``pufferlib.
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.replays.bundle import Bundle

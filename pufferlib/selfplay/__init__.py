@@ -7,7 +7,7 @@ agents, and ``ratings`` fits Elo ratings. Self-play during training is in ``puff
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.selfplay.league import League

@@ -5,7 +5,7 @@ Start with ``pufferlib.sweep``.
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.sweeps.launch import sweep

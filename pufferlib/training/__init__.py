@@ -5,7 +5,7 @@ The public names are imported from their modules on first use, because most modu
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.settings.config import (

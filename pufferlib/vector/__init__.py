@@ -16,7 +16,7 @@ interface).
 
 from typing import TYPE_CHECKING
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 
 if TYPE_CHECKING:
     from pufferlib.autotune import EnvProfile, TunedConfig, autotune, tuned

@@ -3,7 +3,7 @@
 Apply single-environment wrappers before emulation. They are defined in the module ``single``.
 """
 
-from pufferlib.doors import open_door
+from pufferlib.imports import open_door
 from pufferlib.wrappers.single import (
     ClipAction,
     EpisodeStats,

@@ -148,7 +148,7 @@ def test_every_exported_name_of_an_adapter_is_defined(name):
 def test_import_loads_no_other_module():
     # The image starts Python with a finder of the installed package (docker/python).
     loaded = loaded_by("import pufferlib") - {"pufferlib_installed_first"}
-    own = {"pufferlib", "pufferlib.doors", "pufferlib.imports"}
+    own = {"pufferlib", "pufferlib.imports"}
     assert {name for name in loaded if name.startswith("pufferlib")} == own
     assert not loaded & {"numpy", "torch", "gymnasium", "pettingzoo"}
 

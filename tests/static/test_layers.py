@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("doors", "errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),
+    **dict.fromkeys(("errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "testing"), 2),
     **dict.fromkeys(("wrappers", "bindings"), 2),
