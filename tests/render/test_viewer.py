@@ -94,7 +94,7 @@ def test_parse_keys_keeps_incomplete_sequence():
 
 def test_escape_does_not_swallow_next_key(monkeypatch):
     now = 100.0
-    monkeypatch.setattr("pufferlib.render.screen.time.monotonic", lambda: now)
+    monkeypatch.setattr("pufferlib.render.viewer.time.monotonic", lambda: now)
     keyboard, terminal = pty.openpty()
     with open(terminal) as stdin, open(os.dup(terminal), "w") as stdout:
         monkeypatch.setattr("sys.stdin", stdin)
