@@ -9,12 +9,12 @@ from typing_extensions import override
 from pufferlib import registry
 from pufferlib.cli.console import highlight, note, say, style
 from pufferlib.machine.commands import as_typed
+from pufferlib.models.devices import describe_device, pick_device, ready_device
 from pufferlib.runs.folder import Run
 from pufferlib.runs.report import last_score, read_metrics
 from pufferlib.runs.seeds import SeedGroup, TrainedSeeds
 from pufferlib.settings.config import Config
 from pufferlib.text import plural, short
-from pufferlib.training.build import describe_device, pick_device, ready_device
 from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import RankLostError
 from pufferlib.training.lifecycle import Display

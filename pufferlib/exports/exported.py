@@ -13,8 +13,8 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.exports.recording import Outputs, Recording, difference, record
 from pufferlib.exports.trained import TrainedPolicy, open_trained
 from pufferlib.machine.paths import user_path
+from pufferlib.models.devices import pick_device
 from pufferlib.runs.folder import RUNS, find_run
-from pufferlib.training.build import pick_device
 
 __all__ = ["FORMATS", "Exported", "export", "write_checked"]
 

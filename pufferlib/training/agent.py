@@ -17,20 +17,14 @@ from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.models.devices import acts_fast_on_cpu, check_device, pick_device
 from pufferlib.models.players import PolicyPlayer
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.seeding import env_seed
 from pufferlib.settings.config import Config, VecConfig
-from pufferlib.training.build import (
-    acts_fast_on_cpu,
-    build_policy,
-    check_device,
-    close_vecenv,
-    make_vecenv,
-    pick_device,
-)
+from pufferlib.training.build import build_policy, close_vecenv, make_vecenv
 from pufferlib.training.normalization import normalized, with_moments
 from pufferlib.wrappers.vector.leaves import view_fields
 

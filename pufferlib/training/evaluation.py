@@ -15,6 +15,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.models.devices import policy_to_play
 from pufferlib.models.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.registry import creators
 from pufferlib.render.motion import Motion
@@ -24,7 +25,7 @@ from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.settings.config import Config
 from pufferlib.settings.env_values import check_present
-from pufferlib.training.build import close_vecenv, policy_to_play
+from pufferlib.training.build import close_vecenv
 from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advice
 from pufferlib.training.normalization import with_moments
 

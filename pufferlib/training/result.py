@@ -17,13 +17,13 @@ import pufferlib
 from pufferlib import registry
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy
+from pufferlib.models.devices import describe_device
 from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.runs import report
 from pufferlib.runs.folder import Run
 from pufferlib.runs.versions import warn_of_edits
 from pufferlib.settings.config import Config
 from pufferlib.text import duration, plural, short
-from pufferlib.training.build import describe_device
 from pufferlib.training.evaluation import EvalResult, NoEpisodeError, evaluate, unfinished_result
 from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import Tracking

@@ -16,6 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
+from pufferlib.models.devices import memory_explained, pick_device, ready_device
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run, find_run
 from pufferlib.runs.versions import versions_of
@@ -29,10 +30,7 @@ from pufferlib.training.build import (
     close_vecenv,
     fit_to_agents,
     make_vecenv,
-    memory_explained,
-    pick_device,
     pick_num_threads,
-    ready_device,
     rescale_actions,
     warn_of_action_bounds,
     warn_of_unread_masks,

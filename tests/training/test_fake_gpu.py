@@ -13,10 +13,11 @@ from torch import distributed
 
 from pufferlib.errors import PufferError
 from pufferlib.models import Default
+from pufferlib.models.devices import ready_device
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import load_config
 from pufferlib.training.agent import load, load_policy
-from pufferlib.training.build import build_vecenv, ready_device
+from pufferlib.training.build import build_vecenv
 from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_rank
 from pufferlib.training.evaluation import evaluate

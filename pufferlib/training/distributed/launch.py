@@ -20,9 +20,9 @@ from pufferlib import registry
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.machine.pickling import pickle_by_value
+from pufferlib.models.devices import pick_device
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config, TrainConfig
-from pufferlib.training.build import pick_device
 from pufferlib.training.distributed.local import join, start_ranks
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
