@@ -324,7 +324,7 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
     Raises:
         APIUsageError: A seed is not an int, or the list has the wrong length.
     """
-    is_one = not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0
+    is_one = not isinstance(seed, list | tuple | range | np.ndarray) or getattr(seed, "ndim", 1) == 0
     seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
     for each in seeds:
         if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):

@@ -31,7 +31,15 @@ from pufferlib.registry.objects import (
     short_name,
     source_file,
 )
-from pufferlib.registry.outside import Registration, c_file, likely_names, outside_creator, register, registrations
+from pufferlib.registry.outside import (
+    Registration,
+    c_file,
+    likely_names,
+    name_of,
+    outside_creator,
+    register,
+    registrations,
+)
 
 if TYPE_CHECKING:
     from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
@@ -66,6 +74,7 @@ __all__ = [
 ]
 
 Backend = TypeVar("Backend", bound="VectorEnv")
+EnvName = str | PathLike[str] | Callable[..., Any]
 
 _OWN_ENV_HINT = (
     "name your own as path/to/file.py:Class or module:Class; a class in a notebook needs "
@@ -210,15 +219,13 @@ def same_game(env_id: str) -> list[str]:
 
 @overload
 def make(
-    name: str | PathLike[str], /, *, num_envs: None = None, backend: None = None, **kwargs: Any
+    name: EnvName, /, *, num_envs: None = None, backend: None = None, **kwargs: Any
 ) -> "PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv": ...
 @overload
-def make(
-    name: str | PathLike[str], /, *, num_envs: int | None = None, backend: type[Backend], **kwargs: Any
-) -> Backend: ...
+def make(name: EnvName, /, *, num_envs: int | None = None, backend: type[Backend], **kwargs: Any) -> Backend: ...
 @overload
 def make(
-    name: str | PathLike[str],
+    name: EnvName,
     /,
     *,
     num_envs: int,
@@ -227,10 +234,10 @@ def make(
 ) -> "PufferEnv | VectorEnv": ...
 @overload
 def make(
-    name: str | PathLike[str], /, *, backend: "str | type[PufferEnv | VectorEnv]", **kwargs: Any
+    name: EnvName, /, *, backend: "str | type[PufferEnv | VectorEnv]", **kwargs: Any
 ) -> "PufferEnv | VectorEnv": ...
 def make(
-    name: str | PathLike[str],
+    name: EnvName,
     /,
     *,
     num_envs: int | None = None,
@@ -240,7 +247,7 @@ def make(
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("CartPole-v1", num_envs=8)``.
 
     Args:
-        name: Name of the environment, in any form that ``env_creator`` accepts.
+        name: Name of the environment, in any form that ``env_creator`` accepts, or a class or function that makes it.
         num_envs: Number of environments in the batch, or None for a single environment. If the environment has this
             argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
         backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process.
@@ -262,15 +269,16 @@ def make(
         raise _with_options_of_make(error, kwargs, is_batch=num_envs is not None or backend is not None) from None
 
 
-def _made(name: str | PathLike[str], num_envs: int | None, backend: Any, kwargs: dict[str, Any]) -> Any:
+def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, Any]) -> Any:
+    name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, "pufferlib.make")
     creator = env_creator(name)
-    if backend is None and (num_envs is None or _takes_num_envs(fspath(name))):
+    if backend is None and (num_envs is None or _takes_num_envs(name)):
         return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions
     from pufferlib.vector.factory import make as make_vector
 
     count = 1 if num_envs is None else num_envs
-    own = own_keywords(fspath(name))
+    own = own_keywords(name)
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
 

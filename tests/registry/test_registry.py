@@ -50,11 +50,13 @@ class Own(Serial):
         ("CartPole-v1", {"num_envs": 4, "backend": "Multiprocessing", "num_workers": 1}, Multiprocessing, 4),
         ("CartPole-v1", {"num_envs": 2, "backend": Own}, Own, 2),
         ("pymultiagent", {"num_envs": 3}, Serial, 6),
+        (FunctionEnv, {"num_envs": 3}, Serial, 3),
+        (lambda **kwargs: FunctionEnv(**kwargs), {"num_envs": 2, "length": 3}, Serial, 2),
         ("squared", {"num_envs": 3}, pufferlib.PufferEnv, 3),
         ("squared", {"num_envs": 3, "backend": "Serial"}, Serial, 3),
     ],
 )
-def test_make_with_num_envs_returns_batch(name: str, keywords: dict[str, Any], kind: type[Any], agents: int) -> None:
+def test_make_with_num_envs_returns_batch(name: Any, keywords: dict[str, Any], kind: type[Any], agents: int) -> None:
     with contextlib.closing(pufferlib.make(name, **keywords)) as envs:
         assert isinstance(envs, kind)
         observations, _ = envs.reset(seed=1)
@@ -158,7 +160,9 @@ def test_unknown_name_raises(name: str) -> None:
 
 def test_name_that_is_not_str_raises() -> None:
     with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; give a class"):
-        pufferlib.make(3)  # type: ignore[arg-type]
+        pufferlib.env_creator(3)  # type: ignore[arg-type]
+    with pytest.raises(pufferlib.APIUsageError, match="env must be a name, a class or a function, got 3"):
+        pufferlib.make(3)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The Serial and native backends."""
 
+import contextlib
 import copy
 import pickle
 
@@ -123,6 +124,14 @@ def test_error_in_serial_notes_environment_and_actions():
     with pytest.raises(APIUsageError, match="the next call must be async_reset"):
         vecenv.recv()
     vecenv.close()
+
+
+@pytest.mark.parametrize("seeds", [range(3, 5), np.arange(3, 5)])
+def test_seeds_may_be_any_sequence_of_ints(seeds):
+    with contextlib.closing(pufferlib.make("CartPole-v1", num_envs=2)) as vecenv:
+        listed, _ = vecenv.reset(seed=[3, 4])
+        expected = listed.copy()
+        assert np.array_equal(vecenv.reset(seed=seeds)[0], expected)
 
 
 def test_any_int_is_a_seed():
