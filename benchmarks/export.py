@@ -27,14 +27,13 @@ from report import OURS, Row
 from sides import Sides
 from turns import Measure, main
 
-from pufferlib import ocean
 from pufferlib.exports import TrainedPolicy, open_trained
 from pufferlib.exports.exported import write_checked
 from pufferlib.exports.recording import record
 from pufferlib.exports.torch_formats import Graph, quietly
 from pufferlib.models.engine import compile_policy
 from pufferlib.native.compiler import find_compiler
-from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.runs import shipped_agent
 
 TIMED = """
 #include "agent.c"
@@ -127,7 +126,7 @@ def us_per_step(step: Step, rows: int, seconds: float) -> float:
 def rows(stack: ExitStack, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Yield the row with the measurements of its contestants. ``stack`` closes their resources."""
     torch.set_num_threads(1)
-    found = find_run("benchmarks/export.py", str(ocean.agent_file(ENV)), RUNS)
+    found = shipped_agent("benchmarks/export.py", ENV)
     trained = stack.enter_context(open_trained(found.settings(), found))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     seen = record(trained, 500).observations[:, 0]

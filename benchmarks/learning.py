@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is s
 
 from report import figure, machine
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
 from pufferlib.runs import Run, checkpoint, plot, plot_learning_curve, read_metrics
 from pufferlib.training import Config, load_config
 
@@ -153,15 +153,28 @@ def keep_seeds(folders: list[Path]) -> None:
         print(f"kept {len(runs)} seeds of {name}")
 
 
-def ship(run: Run, config: Config) -> None:
-    """Ship the agent of a run with its environment, with the default evaluation settings and device."""
+def ship(run: Run, config: Config, greedy: bool | None = None) -> Run:
+    """Ship the agent of a run with its environment, with the default evaluation settings and device.
+
+    Args:
+        run: Run.
+        config: Settings of the run.
+        greedy: Whether the agent takes its most likely actions, or None for the default of its environment.
+
+    Returns:
+        The shipped agent. Its weights are rounded to float16.
+    """
     usual = load_config(config.env_name)
+    usual_eval = usual.eval if greedy is None else dataclasses.replace(usual.eval, greedy=greedy)
     settings = dataclasses.replace(
-        config, eval=usual.eval, train=dataclasses.replace(config.train, device=usual.train.device)
+        config, eval=usual_eval, train=dataclasses.replace(config.train, device=usual.train.device)
     )
     about = dataclasses.replace(run.about(), config=settings.to_toml())
-    checkpoint.write_policy(ocean.agent_file(config.env_name), checkpoint.read_policy(run.checkpoint), about)
-    print(f"the agent of {config.env_name} ships")
+    file = registry.agent_file(config.env_name)
+    file.parent.mkdir(exist_ok=True)
+    checkpoint.write_policy(file, checkpoint.read_policy(run.checkpoint), about)
+    print(f"the agent of {config.env_name} ships: {file}")
+    return Run(file.parent, file)
 
 
 def command(config: Config) -> str:

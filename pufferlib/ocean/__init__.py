@@ -13,7 +13,6 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +24,6 @@ from pufferlib.ocean.types import EnvType, env_types
 __all__ = [
     "OceanEnv",
     "about",
-    "agent_file",
     "env_creator",
     "env_creator_of_file",
     "names",
@@ -50,11 +48,6 @@ def about(name: str) -> str:
     if name in python_names():
         return (_module(name).__doc__ or "").partition("\n")[0]
     return type_of(name).about
-
-
-def agent_file(name: str) -> Path:
-    """Return the path of the trained policy that ships with environment ``name``. The file may not exist."""
-    return Path(__file__).parent / name / "agent.safetensors"
 
 
 def env_creator(name: str) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.inside import (
+    agent_file,
     binding_facts,
     binding_module,
     bindings,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Registration",
+    "agent_file",
     "batches_itself",
     "binding_facts",
     "both_sides",

@@ -12,6 +12,7 @@ from types import ModuleType
 from pufferlib.registry.facts import Facts, all_facts
 
 __all__ = [
+    "agent_file",
     "binding_facts",
     "binding_module",
     "bindings",
@@ -69,6 +70,20 @@ def policies(env_name: str) -> ModuleType | None:
     else:
         return None
     return importlib.import_module(module) if find_spec(module) else None
+
+
+def agent_file(env_name: str) -> Path:
+    """Return the path of the trained agent that ships with an environment. The file may not exist.
+
+    Args:
+        env_name: Full name of the environment, such as "breakout" or "classic/CartPole-v1".
+    """
+    from pufferlib import ocean
+
+    binding, _, task = env_name.partition("/")
+    if task and binding in bindings():
+        return folder(binding) / "agents" / f"{task.replace('/', '-')}.safetensors"
+    return Path(*ocean.__path__) / env_name / "agent.safetensors"
 
 
 def binding_facts() -> dict[str, Facts]:

@@ -10,7 +10,7 @@ from pufferlib.imports import open_door
 if TYPE_CHECKING:
     from pufferlib.runs.compare import differing_settings
     from pufferlib.runs.curves import plot
-    from pufferlib.runs.folder import Run, find_run, new_run
+    from pufferlib.runs.folder import Run, find_run, new_run, shipped_agent
     from pufferlib.runs.listing import RunSummary, list_runs, select
     from pufferlib.runs.report import plot_learning_curve, read_metrics
     from pufferlib.runs.seeds import TrainedSeeds
@@ -32,6 +32,7 @@ __all__ = [
     "read_metrics",
     "read_tree",
     "select",
+    "shipped_agent",
 ]
 
 _HOME = {
@@ -49,6 +50,7 @@ _HOME = {
     "read_metrics": "runs.report",
     "read_tree": "runs.tensor_file",
     "select": "runs.listing",
+    "shipped_agent": "runs.folder",
 }
 
 __getattr__, __dir__ = open_door(__name__, _HOME)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pufferlib import ocean, registry
+from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
@@ -36,6 +36,7 @@ __all__ = [
     "new_folder",
     "new_run",
     "removed_if_empty",
+    "shipped_agent",
 ]
 
 
@@ -269,13 +270,36 @@ def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
             else as_typed("puffer list shows the environments")
         )
         raise UsageError(f"{where}: {target!r} is not a run, a checkpoint or an environment; {hint}")
-    if not of_env and shipped and (file := ocean.agent_file(env_name)).is_file():
-        return Run(file.parent, file)
+    if not of_env and shipped and (agent := _shipped(env_name)):
+        return agent
     if not of_env:
         raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: {as_typed('puffer train', env_name)}")
     latest = max(of_env, key=lambda run: run.checkpoints.stat().st_mtime)
     seeds = [run for run in of_env if run.is_seed and run.folder.parent == latest.folder.parent]
     return (_best_seed(seeds) if latest.is_seed else None) or latest
+
+
+def shipped_agent(where: str, target: str) -> Run:
+    """Return the trained agent that ships with an environment, as a run.
+
+    Args:
+        where: Start of error messages.
+        target: Name of the environment.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        APIUsageError: No agent ships with it.
+    """
+    registry.env_creator(target, where)
+    env_name = registry.full_name(target.removeprefix("puffer_"))
+    if agent := _shipped(env_name):
+        return agent
+    raise APIUsageError(f"{where}: no agent ships with {env_name}; train one: {as_typed('puffer train', env_name)}")
+
+
+def _shipped(env_name: str) -> Run | None:
+    file = registry.agent_file(env_name)
+    return Run(file.parent, file) if file.is_file() else None
 
 
 def new_folder(runs: Path, env_name: str, name: str = "") -> Path:

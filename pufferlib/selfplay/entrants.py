@@ -142,7 +142,7 @@ def _run_name(entrant: Entrant) -> str:
     path = entrant.path
     if path is None:
         return entrant.name
-    if path == ocean.agent_file(entrant.config.env_name if entrant.config else ""):
+    if path == registry.agent_file(entrant.config.env_name if entrant.config else ""):
         return path.parent.name
     if path.is_file():
         return path.stem

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pufferlib import ocean
+from pufferlib import registry
 from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.errors import APIUsageError
@@ -319,7 +319,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     check_device(config.train.device)
     about, weights = checkpoint.read_about(path), checkpoint.read_policy(path)
     on_cpu = dataclasses.replace(config.train, device="cpu")
-    if path != ocean.agent_file(config.env_name):  # shipped agents are tested against their published scores
+    if path != registry.agent_file(config.env_name):  # shipped agents are tested against their published scores
         warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))

@@ -1,5 +1,7 @@
 """Batches of NativePool, with and without helper threads."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -283,7 +285,7 @@ def test_render_scales_and_waits_for_environments_in_flight():
 
 
 def test_c_file_as_environment(tmp_path):
-    ocean_folder = ocean.agent_file("squared").parent
+    ocean_folder = Path(*ocean.__path__) / "squared"
     for part in ocean_folder.glob("*.[ch]"):
         (tmp_path / part.name).write_text(part.read_text())
     wanted, pool = make_pool("squared", 2), make_pool(str(tmp_path / "squared.c"), 2)

@@ -8,7 +8,7 @@ from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.render.video import check_video_path
-from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.runs.folder import RUNS, find_run, shipped_agent
 from pufferlib.settings.config import load_config
 from pufferlib.text import plural
 
@@ -16,8 +16,9 @@ __all__ = ["run"]
 
 PROG = "puffer eval"
 ABOUT = """Evaluate a trained agent and compare it with random play: puffer eval RUN, puffer eval CHECKPOINT,
-or puffer eval ENVIRONMENT for its latest run.
+or puffer eval ENVIRONMENT for its latest run, or for the agent that ships with it if there is no run.
 
+  --agent          use the agent that ships with the environment, even if there are runs
   --best           use the checkpoint with the best score instead of the latest one
   --video PATH     record the first episode as an mp4 video
   --runs FOLDER    folder with runs (default: runs)"""
@@ -27,6 +28,7 @@ def run(argv: list[str]) -> int:
     """Evaluate the agent in ``argv``."""
     target, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = Parser(PROG, add_help=False)
+    parser.add_argument("--agent", action="store_true")
     parser.add_argument("--best", action="store_true")
     parser.add_argument("--video", type=Path)
     parser.add_argument("--runs", type=Path, default=RUNS)
@@ -40,7 +42,9 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     if options.video:
         check_video_path(f"{PROG}: --video", options.video)
-    found = find_run(PROG, target, options.runs, options.best)
+    if options.agent and options.best:
+        raise UsageError(f"{PROG}: --best selects a checkpoint of a run; leave out --agent or --best")
+    found = shipped_agent(PROG, target) if options.agent else find_run(PROG, target, options.runs, options.best)
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")

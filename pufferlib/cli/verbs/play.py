@@ -8,7 +8,7 @@ from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import UsageError
 from pufferlib.play.session import Session, play
 from pufferlib.render.viewer import choose_viewer
-from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.runs.folder import RUNS, find_run, shipped_agent
 
 __all__ = ["run"]
 
@@ -24,12 +24,13 @@ def run(argv: list[str]) -> int:
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", nargs="?", help="name from puffer list, my_env.py:Class, module:Class, or Gymnasium id")
     parser.add_argument(
-        *("--watch", "--agent"),
+        "--watch",
         nargs="?",
         const="",
         metavar="RUN",
-        help="watch the agent of a run play (default: the latest run of the environment, or its pretrained agent)",
+        help="watch the agent of a run play (default: the latest run of the environment, or the agent of --agent)",
     )
+    parser.add_argument("--agent", action="store_true", help="watch the agent that ships with the environment")
     parser.add_argument("--terminal", action="store_true", help="use the terminal even if windows can be opened")
     parser.add_argument("--fps", type=float, help="steps per second (default: the rate of the environment)")
     parser.add_argument(
@@ -42,15 +43,19 @@ def run(argv: list[str]) -> int:
     options = parser.parse(argv)
     if options.fps is not None and not 0.1 <= options.fps <= 1000:
         raise UsageError(f"{PROG}: --fps must be from 0.1 to 1000, got {options.fps:g}")
-    watched = options.watch is not None
+    watched = options.watch is not None or options.agent
     if watched and options.checkpoint:
-        raise UsageError(f"{PROG}: --watch lets one run play all agents; remove --checkpoint")
+        raise UsageError(f"{PROG}: --watch and --agent let one agent play for all; remove --checkpoint")
+    if options.agent and (options.watch or options.best):
+        raise UsageError(f"{PROG}: --agent is the agent that ships with the environment; remove --watch and --best")
     target = (options.watch or options.env) if watched else options.checkpoint
     if not options.env and not target:
         raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
     if options.best and not target:
         raise UsageError(f"{PROG}: --best selects a checkpoint of a run; name a run with --watch or --checkpoint")
-    files = find_run(PROG, target, options.runs, options.best) if target else None
+    files = None
+    if target:
+        files = shipped_agent(PROG, target) if options.agent else find_run(PROG, target, options.runs, options.best)
     name = _name_of(options.env) if options.env or not files else files.settings().env_name
     open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
     session = Session(name, typed(name, texts), options.seed, options.player, files, watched)

@@ -9,7 +9,7 @@ import pytest
 
 import pufferlib
 from pufferlib.cli import main
-from pufferlib.runs import checkpoint
+from pufferlib.runs import checkpoint, shipped_agent
 from pufferlib.text import short
 from pufferlib.vector import factory
 from tests.tiny_runs import TINY, only_run
@@ -90,3 +90,31 @@ def test_eval_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(factory.BACKENDS, "Multiprocessing", None)  # type: ignore[arg-type]
     workers = ["--vec.backend", "Multiprocessing", "--vec.num-envs", "4", "--vec.num-workers", "2"]
     assert main(["eval", str(only_run(here)), "--eval.episodes", "1", *workers]) == 0
+
+
+def test_agent_flag_selects_the_agent_that_ships(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    for name in ("squared", "classic/CartPole-v1"):
+        capsys.readouterr()
+        assert main(["eval", name, "--agent", "--eval.episodes=2"]) == 0
+        assert f"playing 2 episodes with {shipped_agent('test', name).checkpoint}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["eval", "squared", "--agent", "--best"], "--best selects a checkpoint of a run; leave out --agent or --best"),
+        (["eval", "CartPole-v1", "--agent"], "no agent ships with CartPole-v1; train one: puffer train CartPole-v1"),
+        (["eval", "Carpole-v1", "--agent"], "unknown environment 'Carpole-v1'; did you mean"),
+        (["play", "CartPole-v1", "--agent"], "no agent ships with CartPole-v1; train one: puffer train CartPole-v1"),
+        (["play", "squared", "--agent", "--best"], "--agent is the agent that ships with the environment"),
+        (
+            ["play", "squared", "--agent", "--watch", "x"],
+            "--agent is the agent that ships with the environment; remove",
+        ),
+        (["play", "snake", "--agent", "--checkpoint", "snake"], "--watch and --agent let one agent play for all"),
+    ],
+)
+def test_agent_flag_errors(here: Path, capsys: pytest.CaptureFixture[str], command: list[str], message: str) -> None:
+    assert main(command) != 0
+    assert message in capsys.readouterr().err
