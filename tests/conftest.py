@@ -146,9 +146,22 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Exclude what was collected from garbage collection. It is most of the heap, and stays until the end."""
+    freeze_objects()
+
+
+@pytest.hookimpl(trylast=True)  # after the teardown of fixtures
+def pytest_runtest_teardown(item, nextitem):
+    """Freeze again between test files, if the last ones have imported large packages such as torch."""
+    if nextitem is not None and nextitem.path != item.path and len(sys.modules) > frozen_modules + 200:
+        freeze_objects()
+
+
+def freeze_objects():
+    """Exclude all objects from garbage collection. Most are modules and tests, which stay until the end."""
+    global frozen_modules
     gc.collect()
     gc.freeze()
+    frozen_modules = len(sys.modules)
 
 
 def add_marks(item):

@@ -5,6 +5,8 @@ environments for the algorithms of RLlib, Stable-Baselines3 and TorchRL. ``gymna
 environments with the interfaces of these libraries.
 """
 
-from pufferlib.imports import open_door
+from pufferlib import imports
 
-__getattr__, __dir__ = open_door(__name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"])
+__getattr__, __dir__ = imports.open_door(
+    __name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"]
+)
