@@ -17,6 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 OURS, LIMIT, BARE_LOOP = "ours", "limit", "bare environments, one process"
 SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
 DUMMY, SUBPROC, SB3 = "SB3 DummyVecEnv", "SB3 SubprocVecEnv", "Stable-Baselines3"
+CLEANRL = "script in CleanRL's style"
 ENVPOOL, ALE = "EnvPool", "ale-py's AtariVectorEnv"
 PARALLEL, POOL = "TorchRL ParallelEnv", "TorchRL AsyncEnvPool"
 

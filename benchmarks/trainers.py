@@ -8,7 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -358,13 +358,13 @@ def frames_of_pong(**_: Any) -> Any:
 
 
 @contextmanager
-def run(config: Any, vecenv: Any = None, policy: Any = None) -> Iterator[Any]:
+def run(config: Any, vecenv: Any = None, policy: Any = None, loggers: Sequence[Any] = ()) -> Iterator[Any]:
     """Create our trainer in a temporary folder, and close it at the end."""
     from pufferlib.training import Trainer
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(Trainer(config, folder, vecenv=vecenv, policy=policy)) as trainer,
+        closing(Trainer(config, folder, loggers, vecenv=vecenv, policy=policy)) as trainer,
     ):
         yield trainer
 
