@@ -161,38 +161,62 @@ PUFFER_INLINE float puffer_sum_lanes(float *lanes) {
     return lanes[0];
 }
 
-/* Layer normalization of one row, whose padding is 0: Ba et al., "Layer Normalization" (2016). */
-PUFFER_INLINE void puffer_norm_row(const PufferLayer *layer, float *__restrict x) {
+enum { PUFFER_NORM_ROWS = 16 }; /* rows of a block, which are normalized at the same time */
+
+/* Layer normalization of up to PUFFER_NORM_ROWS rows, whose padding is 0: Ba et al., "Layer Normalization"
+ * (2016). Sums, squares and results have loops of their own, because the rows of one loop are computed at the
+ * same time. */
+PUFFER_INLINE void puffer_norm_block(const PufferLayer *layer, float *__restrict x, long stride, int rows) {
     const int size = layer->matrix.outputs;
     const float share = 1 / (float)size;
-    float sums[PUFFER_LANES] = {0}, squares[PUFFER_LANES] = {0};
-    PUFFER_EACH_LANE(size, sums[lane] += x[i]);
-    const float mean = puffer_sum_lanes(sums) * share;
-    for (int i = size; i < puffer_padded(size); i++) x[i] = mean; /* adds nothing to the squares */
-    PUFFER_EACH_LANE(size, squares[lane] += (x[i] - mean) * (x[i] - mean));
-    const float inverse = 1 / sqrtf(puffer_sum_lanes(squares) * share + 1e-5f);
-    PUFFER_EACH_LANE(size, x[i] = (x[i] - mean) * inverse * layer->scale[i] + layer->shift[i]);
+    float means[PUFFER_NORM_ROWS], inverses[PUFFER_NORM_ROWS] = {0};
+    for (int row = 0; row < rows; row++) {
+        const float *__restrict from = x + row * stride;
+        float sums[PUFFER_LANES] = {0};
+        PUFFER_EACH_LANE(size, sums[lane] += from[i]);
+        means[row] = puffer_sum_lanes(sums) * share;
+    }
+    for (int row = 0; row < rows; row++) {
+        float *__restrict of_row = x + row * stride, squares[PUFFER_LANES] = {0};
+        const float mean = means[row];
+        for (int i = size; i < puffer_padded(size); i++) of_row[i] = mean; /* adds nothing to the squares */
+        PUFFER_EACH_LANE(size, squares[lane] += (of_row[i] - mean) * (of_row[i] - mean));
+        inverses[row] = puffer_sum_lanes(squares) * share;
+    }
+    for (int row = 0; row < PUFFER_NORM_ROWS; row++) inverses[row] = 1 / sqrtf(inverses[row] + 1e-5f);
+    for (int row = 0; row < rows; row++) {
+        float *__restrict of_row = x + row * stride;
+        const float mean = means[row], inverse = inverses[row];
+        PUFFER_EACH_LANE(size, of_row[i] = (of_row[i] - mean) * inverse * layer->scale[i] + layer->shift[i]);
+    }
 }
 
-/* Normalization and activation of one row. The comparison of ReLU preserves NaN. */
-PUFFER_INLINE void puffer_activate_row(const PufferLayer *layer, float *__restrict x) {
+/* Runs the statement for each element of `rows` rows, rounded up to whole panels. */
+#define PUFFER_EACH_ELEMENT(statement)                  \
+    for (int row = 0; row < rows; row++, x += stride) { \
+        PUFFER_EACH_LANE(size, statement);              \
+    }                                                   \
+    break
+
+/* Normalization of all rows, then activation of all rows. The comparison of ReLU preserves NaN. */
+PUFFER_INLINE void puffer_activate_rows(const PufferLayer *layer, float *__restrict x, long stride,
+                                        int rows) {
     const int size = layer->matrix.outputs;
-    if (layer->scale) puffer_norm_row(layer, x);
+    if (layer->scale)
+        for (int row = 0; row < rows; row += PUFFER_NORM_ROWS)
+            puffer_norm_block(layer, x + row * stride, stride,
+                              rows - row < PUFFER_NORM_ROWS ? rows - row : PUFFER_NORM_ROWS);
     switch (layer->activation) {
         case PUFFER_RELU:
-            PUFFER_EACH_LANE(size, x[i] = x[i] < 0 ? 0 : x[i]);
-            break;
+            PUFFER_EACH_ELEMENT(x[i] = x[i] < 0 ? 0 : x[i]);
         case PUFFER_TANH:
-            PUFFER_EACH_LANE(size, x[i] = puffer_tanh(x[i]));
-            break;
+            PUFFER_EACH_ELEMENT(x[i] = puffer_tanh(x[i]));
         case PUFFER_SILU:
-            PUFFER_EACH_LANE(size, x[i] = puffer_silu(x[i]));
-            break;
+            PUFFER_EACH_ELEMENT(x[i] = puffer_silu(x[i]));
         case PUFFER_ELU:
-            PUFFER_EACH_LANE(size, x[i] = puffer_elu(x[i]));
-            break;
+            PUFFER_EACH_ELEMENT(x[i] = puffer_elu(x[i]));
         case PUFFER_GELU:
-            PUFFER_EACH_LANE(size, x[i] = puffer_gelu(x[i]));
+            PUFFER_EACH_ELEMENT(x[i] = puffer_gelu(x[i]));
     }
 }
 
@@ -311,7 +335,7 @@ PUFFER_INLINE void puffer_input_to_floats(float *__restrict to, const uint8_t *_
         for (; panel < panels; panel++) puffer_lookup_##LANES(matrix, panel, chosen, count, y, relu, 1);     \
     }                                                                                                        \
     TARGET static void puffer_activate_##name(const PufferLayer *layer, float *x, long stride, int rows) {   \
-        for (int row = 0; row < rows; row++, x += stride) puffer_activate_row(layer, x);                     \
+        puffer_activate_rows(layer, x, stride, rows);                                                        \
     }                                                                                                        \
     TARGET static void puffer_to_floats_##name(float *to, const uint8_t *from, const PufferInput *input) {   \
         puffer_input_to_floats(to, from, input);                                                             \

@@ -45,35 +45,60 @@ PUFFER_INLINE float puffer_exp(float x) {
     return series * puffer_bits_to_float((puffer_float_to_bits(shifted) << 23) + 0x3f800000);
 }
 
+/* e^x with a relative error of at most 1e-7 + 4e-8 |x|, for functions that are nearly constant where |x| is
+ * large. It is faster than puffer_exp: log 2 has one part, and the polynomial is fitted to the smallest maximum
+ * error. x is clamped to [-87, 87]. NaN stays NaN. */
+PUFFER_INLINE float puffer_exp_roughly(float x) {
+    const float shift = 12582912 + 127; /* the low bits are the exponent of the power of two */
+    x = x < -87 ? -87 : x;
+    x = x > 87 ? 87 : x;
+    const float shifted = x * 1.44269504f + shift, power = shifted - shift, rest = x - power * 0.693147181f;
+    float series = 0.00829031f;
+    series = series * rest + 0.04189794f;
+    series = series * rest + 0.16667636f;
+    series = series * rest + 0.49999149f;
+    series = series * rest + 0.99999971f;
+    series = series * rest + 1;
+    return series * puffer_bits_to_float(puffer_float_to_bits(shifted) << 23);
+}
+
 PUFFER_INLINE float puffer_sigmoid(float x) {
-    return 1 / (1 + puffer_exp(-x));
+    return 1 / (1 + puffer_exp_roughly(-x));
 }
 
 PUFFER_INLINE float puffer_tanh(float x) {
-    return 1 - 2 / (1 + puffer_exp(2 * x));
+    return 1 - 2 / (1 + puffer_exp_roughly(2 * x));
 }
 
-/* x times the sigmoid of x, in a form that compilers vectorize with one division. */
+/* x times the sigmoid of x, in a form that compilers vectorize. */
 PUFFER_INLINE float puffer_silu(float x) {
     const float half = 0.5f * x;
     return half + half * puffer_tanh(half);
 }
 
 PUFFER_INLINE float puffer_elu(float x) {
-    return x > 0 ? x : puffer_exp(x) - 1;
+    return x > 0 ? x : puffer_exp_roughly(x) - 1;
 }
 
-/* x times the probability that a standard normal number is below x, with an absolute error of at most 5e-7.
- * The error function is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964). */
+/* x times the probability that a standard normal number is below x, with an absolute error of at most 1e-6.
+ * The error function of x / sqrt(2) is an odd fraction of two polynomials, which are fitted to the smallest
+ * maximum error of the result on [0, 5.2]. */
 PUFFER_INLINE float puffer_gelu(float x) {
-    const float size = fabsf(x), z = size * 0.70710678f, t = 1 / (1 + 0.3275911f * z);
-    float series = 1.061405429f;
-    series = series * t - 1.453152027f;
-    series = series * t + 1.421413741f;
-    series = series * t - 0.284496736f;
-    series = series * t + 0.254829592f;
-    const float beyond = series * t * puffer_exp(-z * z); /* 1 - erf z */
-    return (x > 0 ? x : 0) - 0.5f * size * beyond;
+    float size = fabsf(x);
+    size = size > 5.2f ? 5.2f : size;
+    const float square = size * size, half = 0.5f * size;
+    float above = 1.45650284e-05f;
+    above = above * square + 0.000789591909f;
+    above = above * square + 0.0120203921f;
+    above = above * square + 0.113135546f;
+    above = above * square + 0.797880645f;
+    float below = 6.09268096e-07f;
+    below = below * square + 0.000143375852f;
+    below = below * square + 0.00315028511f;
+    below = below * square + 0.0415024975f;
+    below = below * square + 0.308439811f;
+    below = below * square + 1;
+    return (x > 0 ? x : 0) - half + half * (size * above / below);
 }
 
 /* Natural logarithm of a normal float, with a relative error of at most 2e-7. Returns -infinity for 0 and NaN

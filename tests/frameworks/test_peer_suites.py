@@ -110,7 +110,7 @@ def folder(request, tmp_path_factory):
 def test_suites_of_stable_baselines3_pass(folder, name):
     command = [sys.executable, "-P", "-m", "pytest", "-q", "--tb=short", "-p", __name__, f"tests/test_{name}.py"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
