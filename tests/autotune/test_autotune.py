@@ -20,6 +20,7 @@ from pufferlib.autotune.search import TunedConfig, candidates
 from pufferlib.emulation import GymnasiumPufferEnv
 from tests.envs import FunctionEnv
 from tests.processes import in_fresh_process
+from tests.tiers import once
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
 QUICK = {"batch_size": 2, "max_envs": 4, "time_per_test": 0.02}
@@ -109,7 +110,7 @@ def measured_bytes(environment, pieces=0):
     return measure.profile_env(functools.partial(vector.make, creator, backend="Serial"), 0.01).ram_bytes
 
 
-@pytest.mark.parametrize("environment", [Big, BigInParts])
+@pytest.mark.parametrize("environment", once([Big, BigInParts], [BigInParts]))
 def test_profile_env_measures_memory(environment):
     assert 15 << 20 <= in_fresh_process(measured_bytes, environment) <= 25 << 20
 
@@ -276,7 +277,7 @@ def test_failing_config_is_skipped_with_reason():
         assert "not in a worker" in config.skipped
 
 
-@pytest.mark.parametrize("text", ["round 1", "round 3"])
+@pytest.mark.parametrize("text", once(["round 1", "round 3"], ["round 3"]))
 def test_ctrl_c_stops_all_workers(text, cache):
     def interrupt(share, what):
         if what.startswith(text) and multiprocessing.active_children():

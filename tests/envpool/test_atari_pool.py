@@ -17,6 +17,7 @@ import cv2
 from pufferlib.bindings import atari
 from pufferlib.bindings.atari.env import make_env
 from pufferlib.bindings.atari.pooled import PooledGame
+from tests.tiers import as_all
 
 GREY = {"stack": 4, "frame_skip": 4, "size": (84, 84), "grey": True, "area_resize": True}
 
@@ -83,17 +84,17 @@ class Reference:
 @pytest.mark.parametrize(
     ("game", "options"),
     [
-        ("breakout", {"fire_reset": True}),
-        ("breakout", {"fire_reset": True, "episodic_life": True}),
+        as_all(("breakout", {"fire_reset": True})),
+        as_all(("breakout", {"fire_reset": True, "episodic_life": True})),
         ("breakout", {"fire_reset": True, "episodic_life": True, "max_steps": 60}),
-        ("seaquest", {"episodic_life": True}),
-        ("pong", {"full_action_space": True, "max_steps": 30}),
+        as_all(("seaquest", {"episodic_life": True})),
+        as_all(("pong", {"full_action_space": True, "max_steps": 30})),
         ("ms_pacman", {"grey": False, "stack": 2}),
         ("qbert", {"area_resize": False, "size": (64, 96)}),
-        ("freeway", {"size": (83, 61)}),
-        ("asteroids", {"frame_skip": 1}),
+        as_all(("freeway", {"size": (83, 61)})),
+        as_all(("asteroids", {"frame_skip": 1})),
         ("asteroids", {"frame_skip": 2, "stack": 1}),
-        ("space_invaders", {"mode": 4, "difficulty": 1}),
+        as_all(("space_invaders", {"mode": 4, "difficulty": 1})),
     ],
     ids=str,
 )

@@ -14,6 +14,7 @@ from gymnasium.wrappers import TimeLimit
 from pufferlib.errors import APIUsageError
 from tests.envpool.pools import config, open_pool, send_and_recv
 from tests.envs import MIXED, NESTED, FunctionEnv, ScriptedParallelEnv, TargetEnv, VariedEnv, alive, counting_env
+from tests.tiers import once
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -61,7 +62,7 @@ def test_pool_matches_gymnasium():
             assert batch.terminated.tolist() == ended
 
 
-@pytest.mark.parametrize(("batch_size", "num_threads"), [(6, 1), (6, 4), (2, 1), (4, 3)])
+@pytest.mark.parametrize(("batch_size", "num_threads"), once([(6, 1), (6, 4), (2, 1), (4, 3)], [(4, 3)]))
 def test_results_do_not_depend_on_workers_or_batch_size(batch_size, num_threads):
     def played(batch_size, num_threads):
         seen = {env: [] for env in range(6)}

@@ -145,10 +145,10 @@ def test_killed_idle_process_raises():
 
 def test_timeout_raises():
     env = functools.partial(ScriptedPufferEnv, on_step=signal.pause)
-    with open_pool(env, 2, backend={"timeout_s": 2.0}) as pool:
+    with open_pool(env, 2, backend={"timeout_s": 1.0}) as pool:
         send_and_recv(pool, [1, 1])
         pool.send([1], np.array([1], np.int32))
-        with pytest.raises(WorkerError, match=r"may take timeout_s=2 seconds, got more in environment 1"):
+        with pytest.raises(WorkerError, match=r"may take timeout_s=1 seconds, got more in environment 1"):
             pool.recv()
 
 

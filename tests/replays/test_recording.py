@@ -18,6 +18,7 @@ from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector import Bundle, replay
 from tests.envs import FunctionEnv, ScriptedPufferEnv
+from tests.tiers import as_all
 
 
 class Fragile(FunctionEnv):
@@ -93,8 +94,17 @@ def play_late(creator, **options):
                 steps[env] += 1
 
 
-@pytest.mark.parametrize("options", [{"num_workers": 1}, {"num_workers": 2}, {"num_workers": 2, "batch_size": 1}])
-@pytest.mark.parametrize("how", ["raises", "dies"])
+@pytest.mark.parametrize(
+    ("how", "options"),
+    [
+        as_all(("raises", {"num_workers": 1})),
+        ("raises", {"num_workers": 2}),
+        as_all(("raises", {"num_workers": 2, "batch_size": 1})),
+        as_all(("dies", {"num_workers": 1})),
+        as_all(("dies", {"num_workers": 2})),
+        ("dies", {"num_workers": 2, "batch_size": 1}),
+    ],
+)
 def test_unrecorded_failure_is_replayed(how, options, folder):
     with pytest.raises(WorkerError) as raised:
         play_late(fragile(how=how), **options)

@@ -574,7 +574,7 @@ def test_ctrl_c_stops_script_and_workers(tmp_path, delay):
 PARENT_CODE = ["time.sleep(60)", "vecenv.step([0, 0])", "vecenv.send([0, 0]); time.sleep(60)"]
 
 
-@pytest.mark.parametrize("code", once(PARENT_CODE, PARENT_CODE[:2]))
+@pytest.mark.parametrize("code", once(PARENT_CODE, PARENT_CODE[1:2]))
 def test_workers_stop_if_parent_is_killed(tmp_path, code):
     text = f"DELAY = 100\nvecenv = start()\n{code}\n"
     process = run_script(text, path=tmp_path / "script.py")

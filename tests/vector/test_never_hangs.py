@@ -21,6 +21,7 @@ import pufferlib.vector
 from pufferlib.errors import APIUsageError, WorkerError
 from tests.envs import ScriptedPufferEnv
 from tests.processes import in_fresh_process
+from tests.tiers import once
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -35,7 +36,7 @@ def make(backend="Multiprocessing", num_envs=2, **kwargs):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("calls", [0, 3])
+@pytest.mark.parametrize("calls", once([0, 3], [3]))
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
@@ -104,7 +105,7 @@ def test_running_thread_of_environment_does_not_block_close(monkeypatch):
     def start_thread():
         threading.Thread(target=time.sleep, args=(3600,)).start()
 
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.5)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.1)
     vecenv = make(env_kwargs={"on_step": start_thread})
     pids = vecenv.worker_pids
     vecenv.reset()
@@ -275,7 +276,7 @@ def test_idle_workers_stop_if_parent_is_killed_while_its_fork_runs(tmp_path):
     process.communicate()
 
 
-@pytest.mark.parametrize("phase", ["make", "reset", "step", "close"])
+@pytest.mark.parametrize("phase", once(["make", "reset", "step", "close"], ["step"]))
 def test_ctrl_c_in_every_call(tmp_path, phase):
     process = start_script(
         tmp_path,
@@ -299,7 +300,7 @@ def test_ctrl_c_in_every_call(tmp_path, phase):
         """,
     )
     assert process.stdout.readline() == "ready\n"
-    time.sleep(1.0)  # usually enough to be in the call, and an earlier signal must have the same result
+    time.sleep(0.3)  # usually enough to be in the call, and an earlier signal must have the same result
     interrupt(process)
     out, err = process.communicate(timeout=100)
     assert (out, process.returncode) == ("interrupted\nclosed\n", 0), err
@@ -307,7 +308,7 @@ def test_ctrl_c_in_every_call(tmp_path, phase):
     assert wait_until_gone(lambda: session_of(process.pid))
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("delay", once([0.0, 0.1, 0.3], [0.1]))
 def test_ctrl_c_while_the_first_worker_starts(tmp_path, delay):
     process = start_script(
         tmp_path,
@@ -363,7 +364,7 @@ def test_ctrl_c_while_connecting_to_the_forkserver_prints_no_traceback(tmp_path)
     assert wait_until_gone(lambda: session_of(process.pid))
 
 
-@pytest.mark.parametrize("layout", ["{}", "{'batch_size': 1, 'zero_copy': False}"])
+@pytest.mark.parametrize("layout", once(["{}", "{'batch_size': 1, 'zero_copy': False}"], ["{}"]))
 def test_ctrl_c_at_random_moments_keeps_batch_usable(tmp_path, layout):
     lines = run_script(
         tmp_path,
@@ -433,6 +434,7 @@ def cycle(make_one, count):
     assert resident_mib() - memory < 8
 
 
+@pytest.mark.all
 def test_sixty_cycles_of_multiprocessing_leak_nothing():
     in_fresh_process(cycle, make, 60)
 
@@ -557,6 +559,7 @@ LONG = {"on_step": lambda: [{"a": bytes(1 << 24)}]}
 def test_worker_stopped_in_the_middle_of_a_message_raises():
     vecenv = make(env_kwargs=LONG, timeout_s=6.0)
     vecenv.reset()
+    vecenv._workers.processes[0].set_timeout(0.5)  # only for this worker, as below
     pids = vecenv.worker_pids
     vecenv.send([0, 0])
     stop_in_the_middle_of_a_message(vecenv)
@@ -580,7 +583,7 @@ def test_worker_stopped_in_the_middle_of_a_message_is_replaced():
 
 
 def test_worker_stopped_in_the_middle_of_a_message_does_not_block_close(monkeypatch):
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.5)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.1)
     vecenv = make(env_kwargs=LONG, timeout_s=None)
     vecenv.reset()
     pids = vecenv.worker_pids

@@ -21,6 +21,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
 from tests.envs import counting_env
+from tests.tiers import as_all
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -99,11 +100,11 @@ make_endless = functools.partial(
         (RAISE, "ValueError: boom, in step of environment 2 "),
         (EXIT, "ended with exit code 3, in step of environment 2 "),
         (KILL, "ended with signal SIGKILL, in step of environment 2 "),
-        (SLEEP, "one step of an environment may take timeout_s=6 seconds, got more in environment 2 "),
+        (SLEEP, "one step of an environment may take timeout_s=2 seconds, got more in environment 2 "),
     ],
 )
 def test_failed_worker_is_replaced(command, cause):
-    with make(timeout_s=6.0) as vecenv:
+    with make(timeout_s=2.0 if command == SLEEP else 60.0) as vecenv:
         vecenv.reset()
         for _ in range(3):
             vecenv.step([CONTINUE] * 4)
@@ -147,11 +148,11 @@ def test_restarts_are_counted_and_use_new_seeds():
     "layout",
     [
         {"batch_size": 2},
-        {"batch_size": 4},
-        {"batch_size": 2, "zero_copy": False},
-        {"batch_size": 4, "zero_copy": False},
+        as_all({"batch_size": 4}),
+        as_all({"batch_size": 2, "zero_copy": False}),
+        as_all({"batch_size": 4, "zero_copy": False}),
         {"batch_size": 6, "zero_copy": False},
-        {"batch_size": 8, "zero_copy": False},
+        as_all({"batch_size": 8, "zero_copy": False}),
     ],
 )
 def test_every_batch_layout_continues_after_restarts(layout):
