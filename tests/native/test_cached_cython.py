@@ -111,6 +111,7 @@ def test_errors_of_cython_are_returned_and_not_cached(cython: FakeCython) -> Non
         assert cached_cython("3.3", cython.output, [str(cython.program), MODULE]) == 3
 
 
+@pytest.mark.all
 def test_touched_sources_are_not_recompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     for program in ("cmake", "ninja", "cython", "cc"):

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from pufferlib import ocean
+from tests.tiers import once
 
 every_env = pytest.mark.parametrize("name", ocean.names())
+# For the shared C code. The default suite sees one agent, several, agents that end, and continuous actions.
+some_envs = pytest.mark.parametrize("name", once(ocean.names(), {"breakout", "multiagent", "pendulum", "snake"}))
 
 
 def has_integer_actions(name):

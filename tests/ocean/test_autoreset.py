@@ -7,7 +7,7 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib import ocean
-from tests.ocean.helpers import every_env
+from tests.ocean.helpers import some_envs
 
 NUM_ENVS, STEPS = 6, 1500
 
@@ -57,14 +57,14 @@ def episodes(name, autoreset):
     return seen
 
 
-@every_env
+@some_envs
 def test_next_step_gives_the_episodes_of_same_step(name):
     for same, following in zip(episodes(name, "same_step"), episodes(name, "next_step"), strict=True):
         length = min(len(same), len(following))
         assert same[:length] == following[:length]
 
 
-@every_env
+@some_envs
 def test_disabled_gives_one_episode_and_then_constant_rows(name):
     expected, env = episodes(name, "same_step"), make(name, "disabled")
     table = actions_by_step(env)
@@ -91,7 +91,7 @@ def test_disabled_gives_one_episode_and_then_constant_rows(name):
             assert seen[game] == expected[game][: len(seen[game])]
 
 
-@every_env
+@some_envs
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
 def test_every_end_is_reported_once(name, autoreset):
     env = make(name, autoreset, log_interval=50)

@@ -60,6 +60,7 @@ def test_defect_is_found_with_its_class(kind, source, monkeypatch):
     assert found[0].place.startswith(f"{source}:") == has_place
 
 
+@pytest.mark.all
 def test_template_has_no_defects(source):
     assert fuzz_file(str(source), steps=1000).defects == ()
 

@@ -236,6 +236,7 @@ def test_policies_without_the_required_ability_score_less(settings, abilities, l
     assert low <= score(Walker(*abilities), **settings) <= high
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(("exploration", "low", "high"), [(0.0, 0, 0.5), (0.2, 0.9, 1)])
 def test_learner_that_never_explores_scores_less(exploration, low, high):
     """Tabular Q-learning. Without exploration it keeps the first target that it found."""

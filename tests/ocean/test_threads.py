@@ -53,7 +53,7 @@ def run_script(script):
 # ---- Results --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", once(ocean.names(), set(ocean.names()) - {"moba", "nmmo3"}))
+@pytest.mark.parametrize("name", once(ocean.names(), {"breakout", "multiagent", "pendulum", "connect4"}))
 @pytest.mark.parametrize("numbers", once(["2 8", "3 4 5 6 7"], ["2 8"]))
 @pytest.mark.usefixtures("many_threads")
 def test_threads_give_the_same_bytes(name, numbers):

@@ -13,8 +13,8 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.machine.commands import way_to_install
 from pufferlib.render.window import Window, drawn_unseen, needed_for_windows
+from tests.ocean.helpers import some_envs
 
-every_env = pytest.mark.parametrize("name", ocean.names())
 in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
 
 
@@ -58,7 +58,7 @@ def display(monkeypatch):
     pygame.display.quit()
 
 
-@every_env
+@some_envs
 def test_human_mode_shows_every_reset_and_step(name, display, clock):
     env, twin = (ocean.OceanEnv(name, num_envs=2, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
     assert display.windows == [], "the first frame opens the window"
