@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import once
+
 NEVER = "assert faults(10_000_000) < 10 < faults()"
 INSIDE = "with freed_memory_kept():\n    assert faults() < 10"
 AFTER = "with freed_memory_kept():\n    faults()\nassert faults(10_000_000) < 10 < faults()"
@@ -42,7 +44,7 @@ def faults(size=100_000_000):
 
 @pytest.mark.parametrize(
     "check",
-    [NEVER, INSIDE, AFTER, SEVERAL, pytest.param(LEARNER, marks=pytest.mark.all)],
+    once([NEVER, INSIDE, AFTER, SEVERAL, LEARNER], [INSIDE, SEVERAL]),
     ids=["never", "inside", "after", "several", "learner"],
 )
 def test_freed_memory_is_reused_without_page_faults(check: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ OCEAN = {
     "go": {"grid_size": 5, "moves_per_point": 1},
     "moba": {"max_ticks": 60},
 }
+SLOW = {"tactical", "moba"}
 BINDINGS = {"openspiel/tic_tac_toe": {}, "slimevolley/SlimeVolley-v0": {"max_episode_steps": 40}}
 TINY = {
     "selfplay.opponents": 2,
@@ -41,7 +42,9 @@ def games(names):
     for name, env in names.items():
         binding, _, game = name.partition("/")
         reason = missing_binding(binding) if game else ""
-        yield pytest.param(name, env, id=name, marks=[pytest.mark.skip(reason=reason)] if reason else [])
+        marks = [pytest.mark.skip(reason=reason)] if reason else []
+        marks += [pytest.mark.all] if name in SLOW else []
+        yield pytest.param(name, env, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("name", "env"), [*games(OCEAN), *games(BINDINGS)])

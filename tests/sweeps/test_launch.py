@@ -103,6 +103,7 @@ class Notebook:
 """
 
 
+@pytest.mark.all
 def test_trackers_receive_the_result_of_each_trial(tmp_path):
     (tmp_path / "notebook.py").write_text(NOTEBOOK)
     settings = {**TINY, "track.loggers": f"{tmp_path}/notebook.py:Notebook"}
@@ -214,6 +215,7 @@ def test_env_class_of_caller_is_accepted(tmp_path):
     assert not (found.folder / "study.db-wal").stat().st_size
 
 
+@pytest.mark.all
 def test_metric_is_minimized(tmp_path):
     spaces = {"train.gamma": {"distribution": "uniform", "min": 0.5, "max": 0.9}}
     search = {"spaces": spaces, "only": "train.gamma", "metric": "episode_length", "direction": "minimize"}

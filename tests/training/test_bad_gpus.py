@@ -9,6 +9,7 @@ import pufferlib
 from pufferlib.cli import main, run_display
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Default
+from tests.tiers import as_all, once
 from tests.training.test_fake_gpu import NATIVE, SMALL
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine")
@@ -43,7 +44,7 @@ def run_command(*flags):
     ],
     ids=["busy", "old", "full"],
 )
-@pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1"])
+@pytest.mark.parametrize("device", once(["auto", "cuda", "cuda:1"], ["cuda:1"]))
 def test_gpu_that_cannot_be_used_is_one_error_before_training(
     gpus, tmp_path, monkeypatch, capsys, device, error, message
 ):
@@ -86,7 +87,7 @@ def test_full_memory_of_gpu_is_explained(gpus, tmp_path, monkeypatch, capsys, pl
 
 
 @pytest.mark.parametrize(
-    ("has_driver", "device", "is_told"), [(True, "auto", True), (True, "cpu", False), (False, "auto", False)]
+    ("has_driver", "device", "is_told"), [(True, "auto", True), as_all((True, "cpu", False)), (False, "auto", False)]
 )
 def test_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, capsys, has_driver, device, is_told):
     """Training continues on the CPU."""

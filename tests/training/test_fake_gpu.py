@@ -22,6 +22,7 @@ from pufferlib.training.dashboard import progress_logger
 from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_rank
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
+from tests.tiers import as_all, once
 from tests.training.ranks import train_as_one, train_in_threads
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine")
@@ -63,16 +64,16 @@ HALVES = {"train.overlap": "envs"}
 PARTS = {"vec.batch_size": 4}
 
 CASES = [
-    ("breakout", {}),
     ("breakout", {**LSTM, **SEPARATE, **VTRACE}),
+    ("pendulum", {**STD, **SEPARATE, "policy.memory": "MinGRU"}),
+]
+MORE_CASES = [
+    ("breakout", {}),
     ("breakout", SCHEDULES),
     ("breakout", {"policy.memory": "GRU", "train.overlap": "learning"}),
-    ("pendulum", {**STD, **SEPARATE, "policy.memory": "MinGRU"}),
     ("connect4", {**SELFPLAY, **LSTM}),
     ("CartPole-v1", {**LSTM, **PARTS}),
     ("Pendulum-v1", {**TRUNCATED, "policy.memory": "MinGRU"}),
-]
-MORE_CASES = [
     ("breakout", {**SCHEDULES, "train.optimizer": "muon"}),
     ("breakout", LSTM),
     ("breakout", {"policy.memory": "GRU"}),
@@ -211,17 +212,17 @@ def test_opponents_without_c_engine_match_cpu(gpus, make_trainer, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "more", "per_minibatch"),
     [
-        ({}, 0, 0),
+        as_all(({}, 0, 0)),
         (LSTM, 0, 0),
-        ({**SCHEDULES, "train.optimizer": "muon"}, 0, 0),
-        ({**SEPARATE, "policy.memory": "MinGRU"}, 0, 0),
+        as_all(({**SCHEDULES, "train.optimizer": "muon"}, 0, 0)),
+        as_all(({**SEPARATE, "policy.memory": "MinGRU"}, 0, 0)),
         (NORMALIZED, 5, 0),
-        ({"train.priority_alpha": 0.8}, 3, 0),
-        ({"train.restart_share": 0.5}, 1, 0),
-        (ADAPTIVE, 1, 0),
+        as_all(({"train.priority_alpha": 0.8}, 3, 0)),
+        as_all(({"train.restart_share": 0.5}, 1, 0)),
+        as_all((ADAPTIVE, 1, 0)),
         (TARGET_KL, 5, 0),
-        (VTRACE, 2, 0),
-        ({"train.cpu_offload": True}, 0, 2),
+        as_all((VTRACE, 2, 0)),
+        as_all(({"train.cpu_offload": True}, 0, 2)),
         ({"train.cuda_graphs": False}, -1, 1),
     ],
     ids=str,
@@ -238,7 +239,7 @@ def test_cpu_waits_for_gpu_once_per_step(gpus, make_trainer, settings, more, per
     assert len(gpus.waits) == horizon + 15 + more + per_minibatch * minibatches, gpus.waits
 
 
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", once(["none", "LSTM"], ["LSTM"]))
 def test_cpu_waits_for_gpu_four_times_per_partial_batch(gpus, make_trainer, memory):
     """The observations, all indices at once, the check of the outputs, and the actions. Memory is cleared at times."""
     trainer = make_trainer("CartPole-v1", {**PARTS, "policy.memory": memory, "train.device": "cuda"})
@@ -267,7 +268,7 @@ def test_pages_of_observations_are_locked_until_trainer_is_gone(gpus, tmp_path):
     assert gpus.locked == {}
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+@pytest.mark.parametrize("device", once(["cuda", "cuda:1"], ["cuda:1"]))
 def test_graphs_are_recorded_once_on_chosen_gpu(gpus, make_trainer, device):
     """One graph for acting steps and one for gradient steps, on the GPU of all tensors."""
     trainer = make_trainer(settings={**SCHEDULES, **LSTM, "train.device": device})
@@ -285,8 +286,10 @@ def test_graphs_are_recorded_once_on_chosen_gpu(gpus, make_trainer, device):
     assert gpus.replays == 5 * (8 + 1) - 4
 
 
-@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda:1")])
-@pytest.mark.parametrize("overlap", ["none", "learning"])
+@pytest.mark.parametrize(
+    "devices", [("cuda", "cpu"), ("cpu", "cuda"), pytest.param(("cuda", "cuda:1"), marks=pytest.mark.all)]
+)
+@pytest.mark.parametrize("overlap", once(["none", "learning"], ["none"]))
 def test_run_is_resumed_on_other_device(gpus, make_trainer, devices, overlap):
     first, second = (
         make_trainer(settings={**LSTM, "train.overlap": overlap, "train.device": device}) for device in devices
@@ -424,7 +427,7 @@ def test_collecting_and_learning_wait_for_each_other_on_gpu(gpus, make_trainer):
     assert gpus.stream_waits == [(0, -1), (-1, 0)]
 
 
-@pytest.mark.parametrize("memory", ["none", "MinGRU"])
+@pytest.mark.parametrize("memory", once(["none", "MinGRU"], ["MinGRU"]))
 def test_ranks_on_two_gpus_match_one_process_on_cpu(gpus, tmp_path, memory):
     settings = {"policy.memory": memory, "train.optimizer": "adam"}
     (first, of_first), (second, of_second) = train_in_threads(tmp_path, {**settings, "train.device": "cuda"})

@@ -54,6 +54,7 @@ def test_kernel_fingerprint_matches_code():
     assert fused_loss.fingerprint() == fused_loss.KERNEL_FINGERPRINT
 
 
+@pytest.mark.all
 def test_kernel_is_used_without_docstrings():
     code = "from pufferlib.training.fused_loss import kernel_matches_loss as c; import sys; sys.exit(not c())"
     assert subprocess.run([sys.executable, "-OO", "-c", code], check=False).returncode == 0

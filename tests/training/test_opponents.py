@@ -20,6 +20,7 @@ from pufferlib.training.opponent_pool import FIRST_RATING, Opponent, OpponentPoo
 from pufferlib.training.opponents import Opponents, first_side_scores, games_of
 from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers.vector import VectorWrapper
+from tests.tiers import once
 from tests.training.ranks import in_threads
 
 TINY = {
@@ -282,7 +283,7 @@ def test_rows_of_opponents_are_not_learned_from(tmp_path, monkeypatch):
     assert all(torch.equal(*pair) for pair in zip(*weights, strict=True))
 
 
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", once(["none", "LSTM"], ["LSTM"]))
 @pytest.mark.parametrize("overlap", ["none", "learning"])
 def test_resumed_run_restores_pool_exactly(tmp_path, memory, overlap):
     settings = {"policy.memory": memory, "train.overlap": overlap, "train.minibatch_size": 256}

@@ -83,7 +83,7 @@ def bfloat16(monkeypatch):
     ("env_name", "memory"),
     once(
         list(itertools.product(ENVS, ["none", "LSTM"])),
-        [("continuous", "none"), ("multidiscrete", "LSTM"), ("nested", "LSTM"), ("masked", "none")],
+        [("continuous", "none"), ("nested", "LSTM")],
     ),
 )
 def test_every_option_trains_every_action_space(env_name, memory, tmp_path):

@@ -81,6 +81,7 @@ def test_two_processes_match_one_process_with_twice_the_envs(config, new_process
     assert not new_processes()
 
 
+@pytest.mark.all
 def test_exception_in_one_process_stops_all_and_saves(config, new_processes, tmp_path):
     settings = config(Fragile, 10**6)
     match = r"train: rank 1 of 2 ended: ValueError: boom; a checkpoint of update 3 was saved$"

@@ -21,6 +21,7 @@ from pufferlib.training.loggers import CsvLogger, Logger, TensorBoardLogger, Wan
 from pufferlib.training.loggers.base import Result
 from pufferlib.training.loggers.tracking import BackgroundTracker
 from tests.needs import missing_extra
+from tests.tiers import once
 
 SCORE = "environment/score"
 needs_track = pytest.mark.skipif(bool(missing_extra("track")), reason=missing_extra("track"))
@@ -224,7 +225,7 @@ class Mine:
 """
 
 
-@pytest.mark.parametrize("arguments", ["self", "self, run", "self, run=None, color='red'"])
+@pytest.mark.parametrize("arguments", once(["self", "self, run", "self, run=None, color='red'"], ["self, run"]))
 @pytest.mark.parametrize("attribute", ["", ":Mine"])
 def test_custom_tracker_gets_metrics_and_result(tmp_path: Path, arguments: str, attribute: str) -> None:
     place = tmp_path / "lines.txt"

@@ -7,11 +7,13 @@ import math
 import os
 import resource
 import signal
+import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -37,6 +39,8 @@ from pufferlib.training.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
 from tests.envs import FunctionEnv, IteratingEnv, ScriptedParallelEnv, TargetEnv, alive
 from tests.loggers import ListLogger
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest and torch
 
 SMALL = {
     "train.device": "cpu",
@@ -172,9 +176,10 @@ ATARI = {
         pytest.param(
             "atari/breakout",
             ATARI,
-            marks=pytest.mark.skipif(
-                find_spec("ale_py") is None, reason="ale_py is not installed; puffer install atari"
-            ),
+            marks=[
+                pytest.mark.all,
+                pytest.mark.skipif(find_spec("ale_py") is None, reason="ale_py is not installed; puffer install atari"),
+            ],
             id="emulators in workers",
         ),
     ],
@@ -801,17 +806,17 @@ def test_action_bounds_far_from_1_warn(make_trainer, low, high, warned):
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
 
 
-class MaskedEnv(FunctionEnv):
-    def action_masks(self):
-        return np.ones(2, bool)
-
-
 class MaskReadingPolicy(build.Policy):
     def action_mask(self, observations):
         return None
 
 
 MASK_SPACE = Dict(action_mask=Box(0, 1, (2,), np.int8), observation=Box(-1, 1, (2,), np.float32))
+
+
+class MaskedEnv(FunctionEnv):
+    def action_masks(self):
+        return np.ones(2, bool)
 
 
 @pytest.mark.parametrize(
