@@ -36,6 +36,7 @@ def measured(script, folder, *options):
     return done, {path.stem: json.loads(path.read_text())["rows"] for path in folder.glob("*.json")}
 
 
+@pytest.mark.all
 def test_engine_benchmark_measures_its_peers(tmp_path):
     done, found = measured("engine.py", tmp_path, "--only", "empty env")
     assert len(found["engine"]) >= 6

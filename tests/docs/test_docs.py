@@ -18,7 +18,7 @@ from tests.tiers import once
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-IN_THE_DAY = [ROOT / name for name in ("README.md", "docs/emulate.md", "docs/vectorize.md", "docs/envpool.md")]
+IN_THE_DAY = [ROOT / name for name in ("README.md", "docs/emulate.md", "docs/envpool.md")]
 TESTED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # tested by test_add_an_environment.py
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUED = "# (continued)"

@@ -18,6 +18,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from tests.envs import ScriptedParallelEnv, alive
+from tests.tiers import once
 
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
 
@@ -118,7 +119,7 @@ def test_environment_with_unsaved_state_cannot_be_copied():
         copy.deepcopy(env)
 
 
-@every_way
+@pytest.mark.parametrize("how", once([copy.deepcopy, by_pickle, by_cloudpickle], [by_cloudpickle]))
 @pytest.mark.parametrize("keywords", [{}, {"repeat_action_probability": 0.0}], ids=["sticky", "not"])
 def test_copy_of_atari_continues_its_episode(how, keywords):
     env = pufferlib.make("atari/pong", **keywords)

@@ -12,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import pufferlib
 from pufferlib import ocean
 from pufferlib.errors import APIUsageError
+from tests.tiers import once
 
 SEVERAL_AGENTS = {"moba", "multiagent", "nmmo3", "rware", "snake", "trash_pickup"}
 
@@ -78,7 +79,10 @@ def test_ids_are_found_with_and_without_importing_pufferlib(imports):
     assert done.stdout.strip().endswith("puffer/squared"), done.stderr
 
 
-@pytest.mark.parametrize("imports", ["pufferlib, gymnasium", "gymnasium, pufferlib", "pufferlib, gymnasium.spaces"])
+IMPORTS = ["pufferlib, gymnasium", "gymnasium, pufferlib", "pufferlib, gymnasium.spaces"]
+
+
+@pytest.mark.parametrize("imports", once(IMPORTS, IMPORTS[:1]))
 def test_ids_are_registered_in_any_order_of_imports(imports):
     code = f"import {imports}; print(gymnasium.make_vec('puffer/breakout', num_envs=3).num_envs)"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

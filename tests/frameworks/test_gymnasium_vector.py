@@ -1,6 +1,7 @@
 """``to_gymnasium``: vector environments with Gymnasium's interface, compared with SyncVectorEnv."""
 
 import functools
+import itertools
 import sys
 import warnings
 
@@ -18,6 +19,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import columns_of
 from tests.envs import MIXED, NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
+from tests.tiers import once
 from tests.vector_envs import RandomWalk
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -51,8 +53,13 @@ def assert_same(mine, theirs):
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("autoreset", MODES)
-@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize(
+    ("backend", "autoreset"),
+    once(
+        list(itertools.product(["Serial", "Multiprocessing"], MODES)),
+        [*(("Serial", mode) for mode in MODES), ("Multiprocessing", "same_step")],
+    ),
+)
 def test_to_gymnasium_matches_sync_vector_env(backend, autoreset):
     mine = make_envs(backend=backend, autoreset=autoreset, num_workers=2 if backend != "Serial" else None)
     theirs = SyncVectorEnv([WALK] * 4, autoreset_mode=MODES[autoreset])

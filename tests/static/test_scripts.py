@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from tests.static.sandbox import FAKE_PYTHON, Sandbox
+from tests.tiers import once
 
 # A job that writes a checkpoint when `docker stop` stops it, like a training run.
 LONG_RUN = 'sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; echo $$ >"$FAKE_LOG.client"; wait'
@@ -246,7 +247,7 @@ def test_only_our_dangling_images_are_pruned(sandbox: Sandbox) -> None:
 # Signals without a terminal
 
 
-@pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
+@pytest.mark.parametrize("name", once(["HUP", "INT", "TERM"], ["INT"]))
 @pytest.mark.parametrize("to", ["the script", "all that run in front"])
 def test_signal_stops_the_container_and_shows_its_remaining_output(sandbox: Sandbox, name: str, to: str) -> None:
     number = signal.Signals[f"SIG{name}"]
