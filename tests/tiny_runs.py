@@ -19,15 +19,15 @@ def only_run(folder: Path) -> Path:
     return run
 
 
-def untrained_run(folder):
-    """Make a run of squared in ``folder`` with an untrained policy."""
+def untrained_run(folder, env="squared", settings=None):
+    """Make a run in ``folder`` with an untrained policy."""
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.runs.folder import Run
     from pufferlib.settings.config import load_config
     from pufferlib.training.trainer import Trainer
 
-    settings = {"env.num_envs": 1, "env.size": 3, "train.minibatch_size": 64, "train.device": "cpu"}
-    config = load_config("squared", settings)
+    small = {"env.num_envs": 1, "train.minibatch_size": 64, "train.device": "cpu"}
+    config = load_config(env, {**small, **(settings or {"env.size": 3})})
     config.save(folder / "config.toml")
     trainer = Trainer(config, folder)
     trainer.save()

@@ -15,6 +15,7 @@ from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from tests.envpool.counting import CUT, END, CountingEnv, CountingParallelEnv
 from tests.envpool.native_pools import BusyBackend
+from tests.tiers import once
 
 IN_C = str(Path(__file__).with_name("counting.c"))
 envpool.register("FuzzNative-v0", NativeBackend(IN_C))
@@ -319,7 +320,7 @@ def play_in_threads(task_id: str, batches: int, **keywords: Any) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("batch_size", [2, 4])
+@pytest.mark.parametrize("batch_size", once([2, 4], [2]))
 @pytest.mark.parametrize("task_id", ["FuzzNativeTwo-v0", "FuzzWorkersTwo-v0"])
 def test_threads_get_correct_batches_or_errors(task_id, batch_size, nightly):
     play_in_threads(task_id, 20_000 if nightly else 200, num_envs=4, batch_size=batch_size)

@@ -70,7 +70,7 @@ def test_make_vec_returns_one_batch_of_c_environments():
     envs.close()
 
 
-@pytest.mark.parametrize("imports", ["import gymnasium", "import gymnasium, pufferlib"])
+@pytest.mark.parametrize("imports", once(["import gymnasium", "import gymnasium, pufferlib"], ["import gymnasium"]))
 def test_ids_are_found_with_and_without_importing_pufferlib(imports):
     name = "puffer/squared" if "pufferlib" in imports else "pufferlib:puffer/squared"
     done = subprocess.run(

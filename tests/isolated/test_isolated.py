@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -16,6 +17,8 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.isolated import IsolatedEnv, find_interpreter
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 NEEDED = ("numpy", "gymnasium", "pettingzoo", "cloudpickle", "farama_notifications", "typing_extensions")
 

@@ -6,7 +6,6 @@ import pytest
 
 from pufferlib.ocean.files import write_template
 from pufferlib.ocean.fuzz import CLASSES, fuzz_file
-from tests.tiers import once
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 
@@ -42,7 +41,8 @@ def test_each_class_has_a_test():
     assert set(DEFECTS) == set(CLASSES)
 
 
-@pytest.mark.parametrize("kind", once(DEFECTS, ["memory"]))
+@pytest.mark.all
+@pytest.mark.parametrize("kind", DEFECTS)
 @pytest.mark.filterwarnings("ignore:unused variable")
 def test_defect_is_found_with_its_class(kind, source, monkeypatch):
     old, new, message, has_place = DEFECTS[kind]

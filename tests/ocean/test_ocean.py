@@ -16,6 +16,7 @@ from pufferlib.ocean import _ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
 from tests.ocean.helpers import actions_of, every_env, make, outcomes, some_envs
+from tests.tiers import once
 
 RECORDED = Path(__file__).with_name("trajectories.json")
 
@@ -230,7 +231,7 @@ def test_trajectory_equals_the_recorded_one(name):
     assert digest == recorded[name], f"the rules of {name} have changed; if they should, record {digest}"
 
 
-@every_env
+@pytest.mark.parametrize("name", once(ocean.names(), {*ocean.names()} - {"nmmo3", "moba"}))
 def test_every_finished_episode_is_reported_once(name):
     env = make(name, num_envs=16, log_interval=10)
     players = env.num_agents if env.agents_end else 16  # rows with their own episodes: agents or environments

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from pufferlib import make, registry, vector
-from pufferlib.cli import main
 from pufferlib.errors import APIUsageError
 from pufferlib.models.players import PolicyPlayer, RandomPlayer
 from pufferlib.ocean import OceanEnv
 from pufferlib.play import session
 from pufferlib.play.session import Session, play
 from pufferlib.render.window import Window
-from pufferlib.runs.folder import find_run
 from pufferlib.settings.config import Config
 from tests.tiny_runs import untrained_run
 
@@ -86,17 +84,10 @@ def test_memory_of_opponents_resets_with_their_episode(tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.models import LSTMWrapper
 
-    tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
-    more = [
-        "--policy.name=Default",
-        "--policy.memory=LSTM",
-        "--policy.hidden-size=8",
-        "--eval.episodes=1",
-        f"--runs={tmp_path}",
-    ]
-    assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
+    network = {"policy.name": "Default", "policy.memory": "LSTM", "policy.hidden_size": 8}
+    run = untrained_run(tmp_path, "snake", {**network, "train.horizon": 4})
     monkeypatch.setattr("pufferlib.models.engine.compile_policy", lambda policy: None)  # so that torch runs the network
-    game = Session("snake", {}, seed=1, run=find_run("test", "snake", tmp_path))
+    game = Session("snake", {}, seed=1, run=run)
     ends, memory = watch(monkeypatch, vector.Serial, "step", ended), []
     forward = LSTMWrapper.forward_eval
 

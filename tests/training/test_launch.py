@@ -131,6 +131,7 @@ def test_invalid_call_raises(call: object, message: str, tmp_path: Path) -> None
         call()
 
 
+@pytest.mark.all
 def test_train_function_and_training_package_coexist() -> None:
     code = (
         "import sys, pufferlib, pufferlib.training; assert 'torch' not in sys.modules\n"

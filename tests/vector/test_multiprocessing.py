@@ -40,7 +40,7 @@ from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
 from pufferlib.vector.specs import EnvSpec
 from tests.envs import SamplePufferEnv, ScriptedPufferEnv
-from tests.tiers import once
+from tests.tiers import as_all, once
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -325,7 +325,7 @@ def test_exception_of_environment_raises_worker_error(phase):
     [
         (lambda: os._exit(3), "exit code 3"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal SIGKILL"),
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
+        as_all((lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV")),
         (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),  # a signal without a name
     ],
 )
@@ -390,6 +390,7 @@ def test_error_in_close_raises_and_stops_workers():
 def test_worker_that_does_not_close_is_killed(monkeypatch):
     module = sys.modules["pufferlib.vector.multiprocessing.process"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
+    monkeypatch.setattr(module, "FORCE_S", 0.1)
     vecenv = faulty(on_close=lambda: time.sleep(60))
     pids = vecenv.worker_pids
     vecenv.close()

@@ -87,6 +87,12 @@ def test_calls_in_wrong_order_are_refused(backend):
 # Environments that misbehave
 
 
+def stop_soon(monkeypatch):
+    """Let close stop workers by force after a tenth of a second."""
+    for limit in ("CLOSE_S", "FORCE_S"):
+        monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], limit, 0.1)
+
+
 def test_environment_that_leaks_file_descriptors_raises():
     def leak():
         import resource
@@ -105,7 +111,7 @@ def test_running_thread_of_environment_does_not_block_close(monkeypatch):
     def start_thread():
         threading.Thread(target=time.sleep, args=(3600,)).start()
 
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.1)
+    stop_soon(monkeypatch)
     vecenv = make(env_kwargs={"on_step": start_thread})
     pids = vecenv.worker_pids
     vecenv.reset()
@@ -123,6 +129,7 @@ import pufferlib, pufferlib.vector, pufferlib.vector.multiprocessing.process
 from pufferlib.errors import APIUsageError
 
 pufferlib.vector.multiprocessing.process.CLOSE_S = 0.5
+pufferlib.vector.multiprocessing.process.FORCE_S = 0.1
 
 class Env(pufferlib.PufferEnv):
     def __init__(self, buf=None):
@@ -583,7 +590,7 @@ def test_worker_stopped_in_the_middle_of_a_message_is_replaced():
 
 
 def test_worker_stopped_in_the_middle_of_a_message_does_not_block_close(monkeypatch):
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.1)
+    stop_soon(monkeypatch)
     vecenv = make(env_kwargs=LONG, timeout_s=None)
     vecenv.reset()
     pids = vecenv.worker_pids
