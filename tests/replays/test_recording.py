@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -19,6 +20,8 @@ from pufferlib.seeding import env_seed
 from pufferlib.vector import Bundle, replay
 from tests.envs import FunctionEnv, ScriptedPufferEnv
 from tests.tiers import as_all
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 
 class Fragile(FunctionEnv):
