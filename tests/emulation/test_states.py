@@ -7,8 +7,10 @@ import importlib.util
 import json
 import pickle
 import random
+import sys
 from typing import ClassVar
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -23,6 +25,8 @@ from pufferlib.emulation.state import MAGIC
 from pufferlib.native.state_bytes import pack, unpack
 from tests.emulation.test_dm_env import Script
 from tests.envs import ScriptedParallelEnv, alive
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
 

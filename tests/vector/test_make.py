@@ -4,7 +4,9 @@ import contextlib
 import functools
 import inspect
 import pickle
+import sys
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from pufferlib.vector.arguments import Cores
 from pufferlib.vector.env_runner import EnvRunner
 from pufferlib.vector.specs import VectorSpec
 from tests.envs import ScriptedPufferEnv
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 
 class Env(ScriptedPufferEnv):
