@@ -41,10 +41,9 @@ LAYOUTS = {
 OTHERS = [name for name in LAYOUTS if name != "serial"]
 # The other layouts differ from these only in how batches are received, which is tested with the environments below.
 MOST = ["1 worker", "2 workers", "4 workers", "4 workers, blocks of 2", "4 workers, first 3"]
+MODES = ["same_step", "next_step", "disabled"]
 FEW = ["2 workers", "4 workers, blocks of 2"]  # for environments that are slow or slow to start
-# Environments with one agent, many agents, agents that come and go, structured observations, and without C.
-SAMPLE = {"breakout", "nmmo3", "multiagent", "spaces", "pymultiagent"}
-FAST_SAMPLE = {"breakout", "multiagent", "pymultiagent"}
+SAMPLE = {"breakout", "multiagent", "pymultiagent"}  # one agent, agents that come and go, and without C
 IN_THE_DAY = ["4 workers, first 3"]  # the most difficult layout, in which batches are mixed and in any order
 
 
@@ -245,7 +244,7 @@ def test_layouts_give_the_same_bytes(kind, autoreset, layout):
 
 
 @pytest.mark.parametrize("layout", once(MOST, IN_THE_DAY))
-@pytest.mark.parametrize("name", once([name for name in pufferlib.list_envs() if "/" not in name], FAST_SAMPLE))
+@pytest.mark.parametrize("name", once([name for name in pufferlib.list_envs() if "/" not in name], SAMPLE))
 def test_layouts_give_the_same_bytes_for_ocean_environments(name, layout):
     check(name, LAYOUTS[layout], STEPS)
 
@@ -268,9 +267,6 @@ def test_layouts_give_the_same_bytes_for_python_environments(name, layout):
 @pytest.mark.parametrize("name", ocean.names())
 def test_layouts_give_the_same_bytes_in_other_autoreset_modes(name, autoreset):
     check(name, LAYOUTS["4 workers, first 3"], STEPS, autoreset)
-
-
-MODES = ["same_step", "next_step", "disabled"]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ RULES = {
     "tripletriad_rules": Program(),
     "wait_policy": Program(),
 }
-SHORT = {"connect4_rules", "ocean_hooks", "wait_policy"}
+SHORT = {"connect4_rules", "ocean_hooks", "wait_policy"}  # a second each
 
 
 @pytest.mark.timeout(300)  # most of it for the compiler
