@@ -9,7 +9,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pytest
 
@@ -17,8 +16,6 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.isolated import IsolatedEnv, find_interpreter
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 NEEDED = ("numpy", "gymnasium", "pettingzoo", "cloudpickle", "farama_notifications", "typing_extensions")
 
