@@ -32,6 +32,7 @@ from pufferlib.training import Config, load_config
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
 
+AUTOMATIC = ("normalize_observations", "normalize_rewards")  # settings that a run stores as they were chosen
 SEED_KEYS = ("seed", "score", "score_std", "episodes", "metrics")  # stored fields of a summary
 HEAD = """# What training reaches
 
@@ -183,7 +184,7 @@ def command(config: Config) -> str:
     for section, values in dataclasses.asdict(config).items():
         if isinstance(values, dict):
             for key, value in values.items():
-                if value != usual[section].get(key):
+                if value != usual[section].get(key) and not (key in AUTOMATIC and usual[section][key] is None):
                     words.append(f"--{section}.{key.replace('_', '-')} {value}")
     return " ".join(words)
 
