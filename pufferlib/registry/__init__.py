@@ -31,6 +31,7 @@ from pufferlib.registry.objects import (
     moved_name,
     short_name,
     source_file,
+    split_name,
 )
 from pufferlib.registry.outside import (
     Registration,
@@ -72,6 +73,7 @@ __all__ = [
     "same_game",
     "short_name",
     "source_file",
+    "split_name",
     "unknown_env",
 ]
 

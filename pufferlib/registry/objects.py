@@ -27,10 +27,20 @@ __all__ = [
     "moved_name",
     "short_name",
     "source_file",
+    "split_name",
 ]
 
 _FILE = re.compile(r"(?P<path>.+\.(?:py|c))(?::(?P<attribute>[^:/]*))?")
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the file or module of ``name``, and its attribute or "". The path of a file may contain colons."""
+    match = _FILE.fullmatch(name)
+    if match is not None:
+        return match["path"], match["attribute"] or ""
+    place, _, attribute = name.partition(":")
+    return place, attribute
 
 
 def source_file(name: str) -> Path | None:
@@ -39,7 +49,7 @@ def source_file(name: str) -> Path | None:
     if match is not None:
         path = Path(match["path"]).expanduser()
         return path if path.suffix == ".py" and path.is_file() else None
-    place = name.partition(":")[0]
+    place, _ = split_name(name)
     if not is_object_name(name) or not has_module(place):
         return None
     spec = getattr(sys.modules.get(place), "__spec__", None) or importlib.util.find_spec(place)
@@ -103,12 +113,10 @@ def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
         UnknownNameError: There is no such module or attribute. The message suggests similar attributes.
         APIUsageError: There is no such file, the file cannot be imported, or it does not define exactly one such class.
     """
-    match = _FILE.fullmatch(name)
-    if match is None:
-        place, _, attribute = name.partition(":")
+    place, attribute = split_name(name)
+    if _FILE.fullmatch(name) is None:
         module = import_module(where, place)
     else:
-        place, attribute = match["path"], match["attribute"]
         module = _import_file(where, Path(place).expanduser().absolute())
     if not attribute:
         return _only_class(where, place, module, kinds)

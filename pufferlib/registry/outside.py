@@ -27,7 +27,14 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.registry.inside import binding_facts, is_inside, names
-from pufferlib.registry.objects import full_name, has_module, import_module, is_object_name, load_object
+from pufferlib.registry.objects import (
+    full_name,
+    has_module,
+    import_module,
+    is_object_name,
+    load_object,
+    split_name,
+)
 
 __all__ = [
     "GROUP",
@@ -203,7 +210,7 @@ def _latest(name: str, creator: Creator | str) -> Creator | str:
 def _resolve_object(where: str, name: str) -> Creator | None:
     if not is_object_name(name):
         return None
-    place, _, attribute = name.partition(":")
+    place, attribute = split_name(name)
     if not place.endswith(".py") and not has_module(place):
         return None
     if place in binding_facts() and attribute in names(place):

@@ -93,7 +93,7 @@ def _packages(env_name: str) -> list[str]:
     facts = registry.binding_facts().get(env_name.partition("/")[0])
     if registry.is_inside(env_name):
         return [Requirement(text).name for text in facts.requires] if facts else []
-    module = env_name.partition(":")[0]
+    module, _ = registry.split_name(env_name)
     return [module.partition(".")[0]] if module.replace(".", "").isidentifier() else []
 
 
@@ -136,7 +136,7 @@ def _source_of(creator: Any) -> str:
 
 def _folder(env_name: str) -> Path | None:
     """Return the folder of the environment's source file, or this checkout if it is a git repository."""
-    file, checkout = Path(env_name.partition(":")[0]), Path(pufferlib.__file__).parents[1]
+    file, checkout = Path(registry.split_name(env_name)[0]), Path(pufferlib.__file__).parents[1]
     if file.suffix in (".py", ".c"):
         return file.parent
     return checkout if (checkout / ".git").exists() else None

@@ -8,7 +8,7 @@ from typing import Any
 from pufferlib.errors import PufferError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.inside import binding_module, bindings, inside_names, is_inside, names
-from pufferlib.registry.objects import is_object_name, short_name, source_file
+from pufferlib.registry.objects import is_object_name, short_name, source_file, split_name
 from pufferlib.registry.outside import registrations
 
 __all__ = ["all_names", "names_beside", "own_names", "split_by_env"]
@@ -64,7 +64,8 @@ def own_names(env_name: str) -> list[str]:
     binding, _, task = env_name.partition("/")
     if not (task and binding in bindings()):
         name = short_name(env_name)
-        return [name, *([name.rpartition(":")[2]] if ":" in name else [])]
+        _, attribute = split_name(name)
+        return [name, *([attribute] if attribute else [])]
     listed = names(binding)
     if task not in listed:
         made = _made(binding, task)
@@ -86,7 +87,7 @@ def names_beside(env_name: str) -> list[str]:
     file = source_file(env_name) if is_object_name(env_name) else None
     if file is None:
         return [*own, *registrations()]
-    place = own[0].partition(":")[0]
+    place, _ = split_name(own[0])
     kinds = ast.ClassDef | ast.FunctionDef
     defined = [each.name for each in ast.parse(file.read_text("utf-8")).body if isinstance(each, kinds)]
     return [*own, *defined, *(f"{place}:{name}" for name in defined), *registrations()]

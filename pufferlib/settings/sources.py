@@ -134,7 +134,7 @@ def _sources_outside(env_name: str) -> list[Source]:
 
 def _settings_beside(env_name: str) -> Path | None:
     """Return the path of ``my_env.toml`` for an environment in ``my_env.py``, or None if there is no such file."""
-    file = registry.source_file(env_name) if Path(env_name.partition(":")[0]).suffix == ".py" else None
+    file = registry.source_file(env_name) if Path(registry.split_name(env_name)[0]).suffix == ".py" else None
     beside = file.with_suffix(".toml") if file else None
     return beside if beside and beside.is_file() else None
 

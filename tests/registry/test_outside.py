@@ -16,6 +16,7 @@ import pufferlib
 from pufferlib import registry, vector
 from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.registry import creators, outside
+from pufferlib.training import load_config
 from tests.emulation.test_dm_env import SeededScript
 
 FORAGE = """
@@ -81,6 +82,20 @@ def test_make_accepts_file_with_or_without_class(folder: Path) -> None:
         env = pufferlib.make(name, length=4)
         assert isinstance(env, GymnasiumPufferEnv)
         assert episode(env) == {"score": 8.0, "episode_return": 8.0, "episode_length": 4}
+
+
+@pytest.mark.parametrize("name", ["my_env.py", "my_env.py:Forage"])
+def test_folder_of_env_file_may_contain_colon(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = folder / "runs 12:00"
+    noon.mkdir()
+    for file in folder.glob("*.py"):
+        file.rename(noon / file.name)
+    (noon / "my_env.toml").write_text('["my_env.py:Forage".train]\ngamma = 0.5\n')
+    monkeypatch.chdir(noon)
+    full = registry.full_name(name)
+    assert episode(pufferlib.make(full))["episode_length"] == 3
+    assert registry.split_name(full) == (str(noon / "my_env.py"), "Forage" if name.endswith("Forage") else "")
+    assert load_config("my_env.py:Forage").train.gamma == 0.5
 
 
 def test_make_finds_module_in_current_folder(folder: Path) -> None:

@@ -169,7 +169,7 @@ def _sources(config: Config, resumed: Run | SeedGroup | None, file: Path | None)
 def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:
     """Return whether the environment file of a run has moved to ``name``."""
     old = env_name_in(resumed.folder / "config.toml") or ""
-    old_file, file = Path(old.partition(":")[0]), Path(name.partition(":")[0])
+    old_file, file = (Path(registry.split_name(each)[0]) for each in (old, name))
     return file.is_file() and not old_file.exists() and registry.short_name(old) == registry.short_name(name)
 
 
