@@ -22,6 +22,7 @@ from pufferlib.runs.versions import warn_of_differences, warn_of_missing
 from pufferlib.settings.config import Config
 from pufferlib.training.callbacks import CallbackList
 from pufferlib.training.collector import RolloutSource
+from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.distributed.ranks import RankLostError, Ranks
 from pufferlib.training.episodes import ScoreMean
 from pufferlib.training.normalization import load_wrappers, save_wrappers
@@ -195,9 +196,38 @@ class Checkpointer:
         """
         return self._last_update.saved_when_lost(self._run.checkpoints)
 
+    @contextlib.contextmanager
+    def saved_if_envs_fail(self) -> Iterator[None]:
+        """Return a context that saves the latest update if the environments raise an exception.
+
+        The checkpoint has no episodes. The exception gets a note that says how to resume. After NaN, nothing is saved.
+        If another rank fails, ``saved_when_lost`` saves the update.
+        """
+        try:
+            yield
+        except (NonFiniteError, RankLostError):
+            raise
+        except Exception as error:
+            is_saved = self.has_all or not self._state.updates
+            if not is_saved and self._ranks.is_first and self._ranks.saves_last_update():
+                error.add_note(self._saved_after_failure())
+            raise
+
+    def _saved_after_failure(self) -> str:
+        """Save the latest update, and return a sentence that says so."""
+        updates = self._state.updates
+        try:
+            self._write(self._merged_contents([self._rank_state()]))
+            self._saved_updates = updates
+        except Exception as failure:
+            return f"update {updates} could not be saved: {type(failure).__name__}: {failure}"
+        command = as_typed("puffer train --resume", self._run.folder)
+        return f"a checkpoint of update {updates} was saved; to resume: {command}"
+
     def try_to_save(self) -> Path | None:
         """Write the checkpoint that is due and return its folder. Warn and return None if it cannot be written."""
-        self._source.wait()  # outside of try, because an OSError of the environments is not a full disk
+        with self.saved_if_envs_fail():
+            self._source.wait()  # outside of try, because an OSError of the environments is not a full disk
         try:
             # A requested checkpoint between two intervals does not start new episodes, so it does not change the run.
             return self.save(starts_episodes=self._config.train.exact_resume and self._is_at_interval)

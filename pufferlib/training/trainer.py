@@ -256,6 +256,8 @@ class Trainer:
         in progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit with code 143 or 129. A second
         signal of the same kind stops at once. If SIGHUP is ignored, as by ``nohup``, it stays ignored.
 
+        If the environments raise an exception, the latest update is saved first.
+
         If several processes train together, all of them stop when one does. If one is lost, the others stop, and the
         latest update is saved.
 
@@ -438,7 +440,7 @@ class Trainer:
 
     def _collect(self) -> tuple[int, dict[str, float]]:
         """Collect the next rollout. Return its number of agent-steps in all ranks, and the means of its episodes."""
-        with self.state.torch_random.in_use():
+        with self.checkpointer.saved_if_envs_fail(), self.state.torch_random.in_use():
             rollout = self.reduction.collect(self.source.take)
         self.reduction.merge_moments(self.vecenv)
         largest = rollout.horizon * rollout.num_agents * self.ranks.size

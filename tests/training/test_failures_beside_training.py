@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import pufferlib
+from pufferlib.errors import WorkerError
 from pufferlib.ocean.files import write_template
 from pufferlib.render.video import VideoWriter
 from pufferlib.runs import checkpoint
@@ -109,6 +111,44 @@ def test_run_keeps_its_folder_if_env_changes_directory(tmp_path, monkeypatch):
     files = {"config.toml", "metrics.jsonl", "checkpoints", "learning_curve.png", "evaluation.mp4", "summary.json"}
     assert {path.name for path in done.run.folder.iterdir()} == files
     assert os.getcwd() == str(tmp_path)
+
+
+class BreaksLater(Short):
+    """Environment that fails in the step whose number is in the environment variable BREAKS."""
+
+    steps = 0
+
+    def step(self, action):
+        type(self).steps += 1
+        if type(self).steps == int(os.environ["BREAKS"]):
+            raise RuntimeError("the server is gone")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("overlap", ["none", "learning"])
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_failing_env_keeps_latest_update(backend, overlap, tmp_path, monkeypatch):
+    monkeypatch.setattr(BreaksLater, "steps", 0)
+    monkeypatch.setenv("BREAKS", "40")  # in the third update
+    settings = {"vec.backend": backend, "vec.num_envs": 1, "train.overlap": overlap, "train.minibatch_size": 16}
+    expected = r"a checkpoint of update 2 was saved; to resume: \S+ train --resume "
+    with pytest.raises((RuntimeError, WorkerError), match="the server is gone") as raised:
+        train(BreaksLater, tmp_path, **settings)
+    assert re.match(expected, raised.value.__notes__[-1])
+    (folder,) = tmp_path.iterdir()
+    run = Run.at(folder)
+    assert [path.name for path in run.checkpoints.iterdir()] == ["000002"]
+    assert run.about().agent_steps == 32
+    monkeypatch.setenv("BREAKS", "0")
+    assert pufferlib.train(resume=folder).run.about().agent_steps == 256
+
+
+def test_env_that_fails_in_first_update_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(BreaksLater, "steps", 0)
+    monkeypatch.setenv("BREAKS", "10")
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        train(BreaksLater, tmp_path)
+    assert not list(tmp_path.glob("*/checkpoints"))
 
 
 @pytest.fixture
