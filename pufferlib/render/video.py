@@ -106,9 +106,10 @@ class VideoWriter:
         if self._container is None:
             return
         container, self._container = self._container, None
+        stream, self._stream = self._stream, None  # a closed writer can be pickled, as part of the result of a training
         try:
-            if self._stream is not None:
-                container.mux(self._stream.encode())
+            if stream is not None:
+                container.mux(stream.encode())
             container.close()
             if self.frames:
                 self._partial.replace(self.path)

@@ -1,5 +1,7 @@
 """Tests of pufferlib.train."""
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -46,6 +48,17 @@ def test_train_accepts_function_and_resumes(tmp_path: Path, capsys: pytest.Captu
     settings = {"train.total_timesteps": 3072}
     train(resume=done.run.folder, runs=tmp_path, settings=settings, progress=True)
     assert re.search(r"100%  3.07k of 3.07k steps, 0:00 left, .*, score \d+", capsys.readouterr().out)
+
+
+def test_result_can_be_pickled_and_copied(tmp_path: Path) -> None:
+    done = train("squared", {**QUICK, "env.num_envs": 2, "vec.backend": "native", "vec.num_envs": 1}, runs=tmp_path)
+    assert done.run.video.exists()
+    for other in (pickle.loads(pickle.dumps(done)), copy.deepcopy(done)):  # as by a ProcessPoolExecutor
+        assert str(other.comparison) == str(done.comparison)
+        assert other.comparison.as_dict() == done.comparison.as_dict()
+        assert torch.equal(
+            parameters_to_vector(other.policy.parameters()), parameters_to_vector(done.policy.parameters())
+        )
 
 
 def test_settings_of_call_override_config_file(tmp_path: Path) -> None:
