@@ -53,11 +53,10 @@ class TrainState:
         """Seed of the episodes that start after this update."""
         return env_seed(self.seed, self.updates)
 
-    def count_update(self, agent_steps: int, seconds: float) -> None:
-        """Count an update of ``steps`` agent-steps that took ``seconds``."""
+    def count_update(self, agent_steps: int) -> None:
+        """Count an update of ``agent_steps`` agent-steps."""
         self.agent_steps += agent_steps
         self.updates += 1
-        self.uptime_s += seconds
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that all ranks share."""

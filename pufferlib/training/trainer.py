@@ -404,12 +404,17 @@ class Trainer:
                 if self.agent_steps + steps < settings.total_timesteps:
                     self.source.start_next()
                 losses = self._learn(settings)
+                learned = time.perf_counter()
                 if settings.lr_schedule == "adaptive":
                     self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
+                self.state.count_update(steps)
+                if self.callbacks.members:  # they may call the environments, which must not be stepping then
+                    with self.checkpointer.saved_if_envs_fail():
+                        self.source.wait()
         except NonFiniteError as error:
             raise explain(error, self) from error
         end = time.perf_counter()
-        self.state.count_update(steps, end - start)
+        self.uptime_s += end - start
         metrics = {
             "update": self.updates,
             "agent_steps": self.agent_steps,
@@ -417,8 +422,8 @@ class Trainer:
             "uptime_s": self.uptime_s,
             "sps": steps / (end - start),
             "learning_rate": settings.learning_rate,
-            "performance/collect_s": collected - start,
-            "performance/learn_s": end - collected,
+            "performance/collect_s": collected - start + end - learned,
+            "performance/learn_s": learned - collected,
             **losses,
             **episodes,
         }

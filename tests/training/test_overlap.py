@@ -27,9 +27,10 @@ SMALL = {
 }
 
 
-def make(folder, vecenv=None, policy=None, name="cartpole", **settings):
+def make(folder, vecenv=None, policy=None, name="cartpole", callbacks=(), **settings):
     folder.mkdir(exist_ok=True)
-    return Trainer(load_config(name, {**SMALL, **settings}), folder, vecenv=vecenv, policy=policy)
+    config = load_config(name, {**SMALL, **settings})
+    return Trainer(config, folder, vecenv=vecenv, policy=policy, callbacks=callbacks)
 
 
 def weights(policy):
@@ -120,6 +121,17 @@ def test_error_in_collector_thread_is_raised_by_step(tmp_path):
     with pytest.raises(ValueError, match="the environment broke") as raised:
         trainer.step()
     assert any(frame.name == "step" and "test_overlap" in frame.filename for frame in traceback.extract_tb(raised.tb))
+    trainer.close()
+
+
+def test_callbacks_run_while_no_env_steps(tmp_path):
+    env = Failing(held=20)  # in the second rollout, which is collected during the first update
+    seen = []
+    trainer = make(tmp_path, env, callbacks=[lambda trainer, metrics: seen.append(env.steps)])
+    threading.Timer(0.3, env.go.set).start()
+    trainer.step()
+    assert seen == [32]
+    assert trainer.uptime_s >= 0.3, "the update includes the rollout that callbacks wait for"
     trainer.close()
 
 
