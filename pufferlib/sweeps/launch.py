@@ -18,7 +18,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.machine.signals import signals_exit
 from pufferlib.registry.outside import name_of, registrations
-from pufferlib.settings.config import load_config, load_sources
+from pufferlib.settings.config import load_config, load_sources, setting_names
 from pufferlib.sweeps.progress import SweepDisplay
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, curve_interval, run_folder
@@ -112,7 +112,7 @@ def sweep(
         folder.mkdir(parents=True, exist_ok=True)
         with quiet_optuna(), storage_errors(folder):
             study = create_study(folder, name, search)
-            study.set_user_attr("fixed", _plain_settings(search.fixed))
+            study.set_user_attr("fixed", _plain_settings(_not_own(search)))
             display = display or SweepDisplay()
             queue = TrialQueue(study, search, folder, display.note)
             with contextlib.closing(_SearchLoop(search, folder, queue, display)) as loop, signals_exit():
@@ -293,6 +293,14 @@ def _load(
         for value in space.choices or (space.low, space.high):
             with_settings(base, {space.setting: space.decode(space.encode(value))})
     return search
+
+
+def _not_own(search: Search) -> dict[str, Any]:
+    """Return the settings of all trials that are not the environment's own: those of ``config`` and of the caller."""
+    base, own = search.base, load_config(search.base.env_name)
+    names = [*setting_names(), *(f"env.{key}" for key in base.env)]
+    differing = [name for name in names if setting_value(base, name) != setting_value(own, name)]
+    return {**{name: setting_value(base, name) for name in differing}, **search.fixed}
 
 
 def _plain_settings(fixed: Mapping[str, Any]) -> Any:

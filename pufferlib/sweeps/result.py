@@ -130,7 +130,7 @@ class SweepResult:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """Settings by dotted name that the caller gave to all trials."""
+        """Settings of all trials, by dotted name, that the caller or the config file gave."""
         fixed: dict[str, Any] = self.study.user_attrs.get("fixed", {})
         return fixed
 

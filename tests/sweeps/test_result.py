@@ -50,6 +50,21 @@ def test_best_settings_are_saved(done):
     assert done.best.score == max(trial.score for trial in done.trials if trial.state == "finished")
 
 
+def test_best_settings_include_those_of_config_file(tmp_path):
+    file = tmp_path / "my.toml"
+    file.write_text(
+        "[env]\nnum_envs = 32\n[train]\ntotal_timesteps = 2048\nminibatch_size = 512\n"
+        "[squared.policy]\nhidden_sizes = [16, 8]\n[eval]\nepisodes = 2\n[track]\ntags = ['a']\n"
+    )
+    few = {"train.device": "cpu", "train.horizon": 16}
+    found = pufferlib.sweep("squared", few, config=file, only="train.gamma", trials=1, sweeps=tmp_path)
+    best, trial = load_config("squared", file=found.save_best()), found.best.run.settings()
+    assert (best.env, best.policy, best.eval) == (trial.env, trial.policy, trial.eval)
+    assert (best.train.total_timesteps, best.train.minibatch_size) == (2048, 512)
+    assert best.track.tags == ()
+    assert "--policy.hidden-sizes 16,8" in found.flags(found.best)
+
+
 def test_front_has_no_dominated_trials(done):
     front = done.front
     assert done.best.number in [trial.number for trial in front]
