@@ -128,7 +128,7 @@ def action_layout(space: Space) -> Layout:
     for leaf in leaves:
         _check_finite(leaf)
     if is_real.any():
-        exact = max(np.abs(low).max(), np.abs(high).max()) <= EXACT
+        exact = float(max(np.abs(low).max(), np.abs(high).max())) <= EXACT
         is_double = any(leaf.dtype == np.float64 for leaf in leaves) or not exact
         return Layout(
             "action", space, MixedBox(low, high, ~is_real, np.float64 if is_double else np.float32), dtype, leaves

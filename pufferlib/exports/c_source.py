@@ -270,7 +270,7 @@ def _action_text(trained: TrainedPolicy) -> str:
         floats = f"{_action_size(trained)} floats, within the bounds of the environment"
         places = np.flatnonzero(getattr(distribution, "is_integer", False))
         return f"{floats}; whole numbers in {', '.join(map(str, places))}" if len(places) else floats
-    starts = np.broadcast_to(distribution.start, distribution.shape).ravel()
+    starts = np.broadcast_to(distribution.start, distribution.shape).ravel().tolist()
     ranges = [f"{start} to {start + size - 1}" for start, size in zip(starts, distribution.sizes, strict=True)]
     if len(set(ranges)) == 1:
         return f"{len(ranges)} int32_t, from {ranges[0]}" if len(ranges) > 1 else f"one int32_t, from {ranges[0]}"

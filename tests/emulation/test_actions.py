@@ -77,10 +77,11 @@ def test_integers_and_floats_are_flattened_to_a_mixed_box():
         (Box(-1, 1, (1,), np.float64), np.float64, 0.1),
         (Discrete(2, start=2**24), np.float64, 2**24 + 1),
         (Discrete(2, start=2**24 - 1), np.float32, 2**24),
+        (MultiBinary(1), np.float32, 1),
     ],
 )
 def test_mixed_box_holds_all_numbers_exactly(part, dtype, number):
-    space = Tuple([part, Discrete(2), Box(0, 1, (1,), np.float32)])
+    space = Tuple([part, MultiBinary(1), Box(0, 1, (1,), np.float16)])
     assert action_layout(space).flat_space.dtype == dtype
     assert step_and_get_action(space, [number, 1, 0])[0] == number
 

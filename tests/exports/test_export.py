@@ -55,6 +55,7 @@ CASES = {
     "unbounded": (NUMBERS, Box(-np.inf, np.inf, (2,), np.float32), {"memory": "LSTM"}),
     "rescaled": (NUMBERS, Box(*WIDE), {"memory": "GRU"}),
     "integers": (NUMBERS, Box(-3, 4, (2,), np.int8), {"memory": "GRU"}),
+    "bytes": (NUMBERS, Box(0, 255, (2,), np.uint8), {}),
     "reals": (REALS, Discrete(3), {"memory": "LSTM"}),
     "real mask": (REAL_MASK, Discrete(4), {}),
     "wide mask": (WIDE_MASK, Discrete(4), {}),
@@ -74,7 +75,7 @@ CASES = {
     "mixed": (NESTED, MIXED, {"state_dependent_std": True}),
     "masked": (NESTED, Discrete(5), {**SEPARATE, "activation": "gelu", "layer_norm": True, "memory": "MinGRU"}),
 }
-DEFAULT_C = {"nested", "separate"}  # most kinds of layers, spaces and memories between them
+DEFAULT_C = {"nested", "separate", "bytes"}  # most kinds of layers, spaces and memories between them
 TORCH_CASES = ["nested", "tanh", "elu", "stds", "separate", "mixed", "masked"]
 STEPS = 100
 
