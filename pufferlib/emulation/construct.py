@@ -10,7 +10,7 @@ from pufferlib.emulation.dtypes import SEVERAL_AGENTS
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
 
-__all__ = ["made_env", "two_values", "wrapped_env"]
+__all__ = ["check_kind", "made_env", "two_values", "wrapped_env"]
 
 
 def made_env(
@@ -54,10 +54,15 @@ def wrapped_env(
         APIUsageError: The environment cannot be created, or is not an instance of ``kinds``.
     """
     env = converted(made_env(where, env, env_creator, env_args, env_kwargs))
+    check_kind(where, kinds, env)
+    return env
+
+
+def check_kind(where: str, kinds: tuple[type, ...], env: object) -> None:
+    """Raise APIUsageError, with advice, if ``env`` is not an instance of ``kinds``."""
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
         raise APIUsageError(f"{where}: env must be a {expected}, got {env!r}; {_advice(env)}")
-    return env
 
 
 def _advice(env: Any) -> str:
@@ -67,7 +72,10 @@ def _advice(env: Any) -> str:
     if isinstance(env, gymnasium.Env):
         return "wrap it with GymnasiumPufferEnv"
     if hasattr(env, "num_envs"):
-        return "it is a vector environment already; emulate one environment, and give num_envs to vector.make"
+        return (
+            "it is a vector environment; make a single one, of which vector.make(num_envs=...), or vec.num_envs in "
+            "training, makes several, or write a PufferEnv around it"
+        )
     several = isinstance(getattr(env, "observation_space", None), list | tuple | dict)
     return "pass an instance, or a class as env_creator" + (f"; {SEVERAL_AGENTS}" if several else "")
 

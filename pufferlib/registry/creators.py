@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
+from pettingzoo import AECEnv, ParallelEnv
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.construct import check_kind
 from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
@@ -155,6 +157,8 @@ def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
     env = DMEnvToGymnasium(env) if is_dm_env(env) else converted(env)
     if isinstance(env, gymnasium.Env):
         return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
+    if not hasattr(env, "possible_agents"):
+        check_kind("emulation", (gymnasium.Env, ParallelEnv, AECEnv), env)
     return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)
 
 

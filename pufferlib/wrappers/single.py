@@ -62,7 +62,12 @@ class _Episode:
         try:
             self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
         except (TypeError, ValueError) as error:
-            raise APIUsageError(f"episode: the reward must be a number, got {reward!r:.80}; return a float") from error
+            several = (
+                "; if it steps several environments at once, write a PufferEnv around it" if np.ndim(reward) else ""
+            )
+            raise APIUsageError(
+                f"episode: the reward must be a number, got {reward!r:.80}; return a float{several}"
+            ) from error
         self.episode_length += 1
         if not info:  # the common case
             return

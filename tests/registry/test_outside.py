@@ -161,6 +161,12 @@ def test_adapter_follows_type_of_env(folder: Path) -> None:
     assert not registry.batches_itself("my_env.py")
 
 
+def test_vector_env_is_refused_with_advice(fresh: None) -> None:
+    pufferlib.register("mine/batch", lambda: gymnasium.make_vec("CartPole-v1", num_envs=2))
+    with pytest.raises(pufferlib.APIUsageError, match=r"got CartPoleVectorEnv\(.*; it is a vector environment; make a"):
+        pufferlib.make("mine/batch")
+
+
 def test_dm_env_is_adapted(fresh: None) -> None:
     pufferlib.register("mine/script", SeededScript)
     env = pufferlib.make("mine/script")
