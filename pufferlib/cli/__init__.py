@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import pufferlib
@@ -91,8 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("\n".join([str(error), *notes]))
         return 1
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        complain(f"puffer: the package {package} is not installed; {way_to_install('train')}")
+        complain(_missing_package_message(error))
         return 1
     except OSError as error:
         complain(_os_error_message(error))
@@ -110,6 +110,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # a verb's --help
         return int(ended.code or 0)
     return code
+
+
+def _missing_package_message(error: ModuleNotFoundError) -> str:
+    """Return the message for a missing package. The packages of a user's environment are not part of an extra."""
+    from pufferlib.installation.extras import required
+
+    package = (error.name or "").partition(".")[0]
+    if package in [requirement.name for requirement in required("train")]:
+        return f"puffer: the package {package} is not installed; {way_to_install('train')}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    return f"puffer: {error} ({place}); install the package that has it, for example with pip"
 
 
 def _os_error_message(error: OSError) -> str:

@@ -270,6 +270,14 @@ def test_missing_package_names_install_command(package: str, here: Path) -> None
     assert not list(here.glob("runs/*"))
 
 
+def test_missing_package_of_env_names_its_import(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = here / "lazy_env.py"
+    file.write_text("def make():\n    import no_such_simulator\n")
+    assert main(["train", "lazy_env.py:make", "--vec.backend", "Serial"]) == 1
+    message = f"error: puffer: No module named 'no_such_simulator' ({file}, line 2); install the package that has it"
+    assert capsys.readouterr().err.startswith(message)
+
+
 @pytest.fixture
 def long_run(here: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """Yield a process of ``puffer train`` that has finished its first update. The parameter adds flags."""
