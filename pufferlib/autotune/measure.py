@@ -69,18 +69,19 @@ class Trial:
             stack.callback(self._vecenv.close)
             self._vecenv.async_reset()
             self._actions = _Actions(self._vecenv)
-        except PufferError as error:
+        except Exception as error:  # with Serial, an exception of the environment
             self._skip(error)
 
     def measure(self, seconds: float, pause_s: float) -> None:
         """Measure for about ``seconds``, with a pause of ``pause_s`` between two batches, and add the rate."""
         try:
             self.rates.append(self._rate(seconds, pause_s))
-        except PufferError as error:
+        except Exception as error:  # with Serial, an exception of the environment
             self._skip(error)
 
-    def _skip(self, error: PufferError) -> None:
-        self.skipped = str(error).strip().splitlines()[0]
+    def _skip(self, error: Exception) -> None:
+        text = str(error) if isinstance(error, PufferError) else f"{type(error).__name__}: {error}"
+        self.skipped = text.strip().splitlines()[0]
 
     def _rate(self, seconds: float, pause_s: float) -> float:
         vecenv, actions = self._vecenv, self._actions

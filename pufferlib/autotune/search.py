@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferlib.autotune.cache import TuningCache, cache_key, newest_rows
 from pufferlib.autotune.measure import EnvProfile, Progress, Trial, profile_env, run_trials
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.factory import make
 
@@ -84,6 +84,7 @@ def autotune(
 
     Raises:
         APIUsageError: An argument is invalid, or the environment breaks the contract.
+        PufferError: No configuration could be measured.
     """
     _check(env_creator, batch_size, max_envs, model_forward_s, time_per_test)
     limits = (batch_size, max_envs, model_forward_s, max_env_ram_gb, max_batch_vram_gb, time_per_test)
@@ -106,6 +107,11 @@ def autotune(
         run_trials(trials, time_per_test, model_forward_s, *ram_bytes, report_progress)
         configs = [_config(candidate, trial, profile) for candidate, trial in zip(to_try, trials, strict=True)]
         configs.sort(key=lambda config: -config.steps_per_second)
+        if configs[0].skipped:
+            raise PufferError(
+                f"{WHERE}: at least one configuration must run, got {len(configs)} that failed, with at most "
+                f"{max_envs} environments; the first: {configs[0].skipped}; try a lower max_envs"
+            )
         cache.write([asdict(config) for config in configs])
     return [replace(config, kwargs=with_common_arguments(config.kwargs)) for config in configs]
 

@@ -18,6 +18,7 @@ from pufferlib.autotune import measure
 from pufferlib.autotune.measure import ROUNDS, EnvProfile, Trial, run_trials
 from pufferlib.autotune.search import TunedConfig, candidates
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import PufferError
 from tests.envs import FunctionEnv
 from tests.processes import in_fresh_process
 from tests.tiers import once
@@ -275,6 +276,31 @@ def test_failing_config_is_skipped_with_reason():
     for config in configs[1:]:
         assert config.steps_per_second == 0
         assert "not in a worker" in config.skipped
+
+
+class LimitedEnv(FunctionEnv):
+    """Environment of which only two may exist in a process, as with a license."""
+
+    alive = 0
+
+    def __init__(self):
+        if LimitedEnv.alive == 2:
+            raise RuntimeError("all licenses are taken")
+        super().__init__()
+        LimitedEnv.alive += 1
+
+    def close(self):
+        LimitedEnv.alive -= 1
+
+
+def make_limited_env(buf=None):
+    return GymnasiumPufferEnv(LimitedEnv(), buf=buf)
+
+
+def test_exception_in_every_config_raises():
+    with pytest.raises(PufferError, match=r"at most 8 environments; the first: RuntimeError: all licenses"):
+        vector.autotune(make_limited_env, **{**QUICK, "batch_size": 8, "max_envs": 8})
+    LimitedEnv.alive = 0
 
 
 @pytest.mark.parametrize("text", once(["round 1", "round 3"], ["round 3"]))
