@@ -198,7 +198,7 @@ class Checkpointer:
 
     @contextlib.contextmanager
     def saved_if_envs_fail(self) -> Iterator[None]:
-        """Return a context that saves the latest update if the environments raise an exception.
+        """Return a context that saves the latest update if the environments raise an exception, or Ctrl-C stops them.
 
         The checkpoint has no episodes. The exception gets a note that says how to resume. After NaN, nothing is saved.
         If another rank fails, ``saved_when_lost`` saves the update.
@@ -207,7 +207,7 @@ class Checkpointer:
             yield
         except (NonFiniteError, RankLostError):
             raise
-        except Exception as error:
+        except BaseException as error:
             is_saved = self.has_all or not self._state.updates
             if not is_saved and self._ranks.is_first and self._ranks.saves_last_update():
                 error.add_note(self._saved_after_failure())

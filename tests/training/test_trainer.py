@@ -487,6 +487,24 @@ def test_second_ctrl_c_stops_at_once(make_trainer, target_env):
     assert env.closed == 1
 
 
+def test_second_ctrl_c_while_collecting_keeps_latest_update(make_trainer, target_env):
+    env = target_env(8)
+    step = env.step
+
+    def interrupting(actions):
+        if trainer.updates == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(actions)
+
+    env.step = interrupting
+    trainer = make_trainer(env=env)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    resumed = make_trainer()
+    resumed.restore(trainer.checkpoint_path)
+    assert resumed.updates == trainer.updates == 2
+
+
 def test_error_closes_envs_and_loggers(make_trainer, target_env):
     recorder, env = ListLogger(), target_env(8)
 
