@@ -70,6 +70,7 @@ class RunDisplay(Display):
                 f"one update takes {steps} steps, more than train.total_timesteps ({settings.total_timesteps}); for a "
                 "shorter training, lower the number of environments or train.horizon"
             )
+        trainer.on_signal = _announce_stop
         return [progress_logger(trainer)]
 
     @override
@@ -150,3 +151,9 @@ def _list(folder: Path, contents: list[tuple[Path, str]]) -> None:
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
     say()
+
+
+def _announce_stop() -> None:
+    """Print that the training stops, since an update of a slow environment may take minutes."""
+    with contextlib.suppress(OSError, RuntimeError):  # a closed terminal, or a signal in the middle of a print
+        note("stopping after this update, with a checkpoint; press Ctrl-C again to stop at once")

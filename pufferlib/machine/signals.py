@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 __all__ = ["crash_explained", "deferred", "ending_signals", "signals_exit"]
@@ -22,11 +22,12 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 
 @contextlib.contextmanager
-def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
+def deferred(*numbers: signal.Signals, then: Callable[[], None] = lambda: None) -> Iterator[list[int]]:
     """Return a context that defers the first signal of each number. The second one has its usual effect.
 
     Args:
         numbers: Signals to defer.
+        then: Function that is called for each deferred signal, between any two operations of the program.
 
     Yields:
         List to which each deferred signal is added.
@@ -40,6 +41,7 @@ def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
     def note(number: int, _frame: FrameType | None) -> None:
         received.append(number)
         signal.signal(number, before[signal.Signals(number)])
+        then()
 
     for number in numbers:
         signal.signal(number, note)

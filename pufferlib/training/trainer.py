@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,8 @@ class Trainer:
         vecenv: Environments.
         versions: Versions of everything the run depends on, as of its start.
         stop_reason: Reason passed to the first call of ``stop()``, or None.
+        on_signal: Function that is called when a signal arrives after which ``train`` stops. It may run between any two
+            operations of the training.
 
     Args:
         config: Settings of the run.
@@ -115,6 +117,7 @@ class Trainer:
     ) -> None:
         self.run_dir, self.loggers, self.ranks = Path(run_dir).absolute(), loggers, ranks
         self.stop_reason: str | None = None
+        self.on_signal: Callable[[], None] = lambda: None
         self._log_guard = LogGuard()
         self._records: list[dict[str, float]] = []  # of the episodes that ended in the rollout, for loggers
         self._has_started = self._has_ended = False
@@ -269,7 +272,8 @@ class Trainer:
         """
         try:
             self._start()
-            with deferred(signal.SIGINT, *ending_signals()) as received, self.checkpointer.saved_when_lost():
+            signals = deferred(signal.SIGINT, *ending_signals(), then=self.on_signal)
+            with signals as received, self.checkpointer.saved_when_lost():
                 stopped = self._synchronize_stop(received)
                 while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
                     self._update()

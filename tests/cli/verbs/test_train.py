@@ -312,6 +312,7 @@ def test_signal_saves_checkpoint(
     _, error = long_run.communicate(timeout=60)
     run = only_run(here)
     assert long_run.returncode == code
+    assert error.startswith("stopping after this update, with a checkpoint; press Ctrl-C again to stop at once\n")
     assert f"the checkpoint is runs/{run.name}/checkpoints/0" in error
     assert f"./scripts/tank train --resume runs/{run.name}" in error
     assert "Traceback" not in error
