@@ -60,6 +60,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     Attributes:
         vecenv: Wrapped vector environment.
+        autoreset_mode: Gymnasium's name of what happens at the end of an episode, as in ``metadata``.
     """
 
     def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
@@ -78,7 +79,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         driver = vecenv.driver_env
         self.render_mode = getattr(driver, "render_mode", None)
         self._same_step = vecenv.autoreset == AutoresetMode.SAME_STEP
-        self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": _MODES[vecenv.autoreset]}
+        self.autoreset_mode = _MODES[vecenv.autoreset]  # SyncVectorEnv has it too, and TorchRL's GymWrapper reads it
+        self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": self.autoreset_mode}
         self._needs_reset = np.zeros(self.num_envs, bool) if vecenv.autoreset == AutoresetMode.DISABLED else None
         self._seeds = [-1] * (self.num_envs // self._rows_per_env)  # of the games of a native environment
 

@@ -63,7 +63,7 @@ def assert_same(mine, theirs):
 def test_to_gymnasium_matches_sync_vector_env(backend, autoreset):
     mine = make_envs(backend=backend, autoreset=autoreset, num_workers=2 if backend != "Serial" else None)
     theirs = SyncVectorEnv([WALK] * 4, autoreset_mode=MODES[autoreset])
-    assert mine.metadata["autoreset_mode"] is MODES[autoreset]
+    assert mine.metadata["autoreset_mode"] is mine.autoreset_mode is theirs.autoreset_mode
     assert mine.observation_space == theirs.observation_space
     assert mine.action_space == theirs.action_space
     rng, ends = np.random.default_rng(0), 0
