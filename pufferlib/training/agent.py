@@ -322,7 +322,8 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     if path != registry.agent_file(config.env_name):  # shipped agents are tested against their published scores
         warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
-        config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
+        whole = dataclasses.replace(config.train, overlap="none")  # batches of halves need workers
+        config = dataclasses.replace(config, vec=VecConfig(backend="Serial"), train=whole)
     vecenv = make_vecenv(config)
     try:
         policy = build_policy(dataclasses.replace(config, train=on_cpu), normalized(vecenv, config.train))

@@ -6,6 +6,7 @@ import traceback
 import pytest
 import torch
 
+import pufferlib
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.settings.config import load_config
 from pufferlib.training import ppo
@@ -184,6 +185,14 @@ def test_overlapped_halves_are_deterministic(tmp_path):
         assert type(run.collector) is HalvesCollector
         run.train()
     assert torch.equal(*(weights(run.policy) for run in runs))
+
+
+def test_agent_of_overlapped_halves_is_loaded(tmp_path):
+    settings = {key: value for key, value in {**SMALL, **HALVES}.items() if key != "env.num_envs"}
+    short = {"train.total_timesteps": 32, "train.minibatch_size": 32, "eval.episodes": 1, "eval.video_seconds": 1}
+    done = pufferlib.train("CartPole-v1", {**settings, **short}, runs=tmp_path)
+    agent = pufferlib.load(done.run.folder)
+    assert torch.equal(weights(agent.policy), weights(done.policy))
 
 
 @pytest.mark.parametrize(
