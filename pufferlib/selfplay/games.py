@@ -77,7 +77,10 @@ class Arena:
             return np.asarray(1 - self.play(other, one, games, seed, record))
         scores: list[npt.NDArray[np.float64]] = []
         at_once = min(games, AT_ONCE[registry.batches_itself(self._game.env_name)])
-        with self._open(at_once, other.identity == SCRIPTED, record is not None) as vecenv, drawn_unseen():
+        has_script = other.identity == SCRIPTED
+        with self._open(at_once, has_script, record is not None) as vecenv, drawn_unseen():
+            if not has_script:
+                check_two_sides(self._where, self._game.env_name, vecenv)
             for wave, start in enumerate(range(0, games, at_once)):
                 count = min(at_once, games - start)
                 scores.append(self._play_at_once(vecenv, (one, other), count, env_seed(seed, wave), start, record))
@@ -91,16 +94,13 @@ class Arena:
         first = {**keywords, "render_mode": "rgb_array"} if render else keywords
         if registry.batches_itself(self._game.env_name):
             return vector.make(creator, env_kwargs={**first, "num_envs": games}, backend="native")
-        vecenv = vector.make(
+        return vector.make(
             [creator] * games,
             env_kwargs=[first, *[keywords] * (games - 1)],
             num_envs=games,
             backend="Serial",
             autoreset=AutoresetMode.SAME_STEP,
         )
-        if not has_script:
-            check_two_sides(self._where, self._game.env_name, vecenv)
-        return vecenv
 
     def _player(self, entrant: Entrant, vecenv: Any, seed: int) -> "_NormalizedPlayer":
         if entrant.identity == RANDOM and RANDOM not in self.policies:

@@ -137,3 +137,15 @@ def test_missing_agent_raises(tmp_path):
         pufferlib.selfplay.match(["absent", "random"], runs=tmp_path)
     with pytest.raises(APIUsageError, match="at least one entrant must be a trained agent"):
         pufferlib.selfplay.match(["scripted", "random"], runs=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("squared", "both sides of a game must be agents, got 1 in each game of squared"),
+        ("snake", "agents of snake that end one by one"),
+    ],
+)
+def test_match_in_game_without_two_sides_raises(name, message, tmp_path):
+    with pytest.raises(APIUsageError, match=message):
+        pufferlib.selfplay.match([name, "random"], games=2, runs=tmp_path)
