@@ -1,5 +1,6 @@
 """Pickling for worker processes, with code of scripts, notebooks and files that are loaded by path."""
 
+import builtins
 import contextlib
 import enum
 import functools
@@ -257,6 +258,7 @@ def _partial_module(name: str) -> types.ModuleType:
         return getattr(module, missing)
 
     module = sys.modules[name] = types.ModuleType(name)
+    vars(module)["__builtins__"] = builtins  # marks a Python module, so that its objects are again sent by value
     module.__getattr__ = load_rest  # type: ignore[method-assign]
     return module
 

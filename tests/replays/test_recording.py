@@ -19,6 +19,7 @@ from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector import Bundle, replay
 from tests.envs import FunctionEnv, ScriptedPufferEnv
+from tests.processes import own_modules
 from tests.tiers import as_all
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -153,6 +154,19 @@ def test_bundle_finds_modules_of_recording(folder, tmp_path, monkeypatch):
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
     assert "envs_of_mine.Mine" in done.stdout, done.stderr
+
+
+def test_env_in_file_is_replayed_in_worker_of_other_process(tmp_path):
+    file = tmp_path / "envs_in_file.py"
+    file.write_text("from tests.envs import FunctionEnv\nclass Mine(FunctionEnv): pass\n")
+    creator = pufferlib.env_creator(f"{file}:Mine")
+    run(creator, [[0], [0]], record=tmp_path, backend="Serial")
+    bundle = tmp_path / f"env0-seed{env_seed(7, 0)}.npz"
+    code = f"from pufferlib.vector import Bundle, replay; print(replay(Bundle.load({str(bundle)!r})).text)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd="/", env=own_modules(), check=False
+    )
+    assert done.stdout.startswith("same outcome after 1 of 1 steps"), done.stdout + done.stderr
 
 
 def test_failure_after_unseeded_reset_keeps_last_actions(folder):
