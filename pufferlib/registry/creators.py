@@ -1,6 +1,8 @@
 """Conversion of environment classes and factory functions to creators for ``vector.make``."""
 
+import contextlib
 import dataclasses
+import enum
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -189,7 +191,7 @@ def _create(
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
-    keywords = _lists_as_declared(name, maker, keywords)
+    keywords = _as_declared(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
     try:
@@ -209,11 +211,14 @@ def _create(
 _NUMBERS, _CONTAINERS = {int, float, bool}, {list, tuple, dict, set, frozenset}
 
 
-def _lists_as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert lists in ``keywords`` to tuples where the annotation, or else the default, is a tuple.
+def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert values in ``keywords`` where the annotation, or else the default, is a tuple or an enum.
+
+    Settings files and the command line have neither. A list becomes a tuple, and a value or name the member of an enum.
 
     Raises:
-        APIUsageError: A string, list or dict was given for a number, or a string for a container.
+        APIUsageError: A string, list or dict was given for a number, a string for a container, or a value that is not
+            in a Literal or enum.
     """
     found = dict(keywords)
     try:
@@ -229,9 +234,28 @@ def _lists_as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -
             kind = " or ".join(sorted(each.__name__ for each in kinds))
             now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"
             raise APIUsageError(f"{name}: {key} must be {kind}, got {value!r}{now}")
-        if kinds == {tuple} and isinstance(value, list):  # TOML and the command line have only lists
+        if kinds == {tuple} and isinstance(value, list):
             found[key] = tuple(value)
+        elif kinds and isinstance(value, str | int) and not isinstance(value, enum.Enum):
+            found[key] = _one_of(f"{name}: {key}", kinds, value)
     return found
+
+
+def _one_of(where: str, kinds: set[Any], value: str | int) -> Any:
+    """Return ``value``, or its member of an enum in ``kinds``. Raise APIUsageError if they have other values."""
+    kind = next(iter(kinds))
+    if len(kinds) == 1 and isinstance(kind, enum.EnumType):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+        members: Mapping[Any, Any] = kind.__members__
+        if value in members:
+            return members[value]
+        allowed = [member.value for member in members.values()]
+    else:
+        allowed = [each for each in kinds if isinstance(each, str | int)]
+        if value in allowed or len(allowed) < len(kinds):  # other kinds than values of a Literal
+            return value
+    raise APIUsageError(f"{where} must be one of {', '.join(sorted(map(repr, allowed)))}, got {value!r}")
 
 
 def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """Tests of names for environments outside this repository: files, modules, Gymnasium ids and registrations."""
 
+import enum
 import functools
 import importlib
 import importlib.metadata
@@ -7,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import gymnasium
 import numpy as np
@@ -261,6 +263,35 @@ def test_keyword_of_wrong_type_raises(fresh: None) -> None:
     assert pufferlib.make("typed", **fine).env.unwrapped.given == (3, 1.5, 1, 4, "x", [3, 4], (5, 6), (7, 8))
     with pytest.raises(pufferlib.APIUsageError, match="CartPole-v1: max_episode_steps must be int, got 'abc'"):
         pufferlib.make("CartPole-v1", max_episode_steps="abc")
+
+
+class Weather(enum.Enum):
+    SUN = "sunny"
+    RAIN = "rainy"
+
+
+class Weathered(gymnasium.Env[int, int]):
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(
+        self, weather: Weather = Weather.SUN, side: Literal["left", "right"] | None = None, name: str | Weather = "x"
+    ) -> None:
+        self.given = weather, side, name
+
+
+@pytest.mark.parametrize("weather", ["rainy", "RAIN", Weather.RAIN])
+def test_keyword_of_enum_accepts_value_and_name(weather: object, fresh: None) -> None:
+    pufferlib.register("weathered", Weathered)
+    env = pufferlib.make("weathered", weather=weather, side="left", name="rainy")
+    assert env.env.unwrapped.given == (Weather.RAIN, "left", "rainy")
+
+
+def test_keyword_outside_of_literal_or_enum_raises(fresh: None) -> None:
+    pufferlib.register("weathered", Weathered)
+    with pytest.raises(pufferlib.APIUsageError, match="weathered: side must be one of 'left', 'right', got 'up'"):
+        pufferlib.make("weathered", side="up")
+    with pytest.raises(pufferlib.APIUsageError, match="weathered: weather must be one of 'rainy', 'sunny', got 'fog'"):
+        pufferlib.make("weathered", weather="fog")
 
 
 def test_kwargs_are_passed_to_class(fresh: None) -> None:
