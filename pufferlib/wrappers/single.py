@@ -71,6 +71,8 @@ class _Episode:
         self.episode_length += 1
         if not info:  # the common case
             return
+        if not isinstance(info, Mapping):
+            raise APIUsageError(f"episode: the info must be a dict, got {info!r:.80}; return {{}} if there is none")
         for key, value in _flat_items(info):
             number = as_number(value)  # copies the value before the environment can change an array in place
             self.stats[key] = value if number is None else number

@@ -86,6 +86,15 @@ def test_reward_that_is_no_number_raises(reward):
         env.step(0)
 
 
+def test_info_that_is_no_dict_raises():
+    env = EpisodeStats(env_with_steps((1.0, [3])))
+    env.reset()
+    with pytest.raises(
+        APIUsageError, match=r"^episode: the info must be a dict, got \[3\]; return {} if there is none"
+    ):
+        env.step(0)
+
+
 def test_step_with_four_values_raises_in_emulation():
     inner = env_with_steps((1, {}))
     inner.step = lambda action: (inner.reset()[0], 1.0, False, {})
