@@ -174,11 +174,12 @@ def new_run(runs: Path, env_name: str, name: str = "") -> Iterator[Run]:
 @contextmanager
 def removed_if_empty(run: Run) -> Iterator[Run]:
     """Return a context that removes the folder of ``run`` if it fails before its first update."""
+    owner = os.getpid()  # an environment may fork a child that leaves this context with sys.exit
     try:
         yield run
     except BaseException:
         has_metrics = run.metrics.exists() and run.metrics.stat().st_size
-        if not (run.has_checkpoint or has_metrics or run.inspection.exists()):
+        if os.getpid() == owner and not (run.has_checkpoint or has_metrics or run.inspection.exists()):
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
 

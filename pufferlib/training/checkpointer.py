@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -203,13 +204,15 @@ class Checkpointer:
         The checkpoint has no episodes. The exception gets a note that says how to resume. After NaN, nothing is saved.
         If another rank fails, ``saved_when_lost`` saves the update.
         """
+        owner = os.getpid()
         try:
             yield
         except (NonFiniteError, RankLostError):
             raise
         except BaseException as error:
+            is_forked = os.getpid() != owner  # by the environment
             is_saved = self.has_all or not self._state.updates
-            if not is_saved and self._ranks.is_first and self._ranks.saves_last_update():
+            if not (is_saved or is_forked) and self._ranks.is_first and self._ranks.saves_last_update():
                 error.add_note(self._saved_after_failure())
             raise
 

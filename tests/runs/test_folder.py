@@ -18,6 +18,17 @@ def test_runs_of_same_second_get_distinct_folders(tmp_path: Path) -> None:
     assert all(folder.name.endswith("-atari-pong") for folder in folders)
 
 
+def test_child_that_an_env_forked_does_not_remove_folder(tmp_path: Path) -> None:
+    try:
+        with new_run(tmp_path, "squared") as run:
+            if os.fork() == 0:
+                raise SystemExit
+            os.wait()
+    except SystemExit:
+        os._exit(0)  # the child, which must not go on with the tests
+    assert run.folder.exists()
+
+
 def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:
     for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
         checkpoints = tmp_path / "runs" / name / "checkpoints"
