@@ -71,7 +71,7 @@ class _Episode:
         self.episode_length += 1
         if not info:  # the common case
             return
-        if not isinstance(info, Mapping):
+        if type(info) is not dict and not isinstance(info, Mapping):  # the second check alone is slow
             raise APIUsageError(f"episode: the info must be a dict, got {info!r:.80}; return {{}} if there is none")
         for key, value in _flat_items(info):
             number = as_number(value)  # copies the value before the environment can change an array in place
