@@ -128,6 +128,7 @@ def test_copy_of_atari_continues_its_episode(how, keywords):
     assert play(how(env)) == play(env)
 
 
+@pytest.mark.all
 def test_sticky_actions_of_plain_ale_cannot_be_saved():
     env = pufferlib.make("ALE/Pong-v5")
     env.reset(seed=1)

@@ -167,6 +167,7 @@ def test_action_spaces_start_at_zero_and_have_one_axis(space, shown, action, sen
     agents.close()
 
 
+@pytest.mark.all
 def test_mixed_actions_are_sampled_and_learned():
     space = Dict({"aim": Box(-2, 2, (2,), np.float32), "button": Discrete(3, start=5), "flags": MultiBinary(2)})
     creator = functools.partial(FunctionEnv, Box(-1, 1, (3,), np.float32), space, length=4)

@@ -172,6 +172,7 @@ def test_killed_process_is_reported_with_signal(make):
         env.step(np.zeros(4, int))
 
 
+@pytest.mark.all
 def test_step_timeout_raises(make):
     env = make("Toy", trouble="sleep", timeout_s=2.0)
     env.reset()

@@ -36,7 +36,7 @@ def test_report_flag_writes_report(done):
 @pytest.mark.parametrize(
     ("setting", "choices", "values"),
     [
-        ("train.horizon", "8,32", {16, 8, 32}),  # the first trial has the default
+        as_all(("train.horizon", "8,32", {16, 8, 32})),  # the first trial has the default
         as_all(("train.norm-adv", "True,False", {True, False})),
         as_all(("train.norm-adv", "[true, false]", {True, False})),
         as_all(("train.learning-rate", "1e-3", {0.001, 0.004})),

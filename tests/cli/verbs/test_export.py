@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAMS = re.findall(r"^```py\n(.*?)^```$", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.all
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
 def test_exported_c_agent_plays_breakout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "breakout", *TINY]) == 0

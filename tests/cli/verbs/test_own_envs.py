@@ -109,6 +109,7 @@ def test_custom_env_and_network_are_trained_evaluated_and_resumed(
     assert "env_name, policy.name or track.loggers of its config.toml" in error
 
 
+@pytest.mark.all
 @pytest.mark.filterwarnings("ignore:.* is not there; .* is used as")
 def test_moved_run_is_resumed_evaluated_and_exported(
     own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
