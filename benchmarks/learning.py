@@ -182,7 +182,7 @@ def command(config: Config) -> str:
     """Return the command that repeats a run: `puffer train NAME` and the settings that differ from the defaults."""
     usual, words = dataclasses.asdict(load_config(config.env_name)), [f"puffer train {config.env_name}"]
     for section, values in dataclasses.asdict(config).items():
-        if isinstance(values, dict):
+        if isinstance(values, dict) and section != "track":  # trackers and names do not change the result
             for key, value in values.items():
                 if value != usual[section].get(key) and not (key in AUTOMATIC and usual[section][key] is None):
                     words.append(f"--{section}.{key.replace('_', '-')} {value}")
