@@ -24,10 +24,11 @@ from pufferlib.text import flag
 from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
 
-__all__ = ["print_settings", "run", "settings_in_flags"]
+__all__ = ["run"]
 
 
 PROG = "puffer train"
+DEFAULT = "default.toml"  # file of the default settings, as a source
 Callbacks = Sequence[Callable[[], Callback | CallbackFunction]]
 ABOUT = """Train an agent, evaluate it, plot its learning curve and record a video.
 
@@ -67,12 +68,12 @@ def run(argv: list[str]) -> int:
     known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested instead
     flags = with_switch_values(PROG, [*flags, *_tracking_flags(options)])
     config = parse_config(PROG, base, flags, ABOUT, known).with_full_names()
-    others = dict.fromkeys(settings_in_flags(flags), "flag")
+    others = dict.fromkeys(_settings_in_flags(flags), "flag")
     if options.vec:
         given, config = flat(config.as_dict()), with_tuned_vec(config)
         others |= {name: "autotune" for name, value in flat(config.as_dict()).items() if value != given.get(name)}
     if options.show_settings:
-        print_settings(config, _sources(config, resumed or group, options.config), others)
+        _print_settings(config, _sources(config, resumed or group, options.config), others)
         return 0
     seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
     if resumed and seeds:
@@ -193,10 +194,7 @@ def _flags_to_continue(config: Config) -> str:
     return " ".join(flag(f"stop.{name}", getattr(never, name)) for name, is_set in limits.items() if is_set)
 
 
-DEFAULT = "default.toml"
-
-
-def print_settings(config: Config, sources: Iterable[Source], others: dict[str, str]) -> None:
+def _print_settings(config: Config, sources: Iterable[Source], others: dict[str, str]) -> None:
     """Print each setting with its value and its source.
 
     Args:
@@ -216,7 +214,7 @@ def print_settings(config: Config, sources: Iterable[Source], others: dict[str, 
     )
 
 
-def settings_in_flags(flags: Sequence[str]) -> list[str]:
+def _settings_in_flags(flags: Sequence[str]) -> list[str]:
     """Return the dotted names of the settings in flags such as ``--train.learning-rate 3e-4``."""
     names = [flag.partition("=")[0].removeprefix("--") for flag in flags if flag.startswith("--") and "." in flag]
     return [name.replace("-", "_") for name in names]
