@@ -1,4 +1,4 @@
-"""How pufferlib is imported: public names on first use, and import finders.
+"""Lazy imports of public names, and import finders.
 
 The finders explain old module names, and register Ocean's environment ids with Gymnasium.
 """

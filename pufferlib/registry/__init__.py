@@ -37,7 +37,6 @@ from pufferlib.registry.outside import (
     Registration,
     c_file,
     likely_names,
-    name_of,
     outside_creator,
     register,
     registrations,
@@ -274,15 +273,21 @@ def make(
 
 
 def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, Any]) -> Any:
-    name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, "pufferlib.make")
-    creator = env_creator(name)
-    if backend is None and (num_envs is None or _takes_num_envs(name)):
+    from pufferlib.registry import creators
+
+    if isinstance(env, str | PathLike):
+        creator = env_creator(env)
+    elif callable(env):
+        creator = creators.creator_of(getattr(env, "__qualname__", repr(env)), env)
+    else:
+        raise APIUsageError(f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}")
+    if backend is None and (num_envs is None or _takes_num_envs(env, creator)):
         return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions
     from pufferlib.vector.factory import make as make_vector
 
     count = 1 if num_envs is None else num_envs
-    own = own_keywords(name)
+    own = creators.own_keywords(creator)
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
 
@@ -300,7 +305,12 @@ def _with_options_of_make(error: UnknownNameError, given: Iterable[str], is_batc
     return UnknownNameError(f"{error}; pufferlib.make itself takes {close[0]!r}{condition}")
 
 
-def _takes_num_envs(name: str) -> bool:
+def _takes_num_envs(env: EnvName, creator: Callable[..., Any]) -> bool:
+    if not isinstance(env, str | PathLike):
+        from pufferlib.registry import creators
+
+        return creators.batches_itself(creator) or "num_envs" in creators.own_keywords(creator)
+    name = fspath(env)
     binding, _, game = name.partition("/")
     if game and binding in bindings():
         return getattr(binding_module(binding), "TAKES_NUM_ENVS", False)

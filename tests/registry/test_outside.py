@@ -20,6 +20,7 @@ from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZoo
 from pufferlib.registry import creators, outside
 from pufferlib.training import load_config
 from tests.emulation.test_dm_env import SeededScript
+from tests.envs import FunctionEnv
 
 FORAGE = """
 import gymnasium
@@ -487,10 +488,17 @@ def test_env_keywords_may_share_names_with_pufferlib(keyword):
         del gymnasium.registry["Named-v0"]
 
 
+def test_make_of_class_keeps_registration_of_its_name():
+    kind = type("Named", (FunctionEnv,), {"__module__": "__main__"})
+    pufferlib.register("Named", lambda: kind(length=7))
+    assert pufferlib.make(kind).unwrapped.length != 7
+    assert pufferlib.make("Named").unwrapped.length == 7
+
+
 def test_registered_function_needs_no_render_mode():
     gymnasium.register("Function-v0", lambda: gymnasium.make("CartPole-v1"))
     try:
         with pufferlib.make("Function-v0") as env:
-            env.reset()
+            assert env.reset()[0].shape == (4,)
     finally:
         del gymnasium.registry["Function-v0"]
