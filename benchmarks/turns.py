@@ -10,7 +10,7 @@ from typing import Any
 
 from report import HEADER, OURS, RESULTS, Row, choose_ours, line, machine, write
 from sides import Sides, serve
-from speed import fill_pages, keep, uncommitted
+from speed import PARTS, fill_pages, keep, uncommitted
 
 LEAST_ROUNDS = 3
 
@@ -44,6 +44,8 @@ def main(
     if "--serve" in sys.argv:
         return serve({case.__name__: case for case in cases})
     options = parser(doc, Path(script).stem, minutes, rounds, seconds).parse_args()
+    if options.keep and Path(script).stem not in PARTS:
+        raise SystemExit(f"--keep: {Path(script).name} has no table in docs/speed.md; add one to PARTS in speed.py")
     if options.quick:
         options.rounds, options.seconds = quick
     before = begin(options)
