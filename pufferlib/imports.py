@@ -3,10 +3,12 @@
 The finders explain old module names, and register Ocean's environment ids with Gymnasium.
 """
 
+import ast
+import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -27,34 +29,43 @@ _MOVED = {
 }
 
 
-def open_door(
-    package: str, homes: Mapping[str, str], modules: Collection[str] = (), extra: str = "train"
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def open_door(package: str, extra: str = "train") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose public names are imported on first use.
 
     Importing the package then imports nothing else. Workers and commands start quickly, and torch is only loaded for
-    training. If the module of a name needs a package that is not installed, BindingMissing is raised.
+    training. The public names are listed once, as imports in the package's ``__init__.pyi``, which type checkers and
+    editors read too. If the module of a name needs a package that is not installed, BindingMissing is raised.
 
     Args:
         package: ``__name__`` of the package.
-        homes: Module that defines each public name, relative to ``pufferlib``.
-        modules: Modules of the package that are public.
         extra: Argument of ``puffer install`` that installs missing packages.
     """
 
+    @functools.cache
+    def modules() -> dict[str, str]:
+        """Return the module from which each public name is imported. Public modules come from ``.``."""
+        stub = ast.parse(Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+        found = {ast.unparse(node.target): package for node in stub.body if isinstance(node, ast.AnnAssign)}
+        for node in stub.body:
+            if isinstance(node, ast.ImportFrom):
+                found |= {alias.name: node.module or "." for alias in node.names}
+        return found
+
     def fetch(name: str) -> Any:
-        if name in modules:
-            return importlib.import_module(f"{package}.{name}")
-        if name not in homes:
+        if name == "__all__" and (names := sorted(name for name, module in modules().items() if module != ".")):
+            return names
+        if name.startswith("__") or name not in modules():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if modules()[name] == ".":
+            return importlib.import_module(f"{package}.{name}")
         try:
-            value = getattr(importlib.import_module(f"pufferlib.{homes[name]}"), name)
+            value = getattr(importlib.import_module(modules()[name]), name)
         except ModuleNotFoundError as error:
             raise _missing(f"{package}.{name}", extra, error) from error
         setattr(sys.modules[package], name, value)
         return value
 
-    return fetch, lambda: sorted({*homes, *modules})
+    return fetch, lambda: sorted(modules())
 
 
 def _missing(name: str, extra: str, error: ModuleNotFoundError) -> Exception:

@@ -7,6 +7,4 @@ environments with the interfaces of these libraries.
 
 from pufferlib import imports
 
-__getattr__, __dir__ = imports.open_door(
-    __name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"]
-)
+__getattr__, __dir__ = imports.open_door(__name__)

@@ -283,8 +283,7 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
         raise APIUsageError(f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}")
     if backend is None and (num_envs is None or _takes_num_envs(env, creator)):
         return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
-    from pufferlib.vector.factory import VectorOptions
-    from pufferlib.vector.factory import make as make_vector
+    from pufferlib.vector.factory import VectorOptions, make as make_vector
 
     count = 1 if num_envs is None else num_envs
     own = creators.own_keywords(creator)

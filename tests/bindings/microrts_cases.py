@@ -17,8 +17,7 @@ if reason := missing_binding("microrts"):
 
 import jpype
 
-from pufferlib.bindings.microrts import env as microrts_env
-from pufferlib.bindings.microrts import java
+from pufferlib.bindings.microrts import env as microrts_env, java
 
 MAP = "microrts/basesWorkers8x8"
 

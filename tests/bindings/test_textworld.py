@@ -14,8 +14,10 @@ from tests.needs import missing_binding
 if reason := missing_binding("textworld"):
     pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.textworld import env as binding
-from pufferlib.bindings.textworld import factory  # only with textworld
+from pufferlib.bindings.textworld import (
+    env as binding,
+    factory,  # only with textworld
+)
 
 NAME = "tw-coin_collector-level2"
 

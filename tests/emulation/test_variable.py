@@ -18,8 +18,7 @@ from gymnasium.spaces import (
     Tuple,
 )
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import pufferlib.vector
 from pufferlib import APIUsageError

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
-from torch.distributions import Categorical as TorchCategorical
-from torch.distributions import Normal
+from torch.distributions import Categorical as TorchCategorical, Normal
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import action_distribution

@@ -21,10 +21,10 @@ FLOORS = {
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}
 FACADES = {
-    Path("__init__.py"),
+    Path("__init__.pyi"),
     Path("imports.py"),
-    Path("vector/__init__.py"),
-}  # these re-export names of other modules, and import them lazily
+    Path("vector/__init__.pyi"),
+}  # these re-export names of other modules, which are imported lazily
 FILES = [
     (path, path.relative_to(root))
     for root, folder in ((ROOT / "pufferlib", "pufferlib"), (ROOT, "bindings"))
@@ -75,7 +75,7 @@ def test_cython_files_have_no_include():
 
 @pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
 def test_no_module_imports_a_higher_floor(path, inside):
-    own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
+    own = "" if inside.stem == "__init__" and len(inside.parts) == 1 else Path(inside.parts[0]).stem
     if inside.name == "__main__.py":
         own = "cli"  # python -m is part of the command line
     if is_policy(inside):

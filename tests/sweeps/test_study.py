@@ -9,8 +9,7 @@ import pytest
 
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import load_config
-from pufferlib.sweeps import load_sweep, sweep
-from pufferlib.sweeps import study as study_module
+from pufferlib.sweeps import load_sweep, study as study_module, sweep
 from pufferlib.sweeps.spaces import load_search
 from pufferlib.sweeps.study import OthersRunning, TrialQueue, create_study
 from tests.trials import ONLY, SPACES, TINY
