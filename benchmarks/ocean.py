@@ -41,8 +41,13 @@ KEYWORDS = {  # settings that the peer trains with
 OUR_KEYWORDS = {  # defaults of the peer
     "squared": {"size": 11},
     "nmmo3": {
-        **{"width": 512, "height": 512, "num_players": 1024, "num_enemies": 2048},
-        **{"num_resources": 2048, "num_weapons": 1024, "num_gems": 512},
+        "width": 512,
+        "height": 512,
+        "num_players": 1024,
+        "num_enemies": 2048,
+        "num_resources": 2048,
+        "num_weapons": 1024,
+        "num_gems": 512,
     },
 }
 Pair = tuple[Row, dict[str, Measure | None]]

@@ -79,16 +79,16 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The long spelling of each."""
+        """Return the long spelling of each."""
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for a value that is missing or wrong."""
+        """Raise UsageError for a value that argparse finds missing or wrong."""
         raise UsageError(f"{self._command}: {message}; see {self.prog} --help")
 
 
 def with_commands(text: str) -> str:
-    """A help text with each ``puffer VERB`` in it as it is typed here."""
+    """Return a help text with each ``puffer VERB`` as it is typed here."""
     return text.replace("puffer ", as_typed("puffer "))
 
 

@@ -23,8 +23,18 @@ __all__ = ["c_header", "c_source", "play_c"]
 # Files of the engine, in the order of their dependencies.
 PARTS = ("puffer_math.h", "puffer_kernels.h", "puffer_network.h", "puffer_agent.h")
 C_TYPES = {
-    **{"?": "uint8_t", "b": "int8_t", "B": "uint8_t", "h": "int16_t", "H": "uint16_t", "i": "int32_t"},
-    **{"I": "uint32_t", "q": "int64_t", "Q": "uint64_t", "e": "uint16_t", "f": "float", "d": "double"},
+    "?": "uint8_t",
+    "b": "int8_t",
+    "B": "uint8_t",
+    "h": "int16_t",
+    "H": "uint16_t",
+    "i": "int32_t",
+    "I": "uint32_t",
+    "q": "int64_t",
+    "Q": "uint64_t",
+    "e": "uint16_t",
+    "f": "float",
+    "d": "double",
 }
 FLAGS = ("-std=c99", "-O2")
 

@@ -19,8 +19,18 @@ PER_LINE = 16
 ENCODINGS = {"scaled": "PUFFER_SCALED", "logarithms": "PUFFER_LOGARITHMS", "labels": "PUFFER_LABELS"}
 # Type codes of dtypes, as in Python's struct module, equal on all platforms.
 LETTERS = {
-    **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
-    **{"f2": "e", "f4": "f", "f8": "d"},
+    "b1": "?",
+    "i1": "b",
+    "u1": "B",
+    "i2": "h",
+    "u2": "H",
+    "i4": "i",
+    "u4": "I",
+    "i8": "q",
+    "u8": "Q",
+    "f2": "e",
+    "f4": "f",
+    "f8": "d",
 }
 NO_MATRIX, NO_INPUT = "{0, 0, NULL, NULL}", "{PUFFER_SCALED, 'f', 0, 0, 0, 0, 0}"
 NO_LAYER = f"{{{NO_MATRIX}, PUFFER_RELU, NULL, NULL}}"

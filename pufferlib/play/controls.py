@@ -22,16 +22,30 @@ IDLE = {"noop", "no op", "nothing", "none", "stay", "still", "idle", "wait"}
 # Keys for words in action names.
 KEYS = {
     **{word: word for word in ("left", "right", "up", "down")},
-    **{"forward": "up", "backward": "down", "gas": "up", "brake": "down", "main": "up"},
-    **{"fire": "space", "do": "space", "jump": "space", "toggle": "space", "interact": "space"},
+    "forward": "up",
+    "backward": "down",
+    "gas": "up",
+    "brake": "down",
+    "main": "up",
+    "fire": "space",
+    "do": "space",
+    "jump": "space",
+    "toggle": "space",
+    "interact": "space",
 }
 BUTTONS = re.compile("(UP|DOWN|LEFT|RIGHT|FIRE)")
 RESERVED = ("q", "r")
 SPARE = string.digits + string.ascii_lowercase
 # Codes of the arrow keys in pygame 1 and pygame 2.
 ARROWS = {
-    **{273: "up", 274: "down", 275: "right", 276: "left"},
-    **{2**30 + 79: "right", 2**30 + 80: "left", 2**30 + 81: "down", 2**30 + 82: "up"},
+    273: "up",
+    274: "down",
+    275: "right",
+    276: "left",
+    2**30 + 79: "right",
+    2**30 + 80: "left",
+    2**30 + 81: "down",
+    2**30 + 82: "up",
 }
 Area = tuple[int, int, int, int]  # x, y, width, height, px
 DIRECTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}

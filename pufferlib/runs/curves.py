@@ -223,8 +223,7 @@ def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
     """Return the size and the label of a readable unit for an axis that ends at ``longest``."""
     if x == "steps":
         sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]
-        name = next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
-        return name
+        return next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
     sizes = [(2 * 3600, "hours"), (180, "minutes")]
     text = next((text for least, text in sizes if longest > least), "seconds")
     return {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}[text], f"time of training ({text})"

@@ -111,13 +111,13 @@ class Callback:
         return vecenv
 
     def on_training_start(self, trainer: TrainerView) -> None:
-        """Called once before the first update, after a checkpoint was restored. An exception ends the training."""
+        """Run once before the first update, after a checkpoint was restored. An exception ends the training."""
 
     def on_rollout_end(self, trainer: TrainerView) -> None:
-        """Called in each update after ``trainer.rollout`` is collected and before the policy learns from it."""
+        """Run in each update after ``trainer.rollout`` is collected and before the policy learns from it."""
 
     def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
-        """Called after each update, before the loggers.
+        """Run after each update, before the loggers.
 
         Args:
             trainer: Trainer, whose ``policy`` has the new weights.
@@ -126,10 +126,10 @@ class Callback:
         """
 
     def on_checkpoint(self, trainer: TrainerView, path: Path) -> None:
-        """Called after a checkpoint was written to the folder ``path``."""
+        """Run after a checkpoint was written to the folder ``path``."""
 
     def on_training_end(self, trainer: TrainerView) -> None:
-        """Called once while the environments are still open, also after Ctrl-C and after an error."""
+        """Run once while the environments are still open, also after Ctrl-C and after an error."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that a resumed run needs. It is saved in each checkpoint.

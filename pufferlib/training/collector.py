@@ -139,8 +139,7 @@ class Collector:
     def state_dict(self) -> dict[str, Any]:
         """Return the tensors that, together with the states of the environments, describe the running episodes."""
         marks = {"absent": self._absent, "ended": self._ended, "begins": self._is_episode_start}
-        found = {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
-        return found
+        return {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore ``state_dict``. Reset the environments and restore their states first."""

@@ -46,36 +46,36 @@ class Display:
     """Observer of the life of a run. Every method does nothing. A subclass overrides the ones that it needs."""
 
     def on_start(self, config: Config) -> None:
-        """Called before the environments are made."""
+        """Run before the environments are made."""
 
     def on_seed(self, seed: int, number: int, count: int) -> None:
-        """Called before each of several seeds is trained, ``number`` counting from 1."""
+        """Run before each of several seeds is trained, ``number`` counting from 1."""
 
     def on_seeds_failure(self, group: SeedGroup) -> None:
-        """Called if one of several seeds ends with an exception, which is raised after that."""
+        """Run if one of several seeds ends with an exception, which is raised after that."""
 
     def on_seeds_result(self, trained: TrainedSeeds) -> None:
-        """Called after all of several seeds are trained and evaluated."""
+        """Run after all of several seeds are trained and evaluated."""
 
     def on_restore(self, are_episodes_continued: bool) -> None:
-        """Called after a resumed run restored its checkpoint."""
+        """Run after a resumed run restored its checkpoint."""
 
     def on_training_start(self, run: Run, trainer: Trainer) -> Sequence[Logger]:
         """Return loggers that show the progress."""
         return ()
 
     def on_training_failure(self, run: Run, trainer: Trainer, error: BaseException) -> None:
-        """Called if the training ends with an exception, which is raised after that."""
+        """Run if the training ends with an exception, which is raised after that."""
 
     def on_training_end(self, trainer: Trainer) -> None:
-        """Called after a training that ended without an exception."""
+        """Run after a training that ended without an exception."""
 
     def evaluating(self, run: Run, trainer: Trainer) -> contextlib.AbstractContextManager[None]:
         """Return a context for the evaluation."""
         return contextlib.nullcontext()
 
     def on_result(self, run: Run, comparison: Comparison, tracking: Tracking) -> None:
-        """Called after the evaluation, while the trackers are open."""
+        """Run after the evaluation, while the trackers are open."""
 
 
 @dataclass(frozen=True)

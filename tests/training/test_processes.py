@@ -56,8 +56,7 @@ def config(monkeypatch):
         monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # monkeypatch removes the name after the test
         pufferlib.register("breakout_of_ranks", env)
         settings = {"train.processes": 2, "train.total_timesteps": steps}
-        config = make_config(settings, AGENTS, "breakout_of_ranks")
-        return config
+        return make_config(settings, AGENTS, "breakout_of_ranks")
 
     return make
 

@@ -552,8 +552,13 @@ BACKENDS = {
     "Serial": {"vec.backend": "Serial", "vec.num_envs": 2},
     "Multiprocessing": {"vec.backend": "Multiprocessing", "vec.num_envs": 2, "vec.num_workers": 1},
     "pool": {
-        **{"vec.backend": "Multiprocessing", "vec.num_envs": 4, "vec.num_workers": 2, "vec.overwork": True},
-        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.memory": "LSTM"},
+        "vec.backend": "Multiprocessing",
+        "vec.num_envs": 4,
+        "vec.num_workers": 2,
+        "vec.overwork": True,
+        "vec.batch_size": 2,
+        "vec.zero_copy": False,
+        "policy.memory": "LSTM",
     },
 }
 

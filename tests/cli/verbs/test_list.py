@@ -78,6 +78,6 @@ def test_list_includes_registered_envs(monkeypatch: pytest.MonkeyPatch, capsys: 
     text = capsys.readouterr().out
     assert "mine, from outside this repository: 1\n  mine/forage  Forages.\n" in text
     assert "registered, from outside this repository: 1\n  alone" in text
-    assert text.endswith("puffer train mine/forage\n") or text.endswith("puffer train alone\n")
+    assert text.endswith(("puffer train mine/forage\n", "puffer train alone\n"))
     assert main(["list", "--json", "mine"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"name": "mine/forage", "source": "mine", "about": "Forages."}]
