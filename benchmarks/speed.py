@@ -246,6 +246,7 @@ PARTS = {
     "pools": Part(f"pools.py {PEERS}", ("pufferlib/envpool", "pufferlib/native", "bindings/atari")),
     "frameworks": Part("frameworks.py", ("pufferlib/frameworks", "examples/cleanrl", *VECTOR, *EMULATION)),
     "wrappers": Part("wrappers.py", ("pufferlib/vector", "pufferlib/wrappers", "pufferlib/ocean/cartpole")),
+    "acting": Part("acting.py", ("pufferlib/models", "pufferlib/native")),
     "export": Part("export.py", ("pufferlib/exports", "pufferlib/models", "pufferlib/native")),
     "loggers": Part("loggers.py", ("pufferlib/training/loggers", "pufferlib/training/trainer.py")),
     "processes": Part("processes.py", ("pufferlib/training/distributed", "pufferlib/training/trainer.py")),

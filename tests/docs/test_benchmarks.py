@@ -57,6 +57,7 @@ def test_engine_benchmark_measures_its_peers(tmp_path):
         ("ocean.py", ["squared"], [{"ours"}, {"ours", "one thread", "limit"}]),
         ("wrappers.py", ["ClipReward"], [{"ours", "Gymnasium"}]),
         ("export.py", [""], [{"ours", "torch"}]),
+        ("acting.py", ["tanh"], [{"ours", "our engine, ReLU", "torch"}]),
         ("baselines.py", ["CartPole"], [{"ours", "Stable-Baselines3", "script in CleanRL's style"}]),
     ],
 )
