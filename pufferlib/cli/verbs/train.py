@@ -5,6 +5,7 @@ import itertools
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,15 @@ def run(argv: list[str]) -> int:
     known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested instead
     flags = with_switch_values(PROG, [*flags, *_tracking_flags(options)])
     config = parse_config(PROG, base, flags, ABOUT, known).with_full_names()
-    others = dict.fromkeys(_settings_in_flags(flags), "flag")
+    given = _given(config, flags)
+    if not (resumed or group):  # flags decide which tables of the files apply, such as [cuda.train]
+        config = load_config(config.env_name, given, options.config)
+    others = dict.fromkeys(given, "flag")
     if options.vec:
-        given, config = flat(config.as_dict()), with_tuned_vec(config)
-        others |= {name: "autotune" for name, value in flat(config.as_dict()).items() if value != given.get(name)}
+        untuned, config = flat(config.as_dict()), with_tuned_vec(config)
+        others |= {name: "autotune" for name, value in flat(config.as_dict()).items() if value != untuned.get(name)}
     if options.show_settings:
-        _print_settings(config, _sources(config, resumed or group, options.config), others)
+        _print_settings(config, _sources(config, given, resumed or group, options.config), others)
         return 0
     seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
     if resumed and seeds:
@@ -160,11 +164,11 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     return load_config(name, file=file)
 
 
-def _sources(config: Config, resumed: Run | SeedGroup | None, file: Path | None) -> list[Source]:
-    """Return the sources of the settings that the flags change."""
+def _sources(config: Config, given: dict[str, Any], resumed: Run | SeedGroup | None, file: Path | None) -> list[Source]:
+    """Return the sources of the settings, with those in flags last."""
     if resumed:
         return [(str(resumed.folder / "config.toml"), resumed.settings().as_dict())]
-    return load_sources(config.env_name, file=file)
+    return load_sources(config.env_name, given, file)
 
 
 def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:
@@ -214,10 +218,12 @@ def _print_settings(config: Config, sources: Iterable[Source], others: dict[str,
     )
 
 
-def _settings_in_flags(flags: Sequence[str]) -> list[str]:
-    """Return the dotted names of the settings in flags such as ``--train.learning-rate 3e-4``."""
+def _given(config: Config, flags: Sequence[str]) -> dict[str, Any]:
+    """Return the settings in flags such as ``--train.learning-rate 3e-4``, by dotted name."""
     names = [flag.partition("=")[0].removeprefix("--") for flag in flags if flag.startswith("--") and "." in flag]
-    return [name.replace("-", "_") for name in names]
+    names = [name.replace("-", "_") for name in names]
+    keywords = {f"env.{key}": value for key, value in config.env.items()}
+    return {name: keywords[name] if name in keywords else attrgetter(name)(config) for name in names}
 
 
 def _place(where: str, name: str) -> str:

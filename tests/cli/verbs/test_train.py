@@ -441,6 +441,19 @@ def test_show_settings_of_a_resumed_run_and_of_autotune(
     )
 
 
+def test_flags_decide_which_conditional_tables_apply(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pufferlib.settings.sources.has_gpu", lambda: True)
+    (here / "my.toml").write_text("[cuda.train]\nhorizon = 16\n")
+    flags = ["--config", "my.toml", "--policy.name", "NatureCNN", "--train.device", "cpu", "--show-settings"]
+    assert main(["train", "CartPole-v1", *flags]) == 0
+    found = shown(capsys.readouterr().out)
+    names = ("policy.networks", "policy.activation", "train.horizon")
+    assert [found[name] for name in names] == [("shared", "default"), ("relu", "default"), ("0", "default")]
+    assert found["policy.name"] == ("NatureCNN", "flag")
+
+
 def test_table_without_environment_is_an_error_before_training(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "my.toml").write_text('["sqared".train]\ngamma = 0.9\n')
     assert main(["train", "squared", *TINY, "--config", "my.toml"]) == 2
