@@ -78,7 +78,7 @@ with the exact name. So every table of a `--config` file overrides every table o
 | Environment | Names in a file |
 | --- | --- |
 | of a binding, `mujoco/Hopper-v5` | `Hopper-v5`, `mujoco/Hopper-v5` |
-| of a Python file or module, `my_env.py:Forage` | `Forage`, `my_env.py:Forage` |
+| of a Python file or module, `my_env.py:Forage`, or `my_env.py` if it is the only one | `Forage`, `my_env.py:Forage` |
 | any other | its name, such as `breakout` or `CartPole-v1` |
 
 A table whose name matches no environment is an error before training starts. The `train.toml` of a binding may name the

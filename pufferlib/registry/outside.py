@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, PufferError, UnknownNameError
 from pufferlib.registry.inside import binding_facts, is_inside, names
 from pufferlib.registry.objects import (
     full_name,
@@ -43,6 +43,7 @@ __all__ = [
     "c_file",
     "likely_names",
     "load_packages",
+    "name_in_file",
     "name_of",
     "outside_creator",
     "register",
@@ -215,14 +216,33 @@ def _resolve_object(where: str, name: str) -> Creator | None:
         return None
     if place in binding_facts() and attribute in names(place):
         return None  # "procgen:bigfish" is a typo for "procgen/bigfish", not an object of that package
+    from pufferlib.registry.creators import creator_of
+
+    name = full_name(name)
+    return creator_of(name, _load_env_object(where, name))
+
+
+def _load_env_object(where: str, name: str) -> Any:
     from gymnasium import Env
     from pettingzoo import AECEnv, ParallelEnv
 
     from pufferlib.env import PufferEnv
-    from pufferlib.registry.creators import creator_of
 
-    name = full_name(name)
-    return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
+    return load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv))
+
+
+def name_in_file(name: str) -> str:
+    """Return the attribute of a name such as "my_env.py:Forage". For "my_env.py", return its only environment.
+
+    The result is "" if the name has no attribute, and its file does not define exactly one environment.
+    """
+    place, attribute = split_name(name)
+    if attribute or not place.endswith(".py"):
+        return attribute
+    try:
+        return str(_load_env_object("pufferlib", name).__name__)
+    except PufferError:  # reported where the environment is made
+        return ""
 
 
 def _resolve_gymnasium_id(where: str, name: str) -> Creator | None:

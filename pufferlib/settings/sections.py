@@ -9,7 +9,7 @@ from pufferlib.errors import PufferError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.inside import binding_module, bindings, inside_names, is_inside, names
 from pufferlib.registry.objects import is_object_name, short_name, source_file, split_name
-from pufferlib.registry.outside import registrations
+from pufferlib.registry.outside import name_in_file, registrations
 
 __all__ = ["all_names", "names_beside", "own_names", "split_by_env"]
 
@@ -59,13 +59,16 @@ def own_names(env_name: str) -> list[str]:
     """Return the names of an environment in settings files, such as "Hopper-v5" and "mujoco/Hopper-v5".
 
     An environment of a binding has its name in ``puffer list``, even if ``env_name`` is a short form of it. A class or
-    function has its own name, and its name with its file or module: "Forage" and "my_env.py:Forage".
+    function has its own name, and its name with its file or module: "Forage" and "my_env.py:Forage". "my_env.py" stands
+    for the only environment of the file.
     """
     binding, _, task = env_name.partition("/")
     if not (task and binding in bindings()):
-        name = short_name(env_name)
-        _, attribute = split_name(name)
-        return [name, *([attribute] if attribute else [])]
+        name, attribute = short_name(env_name), name_in_file(env_name)
+        if not attribute:
+            return [name]
+        whole = name if name.endswith(f":{attribute}") else f"{name}:{attribute}"
+        return list(dict.fromkeys([name, whole, attribute]))
     listed = names(binding)
     if task not in listed:
         made = _made(binding, task)

@@ -174,6 +174,13 @@ def test_file_beside_python_file_is_read(write, monkeypatch, tmp_path):
         load_config("my_env.py:Forage")
 
 
+@pytest.mark.parametrize("table", ["Forage", "For*", "my_env.py", "my_env.py:Forage"])
+def test_tables_of_the_only_class_apply_to_its_file(write, table):
+    source = write("import gymnasium\nclass Forage(gymnasium.Env): pass\n", "my_env.py")
+    write(f'["{table}".train]\nseed = 2\n', "my_env.toml")
+    assert load_config(str(source)).train.seed == 2
+
+
 def test_registered_settings_have_tables(monkeypatch):
     for name in ("mine/forage", "mine/hunt"):
         monkeypatch.setitem(REGISTERED, name, None)  # monkeypatch removes the name after the test
