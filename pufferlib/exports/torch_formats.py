@@ -100,7 +100,8 @@ class Graph(nn.Module):
             for array, field in zip(arrays, self.fields, strict=True)
         ]
         if all(array.dtype == dtype for array in arrays):
-            row = torch.cat([array.flatten(1) for array in arrays], 1)
+            flat = [array.reshape(array.shape[0], field.size) for array, field in zip(arrays, self.fields, strict=True)]
+            row = torch.cat(flat, 1)
         else:
             row = arrays[0].new_zeros((arrays[0].shape[0], *self.policy.observation_shape), dtype=dtype)
         setattr(row, GIVEN_LEAVES, dict(zip(leaves, arrays, strict=True)))

@@ -50,6 +50,7 @@ CASES = {
     "plain": (NUMBERS, Discrete(5), {}),
     "codes": (Discrete(500, start=3), Discrete(3, start=-2), {}),
     "labels": (Box(-1, 4, (11, 11), np.int8), MultiDiscrete([2, 3], start=[5, -1]), {}),
+    "scalars": (Tuple([Discrete(32), Discrete(11, start=2)]), Discrete(2), {}),
     "logarithms": (Box(FAR.min, FAR.max, (3,), np.int64), Discrete(4), {"num_layers": 3}),
     "float64": (Box(-9, 9, (2, 3), np.float64), Box(-1, 1, (2, 2), np.float32), {}),
     "unbounded": (NUMBERS, Box(-np.inf, np.inf, (2,), np.float32), {"memory": "LSTM"}),
@@ -110,13 +111,13 @@ def test_c_outputs_match_torch(case, tmp_path):
 
 @needs_onnx
 @pytest.mark.parametrize(
-    "case", once([*TORCH_CASES, "codes", "float64", "unbounded", "integers", "stacked"], ["codes"])
+    "case", once([*TORCH_CASES, "codes", "float64", "unbounded", "integers", "scalars", "stacked"], ["codes"])
 )
 def test_onnx_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "onnx", tmp_path / "agent.onnx", steps=STEPS) < 1e-5
 
 
-@pytest.mark.parametrize("case", once([*TORCH_CASES, "labels", "reals"], ["labels"]))
+@pytest.mark.parametrize("case", once([*TORCH_CASES, "labels", "reals", "scalars"], ["labels", "scalars"]))
 def test_torch_program_outputs_match_policy(case, tmp_path):
     assert write_checked(trained_case(case), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
 
