@@ -106,7 +106,7 @@ def _engine() -> tuple[set[str], str]:
     includes: set[str] = set()
     bodies = []
     for part in PARTS:
-        text = (HEADERS / part).read_text()
+        text = (HEADERS / part).read_text("utf-8")
         includes |= set(re.findall(r"^#include <.*>$", text, re.MULTILINE))
         text = re.sub(r"^#include .*\n", "", text, flags=re.MULTILINE)
         text = re.sub(r"^#ifndef (PUFFER_\w+_H)\n#define \1\n", "", text, flags=re.MULTILINE)

@@ -159,7 +159,7 @@ def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None, devic
     if to == "c":
         from pufferlib.exports.c_source import c_source, play_c
 
-        path.write_text(c_source(trained))
+        path.write_text(c_source(trained), "utf-8", "surrogateescape")
         return partial(play_c, path, trained)
     from pufferlib.exports.torch_formats import play_onnx, play_program, write_onnx, write_program
 
@@ -174,5 +174,5 @@ def _write_header(trained: TrainedPolicy, source: Path) -> Path:
     from pufferlib.exports.c_source import c_header
 
     header = source.with_suffix(".h")
-    header.write_text(c_header(trained) + "\n")
+    header.write_text(c_header(trained) + "\n", "utf-8", "surrogateescape")
     return header

@@ -74,4 +74,9 @@ def _value(name: str, value: Any) -> str:
             f"config: {name} must be a string, a number, True or False, or lists and dicts of them, got {value!r}; "
             "a run's config.toml could not hold it"
         )
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise APIUsageError(
+            f"config: {name} must be text that UTF-8 can hold, got {value!r}; rename its files and folders, or use a "
+            "locale with UTF-8"
+        )
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import os
 import re
 import tomllib
 from importlib import resources
@@ -84,6 +85,12 @@ def test_load_of_invalid_file_raises(tmp_path, text, message):
     (tmp_path / "config.toml").write_text(text, "latin-1")
     with pytest.raises(APIUsageError, match=message):
         Config.load(tmp_path / "config.toml")
+
+
+def test_save_of_a_path_that_is_not_utf8_raises(tmp_path):
+    name = os.fsdecode(b"/sp\xe4ces/my_env.py")
+    with pytest.raises(APIUsageError, match=r"env_name must be text that UTF-8 can hold, got '/sp.udce4ces/my_env.py'"):
+        Config(name).save(tmp_path / "config.toml")
 
 
 def test_load_of_renamed_setting_names_new_one(tmp_path):
