@@ -164,7 +164,7 @@ class Categorical:
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return uniform random numbers in [0, 1), one per component."""
-        return torch.rand(*rows, len(self.sizes), generator=generator, device=generator.device)
+        return torch.rand(*rows, len(self.sizes), generator=generator, dtype=torch.float32, device=generator.device)
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """Draw, for each component, the first value whose cumulative probability exceeds the noise.
@@ -264,7 +264,7 @@ class Gaussian:
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Return standard normal random numbers, one per component."""
-        return torch.randn(*rows, self._size, generator=generator, device=generator.device)
+        return torch.randn(*rows, self._size, generator=generator, dtype=torch.float32, device=generator.device)
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """Compute mean + std * noise."""
@@ -443,7 +443,10 @@ def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.G
     flat = params.detach().flatten(0, -2)
     noise = distribution.noise((len(flat),), generator)
     distribution.draw(
-        flat, noise, actions.view(len(flat), *distribution.shape), torch.empty(len(flat), device=params.device)
+        flat,
+        noise,
+        actions.view(len(flat), *distribution.shape),
+        torch.empty(len(flat), dtype=torch.float32, device=params.device),
     )
     return actions
 

@@ -23,6 +23,7 @@ __all__ = [
     "Default",
     "Policy",
     "State",
+    "check_default_dtype",
 ]
 
 State = dict[str, Tensor]
@@ -30,6 +31,15 @@ State = dict[str, Tensor]
 MIN_LOG_STD, MAX_LOG_STD = -5.0, 2.0  # range of log standard deviations that depend on the observation
 NETWORKS = ("shared", "separate")
 FORBIDDEN = -1e9  # logit with probability 0. If all actions are illegal, all are equally likely.
+
+
+def check_default_dtype(where: str) -> None:
+    """Raise APIUsageError if torch's default dtype is not float32, with a message that starts with ``where``."""
+    if torch.get_default_dtype() != torch.float32:
+        raise APIUsageError(
+            f"{where}: torch's default dtype must be float32, got {torch.get_default_dtype()}; call "
+            "torch.set_default_dtype(torch.float32), and if the environment needs another one, run it in workers"
+        )
 
 
 class Policy(nn.Module):
@@ -73,11 +83,7 @@ class Policy(nn.Module):
         state_dependent_std: bool = False,
     ) -> None:
         super().__init__()
-        if torch.get_default_dtype() != torch.float32:
-            raise APIUsageError(
-                f"{type(self).__name__}: torch's default dtype must be float32, got {torch.get_default_dtype()}; call "
-                "torch.set_default_dtype(torch.float32), and if the environment needs another one, run it in workers"
-            )
+        check_default_dtype(type(self).__name__)
         self.hidden_size, self.critic_size = hidden_size, critic_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = self.distribution.num_log_stds > 0

@@ -397,7 +397,7 @@ class PartialCollector(Collector):
         """Return an action and its log-probability for each row, and whether ``params`` are finite."""
         distribution, rows = self._policy.distribution, len(params)
         actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
-        log_probs = torch.empty(rows, device=self._device)
+        log_probs = torch.empty(rows, dtype=torch.float32, device=self._device)
         noise = distribution.noise((rows,), self._generator)
         return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
 

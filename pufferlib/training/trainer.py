@@ -17,6 +17,7 @@ from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
 from pufferlib.models.devices import memory_explained, pick_device, ready_device
+from pufferlib.models.policies import check_default_dtype
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run, find_run
 from pufferlib.runs.versions import versions_of
@@ -452,6 +453,7 @@ class Trainer:
         """Collect the next rollout. Return its number of agent-steps in all ranks, and the means of its episodes."""
         with self.checkpointer.saved_if_envs_fail(), self.state.torch_random.in_use():
             rollout = self.reduction.collect(self.source.take)
+            check_default_dtype("Trainer")  # an environment in this process may have changed it
         self.reduction.merge_moments(self.vecenv)
         largest = rollout.horizon * rollout.num_agents * self.ranks.size
         if self.agent_steps + largest >= self.config.train.total_timesteps:

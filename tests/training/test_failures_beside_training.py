@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import pufferlib
-from pufferlib.errors import WorkerError
+from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.ocean.files import write_template
 from pufferlib.render.video import VideoWriter
 from pufferlib.runs import checkpoint
@@ -150,6 +150,22 @@ def test_env_that_fails_in_first_update_leaves_no_checkpoint(tmp_path, monkeypat
     with pytest.raises(RuntimeError, match="the server is gone"):
         train(BreaksLater, tmp_path)
     assert not list(tmp_path.glob("*/checkpoints"))
+
+
+class ChangesDtype(Short):
+    """Environment that changes torch's default dtype when it resets."""
+
+    def reset(self, *, seed=None, options=None):
+        torch.set_default_dtype(torch.float64)
+        return super().reset(seed=seed, options=options)
+
+
+def test_env_that_changes_default_dtype_is_an_error(tmp_path):
+    try:
+        with pytest.raises(APIUsageError, match=r"torch's default dtype must be float32, got torch.float64; call"):
+            train(ChangesDtype, tmp_path)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture
