@@ -114,7 +114,8 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
 def name_of(env: Creator, where: str) -> str:
     """Return the ``module:name`` of a class or function. Register one from a script or notebook under its own name.
 
-    A local function or lambda gets a numeric suffix if another one is registered under its name.
+    The name gets a numeric suffix if another environment is registered under it. Settings from an earlier registration
+    of the same class or function stay.
 
     Raises:
         APIUsageError: ``env`` is neither a class nor a function. The message starts with ``where``.
@@ -127,10 +128,10 @@ def name_of(env: Creator, where: str) -> str:
         )
     if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
         return f"{module}:{own}"
-    name = own.rpartition(".")[2].strip("<>")
-    if "<" in own:
-        name = next(each for each in _numbered(name) if _is_free_for(each, env))
-    register(name, env)
+    title = own.rpartition(".")[2].strip("<>")
+    name = next(each for each in _numbered(title) if _is_free_for(each, env))
+    earlier = REGISTERED.get(name)
+    register(name, env, *((earlier.settings, earlier.about) if earlier else ()))
     return name
 
 
@@ -140,7 +141,12 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def _is_free_for(name: str, env: Creator) -> bool:
-    return name not in REGISTERED or REGISTERED[name].creator is env
+    """Return True if ``name`` is not registered, or registered for ``env`` or an earlier definition of it."""
+    if name not in REGISTERED or REGISTERED[name].creator is env:
+        return True
+    known, places = REGISTERED[name].creator, ("__module__", "__qualname__")
+    is_local = "<" in env.__qualname__  # two local functions may differ although they have one definition
+    return not is_local and all(getattr(known, place, None) == getattr(env, place, None) for place in places)
 
 
 def registrations() -> Mapping[str, Registration]:

@@ -402,6 +402,17 @@ def test_redefined_notebook_class_replaces_older_one(monkeypatch: pytest.MonkeyP
     assert type(pufferlib.make("Forage").env.unwrapped) is latest
 
 
+def test_training_of_a_class_keeps_registrations(fresh: None) -> None:
+    kind = type("Forage", (gymnasium.Env,), {"__module__": "__main__"})
+    pufferlib.register("Forage", "CartPole-v1", {"train": {"gamma": 0.5}})
+    assert [outside.name_of(kind, "here") for _ in range(2)] == ["Forage-2", "Forage-2"]
+    assert outside.REGISTERED["Forage"].creator == "CartPole-v1"
+    pufferlib.register("Forage", kind, {"train": {"gamma": 0.5}}, "Find the food.")
+    assert outside.name_of(kind, "here") == "Forage"
+    assert outside.REGISTERED["Forage"].settings == {"train": {"gamma": 0.5}}
+    assert outside.REGISTERED["Forage"].about == "Find the food."
+
+
 def test_moved_file_is_found_by_longest_path_suffix(tmp_path: Path) -> None:
     run = tmp_path / "home/project/runs/one"
     run.mkdir(parents=True)
