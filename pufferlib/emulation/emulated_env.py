@@ -1,6 +1,7 @@
 """Base class of emulated environments, with spaces, saved states and the seed of the first episode."""
 
 import dataclasses
+import operator
 from typing import Any, Self, cast
 
 from gymnasium.spaces import Box
@@ -133,6 +134,8 @@ class EmulatedEnv(EmulatedRows, RowArrays):
             self._first_seed = None
         if not self._has_begun:
             self._has_begun = True
+        if seed is not None and hasattr(seed, "__index__"):  # Gymnasium refuses integers of NumPy
+            seed = operator.index(seed)
         return two_values(self.env, self.env.reset(seed=seed, options=options))
 
     def notify(self) -> None:

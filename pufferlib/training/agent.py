@@ -15,6 +15,7 @@ import torch
 from pufferlib import registry
 from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
+from pufferlib.env import env_seeds
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.models.devices import acts_fast_on_cpu, check_device, pick_device
@@ -22,7 +23,6 @@ from pufferlib.models.players import PolicyPlayer
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.versions import versions_of, warn_of_differences
-from pufferlib.seeding import env_seed
 from pufferlib.settings.config import Config, VecConfig
 from pufferlib.training.build import build_policy, close_vecenv, make_vecenv
 from pufferlib.training.normalization import normalized, with_moments
@@ -127,7 +127,7 @@ def load(
     *,
     best: bool = False,
     greedy: bool | None = None,
-    seed: int = 0,
+    seed: int | None = 0,
     device: str = "auto",
     runs: Path | str = RUNS,
 ) -> "Agent":
@@ -138,7 +138,7 @@ def load(
         best: Load the checkpoint with the best score instead of the latest. The score is from evaluations during
             training if there were any.
         greedy: Take the most likely action instead of sampling. None uses ``eval.greedy`` of the run.
-        seed: Seed for sampling actions.
+        seed: Seed for sampling actions, or None for a random one.
         device: Device of the policy. "auto" is CUDA if there is a GPU and the policy is large or of a class of its own.
             Small policies act several times faster on the CPU, in C.
         runs: Folder that contains the runs.
@@ -174,7 +174,7 @@ class Agent:
         policy: Policy.
         vecenv: Vector environment of the policy. Its spaces are read.
         greedy: Take the most likely action instead of sampling.
-        seed: Seed for sampling actions.
+        seed: Seed for sampling actions, or None for a random one.
         config: Settings of the run.
 
     Attributes:
@@ -183,11 +183,13 @@ class Agent:
     """
 
     def __init__(
-        self, policy: Policy, vecenv: Any, greedy: bool = False, seed: int = 0, config: Config | None = None
+        self, policy: Policy, vecenv: Any, greedy: bool = False, seed: int | None = 0, config: Config | None = None
     ) -> None:
         self.policy, self.config = policy.eval(), config
         self._greedy = greedy
-        self._generator = torch.Generator(next(policy.parameters()).device).manual_seed(env_seed(seed, 0))
+        (own_seed,) = env_seeds("Agent", seed, [0])
+        self._generator = torch.Generator(next(policy.parameters()).device)
+        self._generator.seed() if own_seed is None else self._generator.manual_seed(own_seed)
         env = vecenv.driver_env
         self._space = env.single_observation_space
         self._check = ObservationCheck(env)

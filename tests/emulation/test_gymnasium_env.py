@@ -106,6 +106,11 @@ class TestOutsideABatch:
         assert first() != first()
         assert first(seed=0) == first(seed=0)
 
+    def test_seed_may_be_an_integer_of_numpy(self):
+        env = GymnasiumPufferEnv(gymnasium.make("CartPole-v1"), seed=np.int64(3))
+        observations = [env.reset(seed=seed)[0].tolist() for seed in (None, np.uint8(3), 3)]
+        assert observations[0] == observations[1] == observations[2]
+
     def test_wrappers_can_keep_observations(self):
         stack = FrameStackObservation(GymnasiumPufferEnv(counting_env()), 3)
         late = DelayObservation(GymnasiumPufferEnv(counting_env()), 2)

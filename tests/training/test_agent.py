@@ -29,13 +29,13 @@ def nested_env():
     )
 
 
-def make_agent(creator, greedy=True, **policy):
+def make_agent(creator, greedy=True, seed=3, **policy):
     torch.manual_seed(0)
     with vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step") as vecenv:
         network = make_policy(vecenv, hidden_size=8, **policy)
         for weights in network.parameters():
             torch.nn.init.normal_(weights)  # so that actions depend on observations and memory
-        return Agent(network, vecenv, greedy, seed=3)
+        return Agent(network, vecenv, greedy, seed)
 
 
 def cartpole(buf=None, seed=0):
@@ -99,6 +99,13 @@ def test_sampled_actions_depend_on_seed():
     first, again = (make_agent(cartpole, greedy=False)(observations) for _ in range(2))
     assert first.tolist() == again.tolist()
     assert 0 < first.sum() < 64
+    other, same, random = (
+        make_agent(cartpole, greedy=False, seed=seed)(observations) for seed in (1, np.int64(1), None)
+    )
+    assert other.tolist() == same.tolist()
+    assert len({tuple(actions.tolist()) for actions in (first, other, random)}) == 3
+    with pytest.raises(APIUsageError, match=r"Agent: seed must be an int or None, got 1\.5"):
+        make_agent(cartpole, seed=1.5)
 
 
 def test_agent_accepts_nested_observations_and_returns_nested_actions():
