@@ -439,6 +439,9 @@ def test_show_settings_of_a_resumed_run_and_of_autotune(
         ("3", "autotune"),
         ("Multiprocessing", "outside.toml, [vec]"),
     )
+    assert main(["train", "CartPole-v1", "--vec", "auto", "--vec.num-envs", "2", "--show-settings"]) == 2
+    message = "--vec auto replaces --vec.num-envs; leave out --vec auto, or --vec.num-envs"
+    assert message in capsys.readouterr().err
 
 
 def test_flags_decide_which_conditional_tables_apply(
