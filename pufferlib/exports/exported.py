@@ -108,7 +108,8 @@ def write_checked(
     Raises:
         PufferError: The difference is too large. The file is not kept.
     """
-    with tempfile.TemporaryDirectory(prefix=".puffer-export-", dir=path.absolute().parent) as folder:
+    target = path.resolve()  # a link stays one
+    with tempfile.TemporaryDirectory(prefix=".puffer-export-", dir=target.parent) as folder:
         unchecked = Path(folder, path.name)
         play = _write(trained, to, unchecked, opset, device)
         recording = record(trained, steps)
@@ -119,15 +120,24 @@ def write_checked(
                 f"{steps:,} steps of {trained.env_name}, more than {TOLERANCE:g}; check whether the policy draws "
                 "random numbers, or keeps memory outside of its state"
             )
-        os.replace(unchecked, path)
+        os.replace(unchecked, target)
     return differs
 
 
 def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | None, header: bool) -> None:
     if to not in FORMATS:
         raise APIUsageError(f"{WHERE}: to must be one of {', '.join(FORMATS)}, got {to!r}")
-    if path and (not user_path(path).absolute().parent.is_dir() or user_path(path).is_dir()):
+    place = user_path(path).absolute() if path else None
+    folder = place.parent if place else Path.cwd()
+    if place and (not folder.is_dir() or place.is_dir()):
         raise APIUsageError(f"{WHERE}: the file must be in a folder that exists, got {path}; make the folder")
+    if place and place.exists() and not place.is_file():  # such as /dev/stdout, which a regular file would replace
+        raise APIUsageError(f"{WHERE}: the file must be a regular file, got {path}; choose another name")
+    if not os.access(folder, os.W_OK):
+        raise APIUsageError(
+            f"{WHERE}: the file must be in a folder that can be written to, got {folder}; choose another file, for "
+            "example with --out ~/agent"
+        )
     if to == "torch" and path and Path(path).suffix != FORMATS[to]:
         raise APIUsageError(
             f"{WHERE}: the name of a torch.export program must end with {FORMATS[to]}, got {path}; rename it"

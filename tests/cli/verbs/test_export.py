@@ -1,6 +1,7 @@
 """Tests of ``puffer export``, which writes an agent as a file in C, ONNX or torch."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -82,10 +83,22 @@ def test_exported_torch_program_runs_without_pufferlib(here: Path) -> None:
         (["breakout", "--to", "c", "--device", "cuda"], 1, "device is for to='torch', got to='c': C runs on the CPU"),
         (["breakout", "--to", "torch", "--device", "tpu"], 2, "export: device must be auto, cpu, cuda or cuda:<n>"),
         (["breakout", "--to", "c", "--out", "no/b.c"], 1, "the file must be in a folder that exists, got no/b.c"),
+        (["breakout", "--to", "c", "--out", "pipe"], 1, "export: the file must be a regular file, got pipe; choose"),
     ],
 )
 def test_invalid_export_exits_with_error(
     arguments: list[str], code: int, message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    os.mkfifo("pipe")
     assert main(["export", *arguments]) == code
     assert re.search(message, capsys.readouterr().err)
+    assert not (here / "pipe").is_file()
+
+
+def test_export_to_a_folder_that_cannot_be_written_to_exits_with_error(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != here)
+    assert main(["export", "breakout", "--to", "c"]) == 1
+    message = f"the file must be in a folder that can be written to, got {here}; choose another file, for example with"
+    assert message in capsys.readouterr().err
