@@ -26,6 +26,7 @@ from pufferlib.registry.inside import (
 )
 from pufferlib.registry.objects import (
     full_name,
+    is_new_name,
     is_object_name,
     load_object,
     moved_name,
@@ -58,6 +59,7 @@ __all__ = [
     "folder",
     "full_name",
     "is_inside",
+    "is_new_name",
     "is_object_name",
     "keyword_kinds",
     "list_envs",

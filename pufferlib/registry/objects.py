@@ -22,6 +22,7 @@ __all__ = [
     "full_name",
     "has_module",
     "import_module",
+    "is_new_name",
     "is_object_name",
     "load_object",
     "moved_name",
@@ -79,6 +80,17 @@ def moved_name(name: str, folders: Iterable[Path]) -> str:
             if (found := folder.joinpath(*parts[start:])).is_file():
                 return f"{found}:{match['attribute']}" if match["attribute"] else str(found)
     return name
+
+
+def is_new_name(name: str, old: str) -> bool:
+    """Return True if ``name`` can be the object ``old`` whose file was moved or renamed, or whose class was left out.
+
+    A file counts as renamed if there is no file of the old name.
+    """
+    (old_file, old_class), (file, chosen) = map(split_name, (old, name))
+    kinds = {Path(old_file).suffix, Path(file).suffix}
+    is_same_file = Path(old_file).name == Path(file).name or not Path(old_file).exists()
+    return kinds in ({".py"}, {".c"}) and is_same_file and old_class in ("", chosen)
 
 
 def full_name(name: str) -> str:
@@ -262,7 +274,8 @@ def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, .
     expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
     raise APIUsageError(
         f"{where}: {place} must define exactly one class of {expected}, got {len(last)}; "
-        f"choose one: {place}:{example}" + (f" (there are {', '.join(names)})" if names else "")
+        f"choose one: {place}:{example}, for a run in env_name of its config.toml"
+        + (f" (there are {', '.join(names)})" if names else "")
     )
 
 

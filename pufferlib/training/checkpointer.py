@@ -327,7 +327,7 @@ class Checkpointer:
         device = self._state.generator.device
         about, contents = checkpoint.read_about(path), checkpoint.read_state(path, device)
         ours, theirs = (registry.short_name(name) for name in (self._config.env_name, about.env_name))
-        if ours != theirs:
+        if ours != theirs and not registry.is_new_name(self._config.env_name, about.env_name):
             raise APIUsageError(f"{path}: belongs to a run of {theirs}, got {ours}; start a new run of {ours}")
         weights = checkpoint.read_policy(path, device)
         warn_of_differences(path, about.versions, self._versions)

@@ -210,7 +210,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
         ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),
-        ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A \(there"),
+        ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A, for a run in"),
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
         ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
@@ -430,6 +430,24 @@ def test_moved_file_is_found_by_longest_path_suffix(tmp_path: Path) -> None:
         "breakout": "breakout",
     }
     assert {name: registry.moved_name(name, [run]) for name in found} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "expected"),
+    [
+        ("new/my_env.py:Forage", "old/my_env.py:Forage", True),
+        ("new/my_env.py:Forage", "old/my_env.py", True),
+        ("new/forage.py:Forage", "old/my_env.py:Forage", True),
+        ("new/my_env.py:Hunt", "old/my_env.py:Forage", False),
+        ("new/my_env.py", "old/my_env.py:Forage", False),
+        (f"new/forage.py:{Path(__file__).stem}", __file__, False),
+        ("new/corridor.c", "old/my_env.py", False),
+        ("breakout", "squared", False),
+        ("mypkg.envs:Forage", "mypkg.old:Forage", False),
+    ],
+)
+def test_new_names_of_files(name: str, old: str, expected: bool) -> None:
+    assert registry.is_new_name(name, old) == expected
 
 
 def test_edit_of_imported_module_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

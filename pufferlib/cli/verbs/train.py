@@ -181,10 +181,11 @@ def _sources(config: Config, given: dict[str, Any], resumed: Run | SeedGroup | N
 
 
 def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:
-    """Return whether the environment file of a run has moved to ``name``."""
+    """Return whether the environment of a run was moved or renamed to ``name``, or ``name`` adds its class."""
     old = env_name_in(resumed.folder / "config.toml") or ""
     old_file, file = (Path(registry.split_name(each)[0]) for each in (old, name))
-    return file.is_file() and not old_file.exists() and registry.short_name(old) == registry.short_name(name)
+    is_there = file.is_file() and (old_file == file or not old_file.exists())
+    return is_there and name != old and registry.is_new_name(name, old)
 
 
 def _report_finished(config: Config, run: Run) -> None:

@@ -145,6 +145,22 @@ def test_resume_accepts_new_path_of_moved_env_file(own: Path) -> None:
     assert Config.load(run / "config.toml").env_name == f"{own}/other place/my_env.py:Forage"
 
 
+@pytest.mark.filterwarnings("ignore:.*versions have changed", "ignore:.*new episodes start")
+def test_resume_accepts_new_name_of_file_and_class_that_the_run_left_out(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "my_env.py", "--config", "my.toml"]) == 0
+    run = only_run(own)
+    file = (own / "my_env.py").rename(own / "forage.py")
+    file.write_text(file.read_text() + "\n\nclass Hunt(gymnasium.Env): pass\n")
+    resume = ["--resume", str(run), "--train.total-timesteps", "4096"]
+    assert main(["train", "forage.py", *resume]) == 1
+    assert "forage.py:Forage, for a run in env_name of its config.toml" in capsys.readouterr().err
+    assert main(["train", "forage.py:Forage", *resume]) == 0
+    assert Config.load(run / "config.toml").env_name == f"{file}:Forage"
+    assert main(["train", "forage.py:Hunt", *resume]) == 2
+
+
 def test_eval_warns_about_edited_env_file(own: Path) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--vec.backend", "Serial"]) == 0
     file = own / "my_env.py"
