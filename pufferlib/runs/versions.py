@@ -25,15 +25,16 @@ __all__ = ["versions_of", "warn_of_differences", "warn_of_edits", "warn_of_missi
 COMMIT = "git commit"
 CODE = "C code"
 PYTHON_CODE = "code of the environment"
+ENV_CLASS = "class of the environment"
 ALWAYS = ("torch", "numpy", "gymnasium")
 
 
 def versions_of(env_name: str) -> dict[str, str]:
     """Return versions by name: Python, pufferlib, torch, numpy, gymnasium, and versions of the environment.
 
-    These are the packages of the environment, a hash of its code (in C, or in a Python file outside this package), and
-    the git commit of its source file or of this checkout. Packages that are not installed are left out, for example
-    those of an environment that runs in a separate Python.
+    These are the packages of the environment, a hash of its code (in C, or in a Python file outside this package), its
+    class if the name of its file stands for it, and the git commit of its source file or of this checkout. Packages
+    that are not installed are left out, for example those of an environment that runs in a separate Python.
     """
     versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
     for name in (*ALWAYS, *_packages(env_name)):
@@ -45,6 +46,8 @@ def versions_of(env_name: str) -> dict[str, str]:
         versions[CODE] = code
     if code := _python_code(env_name):
         versions[PYTHON_CODE] = code
+    if not registry.split_name(env_name)[1] and (only := registry.name_in_file(env_name)):
+        versions[ENV_CLASS] = only
     folder = _folder(env_name)
     if folder and (commit := _commit(folder)):
         versions[COMMIT] = commit

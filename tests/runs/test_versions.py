@@ -29,6 +29,16 @@ def test_versions_of_records_all_dependencies(monkeypatch: pytest.MonkeyPatch, t
     assert "+" not in versions_of("breakout")["torch"]
 
 
+def test_class_that_a_file_stands_for_is_recorded(tmp_path: Path) -> None:
+    file = tmp_path / "my_env.py"
+    text = "import gymnasium\nclass Forage(gymnasium.Env): pass\n"
+    file.write_text(text)
+    assert versions_of(str(file))["class of the environment"] == "Forage"
+    assert "class of the environment" not in versions_of(f"{file}:Forage")
+    file.write_text(text + "class Hunt(Forage): pass\n")
+    assert versions_of(str(file))["class of the environment"] == "Hunt"
+
+
 def test_equal_versions_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
