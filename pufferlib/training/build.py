@@ -4,7 +4,7 @@ import dataclasses
 import math
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 from pufferlib import registry, vector
 from pufferlib.autotune.cache import SIZES
 from pufferlib.env import AutoresetMode
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.legal_actions import mask_reader, unread_mask
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
@@ -320,11 +320,16 @@ def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
     return {f"vec.{key}": value for key, value in vec.items()} | {f"env.{key}": value for key, value in sizes.items()}
 
 
-def with_tuned_vec(config: Config) -> Config:
+def with_tuned_vec(config: Config, given: Iterable[str] = ()) -> Config:
     """Return ``config`` with the best way to batch the environments that ``autotune`` has found on this machine.
+
+    Args:
+        config: Settings.
+        given: Dotted names of settings that the user has set, which must not be replaced by other values.
 
     Raises:
         APIUsageError: ``autotune`` has no result for this environment with these keyword arguments.
+        UsageError: A setting in ``given`` would be replaced.
     """
     keywords = tunable_keywords(config)
     best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords, for_training=True)
@@ -334,9 +339,10 @@ def with_tuned_vec(config: Config) -> Config:
             f"--vec auto: needs a result of autotune for {config.env_name} with these settings on this machine, got "
             f"none; run: {as_typed('puffer autotune', config.env_name)}{flags}"
         )
-    settings = tuned_settings(config, best.kwargs)
+    defaults = {"vec.num_workers": None, "vec.batch_size": None, "vec.zero_copy": True}
+    settings = {**defaults, **tuned_settings(config, best.kwargs)}
+    before = {f"{part}.{key}": value for part in ("vec", "env") for key, value in config.as_dict()[part].items()}
+    if both := [name for name in given if name in settings and settings[name] != before.get(name)]:
+        raise UsageError(f"vec 'auto' replaces {' and '.join(both)}; leave out one of them")
     vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))
-    defaults = {"num_workers": None, "batch_size": None, "zero_copy": True}
-    return dataclasses.replace(
-        config, vec=dataclasses.replace(config.vec, **{**defaults, **vec}), env={**config.env, **env}
-    )
+    return dataclasses.replace(config, vec=dataclasses.replace(config.vec, **vec), env={**config.env, **env})

@@ -167,7 +167,7 @@ def _chosen(
     name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)
-    return with_tuned_vec(chosen) if vec == "auto" else chosen
+    return with_tuned_vec(chosen, settings) if vec == "auto" else chosen
 
 
 def _resume_run(run: Run, settings: Mapping[str, Any], hooks: Hooks) -> TrainedRun | TrainedSeeds:

@@ -74,10 +74,8 @@ def run(argv: list[str]) -> int:
         config = load_config(config.env_name, given, options.config)
     others = dict.fromkeys(given, "flag")
     if options.vec:
-        untuned, config = flat(config.as_dict()), with_tuned_vec(config)
-        tuned = [name for name, value in flat(config.as_dict()).items() if value != untuned.get(name)]
-        _refuse_tuned_flags(tuned, given)
-        others |= dict.fromkeys(tuned, "autotune")
+        untuned, config = flat(config.as_dict()), with_tuned_vec(config, given)
+        others |= {name: "autotune" for name, value in flat(config.as_dict()).items() if value != untuned.get(name)}
     if options.show_settings:
         _print_settings(config, _sources(config, given, resumed or group, options.config), others)
         return 0
@@ -115,13 +113,6 @@ def _refuse_separate_trackers(argv: list[str]) -> None:
             raise UsageError(
                 f"{PROG}: --track takes one list with commas, got {' '.join(names)!r}; write --track {','.join(names)}"
             )
-
-
-def _refuse_tuned_flags(tuned: list[str], given: Iterable[str]) -> None:
-    """Raise UsageError if ``--vec auto`` would replace a setting that is given as a flag."""
-    both = [f"--{name.replace('_', '-')}" for name in given if name in tuned]
-    if both:
-        raise UsageError(f"{PROG}: --vec auto replaces {' and '.join(both)}; leave out --vec auto, or {both[0]}")
 
 
 def _tracking_flags(options: Namespace) -> list[str]:
