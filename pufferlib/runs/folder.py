@@ -22,6 +22,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, neares
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.settings.config import Config
+from pufferlib.settings.sections import own_names
 from pufferlib.settings.sources import env_name_in
 from pufferlib.settings.toml import read_toml
 
@@ -299,7 +300,9 @@ def shipped_agent(where: str, target: str) -> Run:
 
 
 def _shipped(env_name: str) -> Run | None:
-    file = registry.agent_file(env_name)
+    is_task = env_name.partition("/")[0] in registry.binding_facts()
+    full = own_names(env_name)[-1] if is_task else env_name  # "classic/CartPole-v1" for "classic/CartPole"
+    file = registry.agent_file(full)
     return Run(file.parent, file) if file.is_file() else None
 
 

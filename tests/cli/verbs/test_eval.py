@@ -94,10 +94,11 @@ def test_eval_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_agent_flag_selects_the_agent_that_ships(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY]) == 0
-    for name in ("squared", "classic/CartPole-v1"):
+    for name in ("squared", "classic/CartPole-v1", "classic/CartPole"):
         capsys.readouterr()
         assert main(["eval", name, "--agent", "--eval.episodes=2"]) == 0
-        assert f"playing 2 episodes with {shipped_agent('test', name).checkpoint}\n" in capsys.readouterr().out
+        file = shipped_agent("test", name.removesuffix("-v1")).checkpoint
+        assert f"playing 2 episodes with {file}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
