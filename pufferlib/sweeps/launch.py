@@ -22,7 +22,7 @@ from pufferlib.settings.config import load_config, load_sources, setting_names
 from pufferlib.sweeps.progress import SweepDisplay
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, curve_interval, run_folder
-from pufferlib.sweeps.spaces import Search, load_search, setting_value, with_settings
+from pufferlib.sweeps.spaces import POLICY, Search, load_search, setting_value, trial_config
 from pufferlib.sweeps.study import (
     SETTINGS,
     OthersRunning,
@@ -268,7 +268,9 @@ class _SearchLoop:
         if index not in self._processes:
             search = self._search
             known = {name: each for name, each in registrations().items() if name == search.base.env_name}
-            setup = WorkerSetup(search.base, known, search.sweep.metric, curve_interval(search.longest), index)
+            setup = WorkerSetup(
+                search.base, search.bases, known, search.sweep.metric, curve_interval(search.longest), index
+            )
             log = self._folder / "logs" / f"worker-{index}.log"
             self._processes[index] = TrialProcess(self._cores[index], pickle_by_value(setup), log)
         return self._processes[index]
@@ -289,9 +291,11 @@ def _load(
     overrides = {f"{key}.{name}": value for key, table in spaces.items() for name, value in table.items()}
     fixed = {key: setting_value(base, key) for key in settings}
     search = load_search(base, fixed, load_sources(base.env_name, file=config), {**own, **options, **overrides})
+    policies = search.spaces[POLICY].choices if POLICY in search.spaces else ()
+    search.bases.update((str(name), load_config(env, {**settings, POLICY: name}, config)) for name in policies)
     for space in search.spaces.values():  # check both ends of each space before anything is trained
         for value in space.choices or (space.low, space.high):
-            with_settings(base, {space.setting: space.decode(space.encode(value))})
+            trial_config(base, search.bases, {space.setting: space.decode(space.encode(value))})
     return search
 
 

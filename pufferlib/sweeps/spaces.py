@@ -5,7 +5,7 @@ import functools
 import math
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from pufferlib.settings.toml import parse_toml
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["Search", "Space", "SweepConfig", "load_search", "setting_value", "with_settings"]
+__all__ = ["POLICY", "Search", "Space", "SweepConfig", "load_search", "setting_value", "trial_config", "with_settings"]
 
 #: Distributions of numbers and choices, with a description of each.
 DISTRIBUTIONS = {
@@ -37,6 +37,7 @@ BOUNDS = ("min", "max")
 KEYS = ("distribution", *BOUNDS, "choices")
 SECTIONS = ("env", "vec", "policy", "train")
 LENGTH = "train.total_timesteps"
+POLICY = "policy.name"
 # With two objectives the length is searched as well: the cheapest way to a score is often a shorter run.
 _LENGTH_SPACE = {"train": {"total_timesteps": {"distribution": "log", "min": "0.1x", "max": "1x"}}}
 _DIGITS = 4  # significant digits of a drawn value: short enough to type, finer than any difference in score
@@ -194,12 +195,15 @@ class Search:
         base: Settings of all trials. The searched ones have the defaults of the environment.
         spaces: Search space of each searched setting, by dotted name.
         fixed: Settings given by the caller, by dotted name. They are not searched.
+        bases: Settings of all trials with a policy, by its name, if ``policy.name`` is searched. A table such as
+            ``[perceptron.policy]`` applies to some policies only.
     """
 
     sweep: SweepConfig
     base: Config
     spaces: dict[str, Space]
     fixed: dict[str, Any]
+    bases: dict[str, Config] = field(default_factory=dict)
 
     @property
     def is_pareto(self) -> bool:
@@ -272,6 +276,11 @@ def _keyword_defaults(env_name: str) -> dict[str, Any]:
         return {} if registry.is_inside(env_name) else registry.own_keywords(env_name)
     except PufferError:  # an unknown environment is reported where it is made
         return {}
+
+
+def trial_config(base: Config, bases: Mapping[str, Config], settings: Mapping[str, Any]) -> Config:
+    """Return the settings of a trial with the searched ``settings``. ``base`` and ``bases`` are those of ``Search``."""
+    return with_settings(bases.get(str(settings.get(POLICY)), base), settings)
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

@@ -21,7 +21,7 @@ from pufferlib.machine.children import python_code
 from pufferlib.registry.outside import REGISTERED, Registration
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config
-from pufferlib.sweeps.spaces import with_settings
+from pufferlib.sweeps.spaces import trial_config, with_settings
 from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.vector.multiprocessing.worker import Parent
 
@@ -47,6 +47,7 @@ class WorkerSetup:
 
     Attributes:
         config: Settings that all trials share.
+        configs: Settings that all trials with a policy share, by its name, if ``policy.name`` is searched.
         registrations: Environments that the caller has registered, by name.
         metric: Metric of the environment that is the score.
         interval: Agent-steps between two points of a learning curve.
@@ -54,6 +55,7 @@ class WorkerSetup:
     """
 
     config: Config
+    configs: dict[str, Config]
     registrations: dict[str, Registration]
     metric: str
     interval: int
@@ -297,7 +299,7 @@ def _train(request: TrialRequest, setup: WorkerSetup, conn: Connection) -> Trial
     run = Run.at(request.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
     use_own_gpu(setup.config, setup.index)
-    config = with_settings(setup.config, request.settings)
+    config = trial_config(setup.config, setup.configs, request.settings)
     if config.train.minibatch_size and config.train.horizon:  # neither follows from the number of agents
         config = fit_minibatch(config, request.num_agents or _count_agents(config))
     reporter = TrialReporter(conn, request.number, setup)

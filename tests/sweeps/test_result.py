@@ -9,6 +9,7 @@ import pufferlib
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import load_config
 from pufferlib.sweeps import load_sweep
+from tests.trials import TINY
 
 
 def test_study_has_requested_number_of_trials(done):
@@ -63,6 +64,27 @@ def test_best_settings_include_those_of_config_file(tmp_path):
     assert (best.train.total_timesteps, best.train.minibatch_size) == (2048, 512)
     assert best.track.tags == ()
     assert "--policy.hidden-sizes 16,8" in found.flags(found.best)
+
+
+@pytest.mark.all
+def test_trials_of_another_policy_have_no_options_of_default(tmp_path):
+    file = tmp_path / "img.py"
+    file.write_text(
+        "import gymnasium\nimport numpy as np\n\n\nclass Img(gymnasium.Env):\n"
+        "    observation_space = gymnasium.spaces.Box(0, 255, (36, 36, 3), np.uint8)\n"
+        "    action_space = gymnasium.spaces.Discrete(2)\n\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        super().reset(seed=seed)\n        return self.observation_space.sample(), {}\n\n"
+        "    def step(self, action):\n        return self.observation_space.sample(), 1.0, True, False, {}\n"
+    )
+    few = {key: value for key, value in TINY.items() if not key.startswith("env.")}
+    few |= {"train.minibatch_size": 64, "train.total_timesteps": 64, "vec.num_envs": 4}
+    spaces = {"policy.name": {"choices": ["NatureCNN", "ResNet"]}}
+    found = pufferlib.sweep(str(file), few, spaces=spaces, only="policy.name", trials=2, sweeps=tmp_path)
+    default, other = (trial.run.settings().policy for trial in found.trials)
+    assert (default.name, default.networks, default.activation) == ("Default", "separate", "tanh")
+    assert other.name in ("NatureCNN", "ResNet")
+    assert (other.networks, other.activation) == ("shared", "relu")
 
 
 def test_front_has_no_dominated_trials(done):
