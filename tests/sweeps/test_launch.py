@@ -176,7 +176,8 @@ def test_stopped_search_prints_command_and_keeps_trials(tmp_path, number, code):
     process = command(tmp_path, "--train.total-timesteps=100_000_000", "--train.checkpoint-interval=1000000")
     run = tmp_path / "squared" / "runs" / "trial-0000"
     deadline = time.monotonic() + 100
-    while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
+    while not list(run.glob("metrics.jsonl")) or not (run / "metrics.jsonl").read_text():  # until the first update
+        assert time.monotonic() < deadline
         time.sleep(0.2)
     process.send_signal(number)
     _, complaint = process.communicate(timeout=60)
