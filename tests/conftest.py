@@ -34,7 +34,9 @@ SHARED = ("tests/cluster/", "tests/sweeps/", "tests/installation/test_doctor.py"
 PLACES = (
     "tests/image/",
     "tests/installation/",
+    "tests/docs/test_reference.py",
     "tests/static/test_entrypoint.py",
+    "tests/static/test_exports.py",
     "tests/static/test_script",  # prefix of several files
     "tests/ocean/test_ocean.py",
     "tests/registry/test_registry.py",

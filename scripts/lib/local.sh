@@ -37,7 +37,7 @@ fingerprint() {
     (
         cd "$root"
         find pufferlib bindings -name '*.py' | LC_ALL=C sort
-        find pufferlib \( -name '*.[ch]' -o -name '*.p[yx][xid]' -o -name '*.in' \) | LC_ALL=C sort | xargs -r cat
+        find pufferlib \( -name '*.[ch]' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.in' \) | LC_ALL=C sort | xargs -r cat
         cat pyproject.toml CMakeLists.txt
     ) | sha256sum | cut -c1-16
 }

@@ -122,7 +122,7 @@ def test_test_adds_its_extras_to_the_installed_ones(sandbox: Sandbox) -> None:
     sandbox.python().run("tank", "--local")
     status, output = sandbox.run("test", "--local", "-x")
     assert status == 0, output
-    assert sandbox.calls()[-2].endswith("[atari,export,render,sweep,test,track,train]")
+    assert sandbox.calls()[-2].endswith("[atari,dm,export,render,sweep,test,track,train]")
     assert sandbox.calls()[-1] == "pytest -x"
     assert "3 passed" in output
 
