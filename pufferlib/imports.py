@@ -3,14 +3,13 @@
 The finders explain old module names, and register Ocean's environment ids with Gymnasium.
 """
 
-import ast
 import functools
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +33,8 @@ def open_door(package: str, extra: str = "train") -> tuple[Callable[[str], Any],
 
     Importing the package then imports nothing else. Workers and commands start quickly, and torch is only loaded for
     training. The public names are listed once, as imports in the package's ``__init__.pyi``, which type checkers and
-    editors read too. If the module of a name needs a package that is not installed, BindingMissing is raised.
+    editors read too. Each import has the form ``name as name``. If the module of a name needs a package that is not
+    installed, BindingMissing is raised.
 
     Args:
         package: ``__name__`` of the package.
@@ -44,11 +44,11 @@ def open_door(package: str, extra: str = "train") -> tuple[Callable[[str], Any],
     @functools.cache
     def modules() -> dict[str, str]:
         """Return the module from which each public name is imported. Public modules come from ``.``."""
-        stub = ast.parse(Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
-        found = {ast.unparse(node.target): package for node in stub.body if isinstance(node, ast.AnnAssign)}
-        for node in stub.body:
-            if isinstance(node, ast.ImportFrom):
-                found |= {alias.name: node.module or "." for alias in node.names}
+        with open(str(sys.modules[package].__file__).rpartition(".")[0] + ".pyi", encoding="utf-8") as file:
+            stub = file.read()
+        found = dict.fromkeys(re.findall(r"^(\w+):", stub, re.MULTILINE), package)
+        for module, names in re.findall(r"^from (\S+) import (\([^)]*\)|.*)$", stub, re.MULTILINE):
+            found |= dict.fromkeys(re.findall(r"(\w+) as ", names), module)
         return found
 
     def fetch(name: str) -> Any:
@@ -124,6 +124,8 @@ class _GymnasiumFinder:
 
 def _register_ids() -> None:
     """Register all C environments of Ocean with Gymnasium, without loading them. Repeated calls do nothing."""
+    from pathlib import Path
+
     import gymnasium
 
     for settings in sorted((Path(__file__).parent / "ocean").glob("[!_]*/train.toml")):
