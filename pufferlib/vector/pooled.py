@@ -18,8 +18,9 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.replays.failures import leave_bundles
+from pufferlib.vector._action_log import ActionLog
 from pufferlib.vector.calls import EnvCall
-from pufferlib.vector.failures import ActionLog, FailureContext, WorkerFailed, envs_text
+from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
@@ -231,7 +232,6 @@ class PooledVectorEnv(VectorEnv):
                 raise error.error from None
             raise
         self._channel = workers.channel
-        self._log = ActionLog(spec.num_workers)
         self._sources: list[InfoSource] = []
         self._pending_calls: list[int] = []  # workers with a call that was not answered yet
         self._set_attributes(spec, workers.description, workers.description)
@@ -249,6 +249,8 @@ class PooledVectorEnv(VectorEnv):
             # The arrays of all rows and of the copy, with one entry per worker.
             self._by_worker = {name: _by_worker(array, num_workers) for name, array in workers.buffers.items()}
             self._parts = {name: _by_worker(array, self._workers_per_batch) for name, array in self._copy.items()}
+        actions = self._copy["actions"] if self._copies else self._blocks[0].buffers["actions"]
+        self._log = ActionLog(num_workers, self._workers_per_batch, actions)
 
     @property
     def worker_pids(self) -> list[int]:
@@ -272,7 +274,7 @@ class PooledVectorEnv(VectorEnv):
         self._last.buffers["actions"][...] = actions
         if self._copies:
             self._by_worker["actions"][self._channel.chosen] = self._parts["actions"]
-        self._log.append(self._channel.chosen, self._last.buffers["actions"])
+        self._log.append(self._last.buffers["actions"], self._channel)
         self._channel.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:

@@ -133,7 +133,7 @@ def play_after(change):
 )
 def test_bundle_is_incomplete_after_unrecorded_change(change, folder, monkeypatch):
     if change is None:
-        monkeypatch.setattr("pufferlib.vector.failures.LIMIT_BYTES", 10)
+        monkeypatch.setattr("pufferlib.vector._action_log.LIMIT_BYTES", 10)
     with pytest.raises(WorkerError) as raised:
         play_after(change or (lambda vecenv: None))
     bundle = Bundle.load(raised.value.bundles[0])
