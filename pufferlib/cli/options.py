@@ -5,6 +5,7 @@ import itertools
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_origin
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Parser",
     "parse_config",
+    "parse_settings",
     "split_env",
     "split_flags",
     "tracker_flags",
@@ -169,7 +171,14 @@ def with_switch_values(prog: str, argv: Sequence[str]) -> list[str]:
 
 
 def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
-    """Return ``base`` with the settings that the flags in ``argv`` change.
+    """Return ``base`` with the settings of ``parse_settings``, which has the same arguments and errors."""
+    return base.override(parse_settings(prog, base, argv, about, others))
+
+
+def parse_settings(
+    prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the settings that flags set, by dotted name, such as ``{"train.seed": 7}``.
 
     Args:
         prog: Command for messages, such as "puffer train".
@@ -186,24 +195,24 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
     import tyro  # comes with the training packages, which other verbs do without
     from tyro import _errors  # private, as tyro says itself: its version is pinned, and tests watch this
 
-    env, rest = split_env(prog, with_switch_values(prog, argv))
+    texts, flags = split_flags(prog, with_switch_values(prog, argv), ENV)
     sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
-    flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
 
     def refuse(event: _errors.ParseErrorEvent) -> None:
         raise _refusal(prog, base, event, others)
 
     with _errors.on_parse_error(refuse):
         chosen: Any = tyro.cli(
-            flags,
+            dataclasses.make_dataclass("Flags", sections, frozen=True),
             prog=as_typed(f"{prog} {base.env_name}"),
             description=_help(base, about),
-            args=rest,
+            args=flags,
             config=(tyro.conf.FlagConversionOff,),  # with_switch_values gives every switch a value
             registry=_as_written(),
         )
-    values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
-    return dataclasses.replace(base, env={**base.env, **typed(base.env_name, env)}, **values)
+    names = [flag.partition("=")[0].removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")]
+    keywords = {f"env.{key}": value for key, value in typed(base.env_name, texts).items()}
+    return keywords | {name: attrgetter(name)(chosen) for name in names}
 
 
 def _as_written() -> "ConstructorRegistry":

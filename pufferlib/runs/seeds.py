@@ -199,7 +199,7 @@ def train_group(
             resume, or None.
     """
     for seed, run in zip(group.seeds, group.runs, strict=True):
-        own = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
+        own = config.override({"train.seed": seed})
         if run.has_checkpoint:
             if not is_evaluated(own, run):
                 train_one(own, run, run)

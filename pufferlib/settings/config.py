@@ -419,14 +419,23 @@ class Config:
                 for number in value if isinstance(value, tuple) else () if value is None else (value,):
                     limits.check(f"{section}.{key}", number)
 
+    def override(self, settings: Mapping[str, Any]) -> "Config":
+        """Return a copy with other values by dotted name, such as ``{"train.seed": 7}``. Their types are not checked.
+
+        Raises:
+            APIUsageError: A number is out of range.
+        """
+        values = nest(settings, setting_names())
+        env = {**self.env, **values.pop("env", {})}
+        return dataclasses.replace(self, env=env, **_replaced(self, values))
+
     def with_full_names(self) -> "Config":
         """Return these settings with absolute paths, so that a run finds its files from any folder."""
-        policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
-        init = user_path(self.train.init).absolute() if self.train.init else ""
-        train = dataclasses.replace(self.train, init=str(init))
-        track = dataclasses.replace(self.track, loggers=tuple(map(registry.full_name, self.track.loggers)))
-        env_name = registry.full_name(self.env_name)
-        return dataclasses.replace(self, env_name=env_name, policy=policy, train=train, track=track)
+        init = str(user_path(self.train.init).absolute()) if self.train.init else ""
+        loggers = tuple(map(registry.full_name, self.track.loggers))
+        policy = registry.full_name(self.policy.name)
+        tables = {"policy": {"name": policy}, "train": {"init": init}, "track": {"loggers": loggers}}
+        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), **_replaced(self, tables))
 
     def located(self, folder: Path) -> "Config":
         """Return these settings with the new paths of files that were moved together with ``folder``.
@@ -535,6 +544,12 @@ def load_sources(
     parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
     called = ("overrides", nest(overrides or {}, setting_names()))
     return for_run([default_settings(), *parts, called])
+
+
+def _replaced(section: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``values`` with a changed copy of the section's own table for each table."""
+    own = {name: getattr(section, name) for name, value in values.items() if isinstance(value, dict)}
+    return {**values, **{name: dataclasses.replace(own[name], **_replaced(own[name], values[name])) for name in own}}
 
 
 def setting_names() -> list[str]:

@@ -1,6 +1,5 @@
 """Settings of a search: ``[sweep]`` in the settings files, and its search spaces ``[sweep.train.gamma]``."""
 
-import dataclasses
 import functools
 import math
 import typing
@@ -289,15 +288,12 @@ def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
     Raises:
         APIUsageError: A number is out of range.
     """
-    sections: dict[str, dict[str, Any]] = {}
+    converted = {}
     for setting, value in settings.items():
         section, _, key = setting.partition(".")
-        if section != "env":
-            value = convert(setting, typing.get_type_hints(type(getattr(config, section)))[key], value)
-        sections.setdefault(section, {})[key] = value
-    env = {**config.env, **sections.pop("env", {})}
-    parts = {name: dataclasses.replace(getattr(config, name), **values) for name, values in sections.items()}
-    return dataclasses.replace(config, env=env, **parts)
+        hints = {} if section == "env" else typing.get_type_hints(type(getattr(config, section)))
+        converted[setting] = convert(setting, hints[key], value) if hints else value
+    return config.override(converted)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ __all__ = [
     "fit_to_agents",
     "make_vecenv",
     "pick_num_threads",
-    "rescale_actions",
     "tunable_keywords",
     "tuned_settings",
     "warn_of_action_bounds",
@@ -193,16 +192,14 @@ def _divisor(number: int, wanted: int) -> int:
     return below if 4 * below >= wanted else min((part for part in divisors if part > below), default=below)
 
 
-def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
-    """Return the number of torch's CPU threads for learning: ``num_threads``, or a number that suits the network.
+def pick_num_threads(policy: Policy) -> int:
+    """Return a number of torch's CPU threads for learning that suits the network.
 
     Threads wait for each other in every operation. If operations take milliseconds, as in NatureCNN, this costs little,
     even when other processes delay a thread. If they take microseconds, one late thread delays all others, and learning
     becomes many times slower. The choice depends only on the network and the machine, not on the load, because results
     can depend on it.
     """
-    if config.num_threads is not None:
-        return config.num_threads
     return usable_cpus() if is_large(policy) else 1
 
 
@@ -225,7 +222,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             **_policy_options(settings),
         )
     attach_moments(policy, vecenv)
-    rescale_actions(policy, config.train)
+    policy.distribution.rescale(config.train.rescale_actions)
     return policy.to(pick_device(config.train.device)).eval()
 
 
@@ -257,11 +254,6 @@ def warn_of_action_bounds(vecenv: Any) -> None:
             "not at all; set train.rescale_actions to true",
             stacklevel=3,
         )
-
-
-def rescale_actions(policy: Policy, config: TrainConfig) -> None:
-    """Let ``policy`` act in [-1, 1] instead of the bounds of its actions, if ``train.rescale_actions`` is on."""
-    policy.distribution.rescale(config.rescale_actions)
 
 
 def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:

@@ -126,6 +126,7 @@ class Checkpointer:
         self._state, self._source, self._reduction, self._callbacks = state, source, reduction, callbacks
         self._config, self._run, self._ranks, self._versions = config, Run.at(run_dir), ranks, versions
         self._given = given
+        self._owner = os.getpid()
         self.is_requested = self._failed = False
         self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
         self._saved_updates: int | None = None  # updates of the latest checkpoint
@@ -197,24 +198,18 @@ class Checkpointer:
         """
         return self._last_update.saved_when_lost(self._run.checkpoints)
 
-    @contextlib.contextmanager
-    def saved_if_envs_fail(self) -> Iterator[None]:
-        """Return a context that saves the latest update if the environments raise an exception, or Ctrl-C stops them.
+    def save_after(self, error: BaseException) -> None:
+        """Save the latest update after the environments raised ``error``, or Ctrl-C stopped them.
 
-        The checkpoint has no episodes. The exception gets a note that says how to resume. After NaN, nothing is saved.
-        If another rank fails, ``saved_when_lost`` saves the update.
+        The checkpoint has no episodes. The error gets a note that says how to resume. After NaN, nothing is saved. If
+        another rank fails, ``saved_when_lost`` saves the update.
         """
-        owner = os.getpid()
-        try:
-            yield
-        except (NonFiniteError, RankLostError):
-            raise
-        except BaseException as error:
-            is_forked = os.getpid() != owner  # by the environment
-            is_saved = self.has_all or not self._state.updates
-            if not (is_saved or is_forked) and self._ranks.is_first and self._ranks.saves_last_update():
-                error.add_note(self._saved_after_failure())
-            raise
+        is_forked = os.getpid() != self._owner  # by the environment
+        is_saved = self.has_all or not self._state.updates
+        if is_saved or is_forked or isinstance(error, NonFiniteError | RankLostError):
+            return
+        if self._ranks.is_first and self._ranks.saves_last_update():
+            error.add_note(self._saved_after_failure())
 
     def _saved_after_failure(self) -> str:
         """Save the latest update, and return a sentence that says so."""
@@ -229,8 +224,11 @@ class Checkpointer:
 
     def try_to_save(self) -> Path | None:
         """Write the checkpoint that is due and return its folder. Warn and return None if it cannot be written."""
-        with self.saved_if_envs_fail():
-            self._source.wait()  # outside of try, because an OSError of the environments is not a full disk
+        try:
+            self._source.wait()  # outside of the other try, because an OSError of the environments is not a full disk
+        except BaseException as error:
+            self.save_after(error)
+            raise
         try:
             # A requested checkpoint between two intervals does not start new episodes, so it does not change the run.
             return self.save(starts_episodes=self._config.train.exact_resume and self._is_at_interval)

@@ -105,7 +105,7 @@ def start(config: Config, runs: Path, seeds: tuple[int, ...], hooks: Hooks) -> T
         BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
     check_trackers(config)
-    with _crash_explained(hooks.where, config):
+    with _crash_explained(hooks.where, config.env_name):
         if seeds:
             with new_group(runs, config, seeds) as group:
                 return _train_group(group, config, hooks)
@@ -127,7 +127,7 @@ def resume(target: Run | SeedGroup, config: Config, hooks: Hooks) -> TrainedRun 
     if isinstance(target, Run) and is_evaluated(config, target):
         return None
     check_trackers(config)
-    with _crash_explained(hooks.where, config):
+    with _crash_explained(hooks.where, config.env_name):
         if isinstance(target, Run):
             return train_run(config, Run.at(target.folder), target, hooks)
         target.save(config)
@@ -218,9 +218,9 @@ def _restore(trainer: Trainer, run: Run) -> bool:
     return are_continued
 
 
-def _crash_explained(where: str, config: Config) -> contextlib.AbstractContextManager[None]:
+def _crash_explained(where: str, env_name: str) -> contextlib.AbstractContextManager[None]:
     """Return a context in which a crash of a user's own C file is explained in a sentence."""
-    source = registry.c_file(config.env_name)
+    source = registry.c_file(env_name)
     if source is None:
         return contextlib.nullcontext()
     check = as_typed("puffer check", source)

@@ -32,7 +32,6 @@ from pufferlib.training.build import (
     fit_to_agents,
     make_vecenv,
     pick_num_threads,
-    rescale_actions,
     warn_of_action_bounds,
     warn_of_unread_masks,
 )
@@ -159,7 +158,7 @@ class Trainer:
         else:
             policy = materialize(policy)
             attach_moments(policy, self.vecenv)
-            rescale_actions(policy, config.train)
+            policy.distribution.rescale(config.train.rescale_actions)
         if self.ranks.is_first:
             if not config.train.rescale_actions:
                 warn_of_action_bounds(self.vecenv)
@@ -175,7 +174,7 @@ class Trainer:
         ranks.share_weights(policy)
         self.reduction = build_reduction(ranks, policy)
         self.reduction.start_moments(self.vecenv)
-        self.num_threads = pick_num_threads(settings, policy)
+        self.num_threads = settings.num_threads if settings.num_threads is not None else pick_num_threads(policy)
         ranks.on_first(lambda: checkpoint.check_room(self.run_dir, policy))
         self.state = TrainState(
             policy,
@@ -415,8 +414,7 @@ class Trainer:
                     self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
                 self.state.count_update(steps)
                 if self.callbacks.members:  # they may call the environments, which must not be stepping then
-                    with self.checkpointer.saved_if_envs_fail():
-                        self.source.wait()
+                    self._wait_for_envs()
         except NonFiniteError as error:
             raise explain(error, self) from error
         end = time.perf_counter()
@@ -449,11 +447,23 @@ class Trainer:
         self._log_guard.log(self.loggers, metrics)
         return metrics
 
+    def _wait_for_envs(self) -> None:
+        """Wait until a rollout that is collected meanwhile is finished."""
+        try:
+            self.source.wait()
+        except BaseException as error:
+            self.checkpointer.save_after(error)
+            raise
+
     def _collect(self) -> tuple[int, dict[str, float]]:
         """Collect the next rollout. Return its number of agent-steps in all ranks, and the means of its episodes."""
-        with self.checkpointer.saved_if_envs_fail(), self.state.torch_random.in_use():
-            rollout = self.reduction.collect(self.source.take)
-            check_default_dtype("Trainer")  # an environment in this process may have changed it
+        try:
+            with self.state.torch_random.in_use():
+                rollout = self.reduction.collect(self.source.take)
+                check_default_dtype("Trainer")  # an environment in this process may have changed it
+        except BaseException as error:
+            self.checkpointer.save_after(error)
+            raise
         self.reduction.merge_moments(self.vecenv)
         largest = rollout.horizon * rollout.num_agents * self.ranks.size
         if self.agent_steps + largest >= self.config.train.total_timesteps:

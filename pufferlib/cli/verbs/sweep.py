@@ -8,7 +8,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.options import Parser, parse_config, split_flags, tracker_flags, with_switch_values
+from pufferlib.cli.options import Parser, parse_settings, split_flags, tracker_flags, with_switch_values
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
@@ -16,7 +16,7 @@ from pufferlib.settings.config import Config, docs_of, load_config
 from pufferlib.settings.sources import env_name_in
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, load_sweep
-from pufferlib.sweeps.spaces import DISTRIBUTIONS, FIXED, KEYS, SECTIONS, SweepConfig, setting_value
+from pufferlib.sweeps.spaces import DISTRIBUTIONS, FIXED, KEYS, SECTIONS, SweepConfig
 from pufferlib.text import short
 
 __all__ = ["run"]
@@ -67,8 +67,8 @@ def run(argv: list[str]) -> int:
         name = env_name_in(options.config) or ""
     base = _base_config(name, wants_help, options.config)
     sweep_flags = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
-    config = parse_config(PROG, base, flags, _about(), [*parser.flags, *sweep_flags])
-    return _search(base.env_name, _given(config, flags), _parse_overrides(overrides, sweep_flags), options, typed)
+    given = parse_settings(PROG, base, flags, _about(), [*parser.flags, *sweep_flags])
+    return _search(base.env_name, given, _parse_overrides(overrides, sweep_flags), options, typed)
 
 
 def _refuse_resume(typed: list[str]) -> None:
@@ -97,12 +97,6 @@ def _base_config(name: str, wants_help: bool, file: Path | None) -> Config:
         f"{PROG}: name an environment first, for example: {as_typed('puffer sweep breakout --sweep.trials 20')}; "
         f"{as_typed('puffer list')} shows all"
     )
-
-
-def _given(config: Config, flags: list[str]) -> dict[str, Any]:
-    """Return the settings in ``flags`` by dotted name."""
-    names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
-    return {name: setting_value(config, name) for name in names}
 
 
 def _parse_overrides(typed: dict[str, str], sweep_flags: list[str]) -> dict[str, Any]:

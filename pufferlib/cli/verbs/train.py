@@ -5,13 +5,12 @@ import itertools
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, outliving_readers, print_table, say
-from pufferlib.cli.options import Parser, parse_config, tracker_flags, with_switch_values
+from pufferlib.cli.options import Parser, parse_settings, tracker_flags
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
@@ -67,11 +66,11 @@ def run(argv: list[str]) -> int:
     if options.init:
         flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
     known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested instead
-    flags = with_switch_values(PROG, [*flags, *_tracking_flags(options)])
-    config = parse_config(PROG, base, flags, ABOUT, known).with_full_names()
-    given = _given(config, flags)
-    if not (resumed or group):  # flags decide which tables of the files apply, such as [cuda.train]
-        config = load_config(config.env_name, given, options.config)
+    given = parse_settings(PROG, base, [*flags, *_tracking_flags(options)], ABOUT, known)
+    if resumed or group:
+        config = base.override(given).with_full_names()
+    else:  # flags decide which tables of the files apply, such as [cuda.train]
+        config = load_config(base.env_name, given, options.config)
     others = dict.fromkeys(given, "flag")
     if options.vec:
         untuned, config = flat(config.as_dict()), with_tuned_vec(config, given)
@@ -217,14 +216,6 @@ def _print_settings(config: Config, sources: Iterable[Source], others: dict[str,
     print_table(
         ("Setting", "Value", "Source"), [(name, _shown(values[name]), origins.get(name, "default")) for name in values]
     )
-
-
-def _given(config: Config, flags: Sequence[str]) -> dict[str, Any]:
-    """Return the settings in flags such as ``--train.learning-rate 3e-4``, by dotted name."""
-    names = [flag.partition("=")[0].removeprefix("--") for flag in flags if flag.startswith("--") and "." in flag]
-    names = [name.replace("-", "_") for name in names]
-    keywords = {f"env.{key}": value for key, value in config.env.items()}
-    return {name: keywords[name] if name in keywords else attrgetter(name)(config) for name in names}
 
 
 def _place(where: str, name: str) -> str:

@@ -1,7 +1,6 @@
 """Communication between the ranks of a training, and the settings of each rank."""
 
 import contextlib
-import dataclasses
 import pickle
 import threading
 import time
@@ -314,7 +313,7 @@ def config_of_all(config: Config, ranks: Ranks) -> Config:
             "puffer train or pufferlib.train, which train in all processes together, or start one process",
             stacklevel=3,
         )
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, processes=ranks.size))
+    return config if wanted == ranks.size else config.override({"train.processes": ranks.size})
 
 
 def _launched() -> int:
@@ -328,8 +327,7 @@ def _launched() -> int:
 
 def config_of_rank(config: Config, ranks: Ranks) -> Config:
     """Return the settings with the seed of this rank's environments and actions."""
-    train = config.train
-    return dataclasses.replace(config, train=dataclasses.replace(train, seed=ranks.seed(train.seed)))
+    return config if ranks.is_first else config.override({"train.seed": ranks.seed(config.train.seed)})
 
 
 def device_of_rank(device: torch.device, ranks: Ranks) -> torch.device:
