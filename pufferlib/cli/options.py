@@ -189,7 +189,7 @@ def parse_settings(
 
     Raises:
         UnknownNameError: A flag does not exist. The message suggests the nearest ones.
-        UsageError: The value of a flag is missing or has the wrong type.
+        UsageError: The value of a flag is missing, out of range, or has the wrong type.
         SystemExit: After ``--help``.
     """
     import tyro  # comes with the training packages, which other verbs do without
@@ -212,7 +212,9 @@ def parse_settings(
         )
     names = [flag.partition("=")[0].removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")]
     keywords = {f"env.{key}": value for key, value in typed(base.env_name, texts).items()}
-    return keywords | {name: attrgetter(name)(chosen) for name in names}
+    settings = keywords | {name: attrgetter(name)(chosen) for name in names}
+    base.override(settings)  # raises if a number is out of range
+    return settings
 
 
 def _as_written() -> "ConstructorRegistry":
