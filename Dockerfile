@@ -464,7 +464,11 @@ LABEL tank.target="test"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 # This image has every binding, so a test that would skip because one is missing fails instead.
-ENV TANK_COMMAND=pytest TANK_BINDINGS=all
+# Bytecode is kept in the cache volume. Without it, each of pytest's processes would compile all tests again.
+ENV TANK_COMMAND=pytest \
+    TANK_BINDINGS=all \
+    PYTHONDONTWRITEBYTECODE= \
+    PYTHONPYCACHEPREFIX=/home/tank/.cache/pycache
 USER 1000
 CMD ["pytest"]
 
