@@ -19,10 +19,10 @@ from pufferlib.models import Policy, materialize
 from pufferlib.models.devices import memory_explained, pick_device, ready_device
 from pufferlib.models.policies import check_default_dtype
 from pufferlib.runs import checkpoint
-from pufferlib.runs.folder import Run, find_run
+from pufferlib.runs.folder import Run
+from pufferlib.runs.initial_weights import load_initial, read_initial
 from pufferlib.runs.versions import versions_of
 from pufferlib.settings.config import Config, TrainConfig
-from pufferlib.text import flag
 from pufferlib.training import ppo
 from pufferlib.training.accelerate import build_graphed_step, build_loss, in_precision, training_mode, uses_cuda_graphs
 from pufferlib.training.advantage import fit_reward_scale, generalized_advantage
@@ -399,7 +399,7 @@ class Trainer:
         """Collect a rollout, learn from it, and report the metrics."""
         settings = self._anneal()
         if self.updates == 0 and settings.init:
-            self._take_weights(Path(settings.init))
+            self._take_weights(settings.init)
         start = time.perf_counter()
         try:
             with memory_explained(self.device):
@@ -510,60 +510,12 @@ class Trainer:
         (is_final,) = self.ranks.largest(self.collector.has_reward and bool(rollout.episode_ends.any()))
         self.state.fits_reward_scale, self.collector.has_reward = not is_final, False
 
-    def _take_weights(self, init: Path) -> None:
+    def _take_weights(self, init: str) -> None:
         """Start with the weights of another run, and with the moments of its observations."""
-
-        def read() -> tuple[Path, checkpoint.About, dict[str, torch.Tensor]]:
-            path = find_run("train.init", str(init), init.parent).checkpoint
-            return path, checkpoint.read_about(path), checkpoint.read_policy(path, self.device)
-
-        path, about, weights = self.ranks.on_first(read)
-        try:
-            checkpoint.load_weights(self.policy, weights, path, about.env_name)
-        except APIUsageError as error:
-            raise APIUsageError(f"{error}{self._flags_of_network(path, about)}") from error
-        self._check_activation(path, about)
-        self._check_units(path, about)
+        initial = self.ranks.on_first(lambda: read_initial(init, self.device))
+        load_initial(initial, self.policy, self.config, self._is_policy_given)
         take_moments(self.vecenv, self.policy)
         self.reduction.start_moments(self.vecenv)
-
-    def _check_activation(self, path: Path, about: checkpoint.About) -> None:
-        """Raise APIUsageError if the network of a checkpoint has another activation, which its weights do not show."""
-        if self._is_policy_given or not about.config:
-            return
-        theirs, ours = Config.parse(str(path), about.config).policy.activation, self.config.policy.activation
-        if theirs != ours:
-            raise APIUsageError(
-                f"train.init: the network of {path} was trained with policy.activation {theirs}, got {ours}, so its "
-                f"weights would act differently; add {flag('policy.activation', theirs)}"
-            )
-
-    def _check_units(self, path: Path, about: checkpoint.About) -> None:
-        """Raise APIUsageError if the actions of a checkpoint have other units because of ``train.rescale_actions``."""
-        ours, distribution = self.config.train.rescale_actions, self.policy.distribution
-        if not (about.config and distribution.is_far.any()):
-            return
-        if Config.parse(str(path), about.config).train.rescale_actions != ours:
-            raise APIUsageError(
-                f"train.init: the actions of {path} have other units, since it was trained with train.rescale_actions "
-                f"{str(not ours).lower()}, got {str(ours).lower()}; add {flag('train.rescale_actions', not ours)}"
-            )
-
-    def _flags_of_network(self, path: Path, about: checkpoint.About) -> str:
-        """Return the flags that describe the network of a checkpoint, if its settings are known and differ."""
-        if not about.config:
-            return ""
-        theirs, ours = Config.parse(str(path), about.config), self.config
-        named = dataclasses.asdict(ours.policy)
-        flags = [
-            flag(f"policy.{name}", value)
-            for name, value in dataclasses.asdict(theirs.policy).items()
-            if value != named[name]
-        ]
-        normalizes = bool(theirs.train.normalize_observations)  # the moments are buffers of the network
-        if normalizes != bool(ours.train.normalize_observations):
-            flags.append(flag("train.normalize_observations", normalizes))
-        return f": {' '.join(flags)}" if flags else ""
 
     def _anneal(self) -> TrainConfig:
         """Return the settings of the next update, and set its learning rate."""
