@@ -126,7 +126,11 @@ def test_second_thread_raises(slow):
     pool.step(np.zeros(10))
     thread = threading.Thread(target=pool.step, args=(np.zeros(10),))
     thread.start()
-    time.sleep(0.05)
+    text = ""
+    while "another thread" not in text:  # until then, the error is that no environment is running
+        with pytest.raises(APIUsageError) as error:
+            pool.recv()
+        text = str(error.value)
     for call in (lambda: pool.step(np.zeros(10)), pool.recv, pool.reset, pool.close, lambda: pool.render([0])):
         with pytest.raises(APIUsageError, match="another thread"):
             call()
