@@ -161,7 +161,7 @@ def main() -> None:
     before = begin(options)
     with Sides(options.seconds, __file__, options.peer_python) as sides:
         every = rows(sides, ocean.names(), options.agents, options.pixels)
-        done = measure(every, options.only, options.rounds, options.minutes)
+        done = measure(every, options.only, options.rounds, options.minutes, ours=options.ours)
     return finish(options, before, {"ocean": done})
 
 

@@ -259,7 +259,7 @@ def main() -> None:
         reasons = {entry: missing(entry, sides) for entry in entries}
         lone = lone_table(reasons, sides, min(options.rounds, 3))
         print("\nTable 2", flush=True)
-        vectorized = measure(rows(reasons, sides), [""], options.rounds, options.minutes, LAYOUTS)
+        vectorized = measure(rows(reasons, sides), [""], options.rounds, options.minutes, LAYOUTS, ours=options.ours)
     return finish(options, before, {"alone": lone, "vectorized": vectorized})
 
 

@@ -50,7 +50,7 @@ def main(
         options.rounds, options.seconds = quick
     before = begin(options)
     with Sides(options.seconds, script, options.peer_python) as sides:
-        done = measure(rows(sides), options.only, options.rounds, options.minutes)
+        done = measure(rows(sides), options.only, options.rounds, options.minutes, ours=options.ours)
     return finish(options, before, {Path(script).stem: done})
 
 
@@ -61,6 +61,7 @@ def parser(doc: str | None, name: str, minutes: float, rounds: int, seconds: flo
     made.add_argument("--rounds", type=int, default=rounds, help="maximum number of rounds per row")
     made.add_argument("--seconds", type=float, default=seconds, help="duration of a short measurement")
     made.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="only rows whose name contains this")
+    made.add_argument("--ours", action="store_true", help="measure only ours, as versions.py does")
     made.add_argument("--peer-python", help="interpreter with the peers of benchmarks/requirements.txt")
     made.add_argument("--results", type=Path, default=RESULTS, help=f"folder to write {name}.json to")
     made.add_argument("--keep", action="store_true", help="publish the figures: write docs/speed/ and the pages")
@@ -72,8 +73,10 @@ def begin(options: argparse.Namespace) -> dict[str, Any]:
     """Return a description of the machine before the measurement.
 
     Raises:
-        SystemExit: ``--keep`` is used with ``--quick`` or with uncommitted changes.
+        SystemExit: ``--keep`` is used with ``--quick``, ``--ours`` or uncommitted changes.
     """
+    if options.keep and options.ours:
+        raise SystemExit("--keep publishes comparisons, and --ours makes none: use only one of them")
     if options.keep and options.quick:
         raise SystemExit("--keep publishes figures, and --quick makes poor ones: use only one of them")
     if options.keep and (changed := uncommitted()):
@@ -95,15 +98,19 @@ def finish(options: argparse.Namespace, before: Mapping[str, Any], tables: Mappi
         fill_pages()
 
 
-def measure(rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layouts: Sequence[str] = ()) -> list[Row]:
+def measure(
+    rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layouts: Sequence[str] = (), *, ours: bool = False
+) -> list[Row]:
     """Measure the rows whose name contains one of ``chosen``, and print each when it is done.
 
-    If ``layouts`` are given, the fastest of these contestants counts as ours.
+    If ``layouts`` are given, the fastest of these contestants counts as ours. With ``ours``, no others are measured.
     """
     end = time.monotonic() + 60 * minutes
     todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
     print(HEADER, flush=True)
     for index, (row, calls) in enumerate(todo):
+        if ours:
+            calls = {name: call for name, call in calls.items() if name in (OURS, *layouts)}
         left = max(0.0, end - time.monotonic())
         print(f"{index + 1} of {len(todo)}, {left:.0f} s left: {row.what}", file=sys.stderr, flush=True)
         fill(row, calls, rounds, left / (len(todo) - index))

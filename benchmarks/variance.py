@@ -110,7 +110,7 @@ def main() -> None:
     before, cores = begin(options), len(os.sched_getaffinity(0))
     with Sides(options.seconds, __file__) as sides:
         grid = rows(sides, {"loop": min(2, cores), "sleep": options.processes})
-        done = measure(grid, options.only, options.rounds, options.minutes, LAYOUTS)
+        done = measure(grid, options.only, options.rounds, options.minutes, LAYOUTS, ours=options.ours)
     finish(options, before, {"variance": done})
     return plot(options.results / "variance.png", shares([row.as_dict() for row in done]))
 

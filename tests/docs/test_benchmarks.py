@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import runpy
 import shutil
 import statistics
@@ -66,6 +67,22 @@ def test_benchmark_measures_its_contestants(script, only, contestants, tmp_path)
     for row, names in zip(found[Path(script).stem], contestants, strict=True):
         assert row["what"] in done.stdout
         assert names <= row["medians"].keys(), done.stderr
+
+
+@pytest.mark.all
+def test_versions_compares_rows_of_two_checkouts(tmp_path):
+    (tmp_path / "benchmarks").symlink_to(FOLDER)
+    options = [tmp_path, "train", "--only", "own settings, memory: none", "--turns", "1", "--seconds", "0.02"]
+    command = [sys.executable, FOLDER / "versions.py", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"{tmp_path} has no .venv; run there: ./scripts/test --local" in done.stderr
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert re.search(r"memory: none \| \d+\.\d+ \| \d+\.\d+ \|\n$", done.stdout), done.stderr
 
 
 @pytest.mark.all
