@@ -2,17 +2,65 @@
 
 import contextlib
 import faulthandler
+import functools
 import os
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 __all__ = ["crash_explained", "deferred", "ending_signals", "signals_exit"]
 
 # Waits for the Python stack that a crash writes to the pipe. Prints nothing if the pipe closes without one.
 _WATCH = 'stack=$(cat); [ -z "$stack" ] || printf "%s\\n\\n%s\\n" "$0" "$stack" >&2'
+
+
+# Handlers that the program had before the contexts of this module. Processes that it forks get them back.
+_outside: dict[int, Any] = {}
+_fork = threading.local()  # mask of the signals of this thread before a fork
+
+
+def _before_fork() -> None:
+    """Block the signals of our contexts until the new process has its own handlers. It would lose them otherwise."""
+    # A terminal sends Ctrl-C to every process, and ours finishes its update first, so SIGINT stays as it is.
+    numbers = _outside.keys() - {signal.SIGINT}
+    _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers) if numbers else None
+
+
+def _after_fork(is_child: bool) -> None:
+    """Let a forked process, such as a worker of a pool, end when it is terminated. It does not run our contexts."""
+    if _fork.mask is None:
+        return
+    if is_child:
+        for number in _outside.keys() - {signal.SIGINT}:
+            signal.signal(number, _outside[number])
+    signal.pthread_sigmask(signal.SIG_SETMASK, _fork.mask)
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=functools.partial(_after_fork, False),
+    after_in_child=functools.partial(_after_fork, True),
+)
+
+
+@contextlib.contextmanager
+def _handled(numbers: tuple[signal.Signals, ...], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Return a context in which ``handler`` handles signals of this process, but not of processes forked in it."""
+    before = {number: signal.getsignal(number) for number in numbers}
+    outermost: dict[int, Any] = {number: before[number] for number in numbers if number not in _outside}
+    _outside.update(outermost)
+    for number in numbers:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])
+        for number in outermost:
+            del _outside[number]
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -25,6 +73,8 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 def deferred(*numbers: signal.Signals, then: Callable[[], None] = lambda: None) -> Iterator[list[int]]:
     """Return a context that defers the first signal of each number. The second one has its usual effect.
 
+    Processes that are forked in the context end on SIGTERM and SIGHUP as they do outside of it.
+
     Args:
         numbers: Signals to defer.
         then: Function that is called for each deferred signal, between any two operations of the program.
@@ -36,20 +86,17 @@ def deferred(*numbers: signal.Signals, then: Callable[[], None] = lambda: None) 
     if threading.current_thread() is not threading.main_thread():
         yield received  # only the main thread receives signals
         return
+    own = os.getpid()
     before = {number: signal.getsignal(number) for number in numbers}
 
     def note(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
         signal.signal(number, before[signal.Signals(number)])
-        then()
+        if os.getpid() == own:
+            received.append(number)
+            then()
 
-    for number in numbers:
-        signal.signal(number, note)
-    try:
+    with _handled(numbers, note):
         yield received
-    finally:
-        for number in numbers:
-            signal.signal(number, before[number])
 
 
 @contextlib.contextmanager
@@ -65,12 +112,8 @@ def signals_exit() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread receives signals
         return
-    before = {number: signal.signal(number, end) for number in ending_signals()}
-    try:
+    with _handled(ending_signals(), end):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

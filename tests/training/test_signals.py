@@ -1,7 +1,11 @@
 """Tests of signals that end a training."""
 
+import contextlib
+import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -23,6 +27,64 @@ def test_ending_signals_exit_with_their_number(number, code):
     with pytest.raises(SystemExit, match=str(code)), signals_exit():
         os.kill(os.getpid(), number)
     assert signal.getsignal(number) is before
+
+
+def wait_for_signals(ready):
+    ready.set()
+    while True:
+        signal.pause()
+
+
+def both():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(signals_exit())
+        stack.enter_context(deferred(*ending_signals()))
+        return stack.pop_all()
+
+
+@pytest.mark.parametrize("context", [signals_exit, lambda: deferred(*ending_signals()), both])
+def test_processes_that_are_forked_meanwhile_can_be_terminated(context):
+    fork = multiprocessing.get_context("fork")
+    ready = fork.Event()
+    with context():
+        child = fork.Process(target=wait_for_signals, args=(ready,))
+        child.start()
+        try:
+            assert ready.wait(60)
+            child.terminate()
+            child.join(10)
+            assert child.exitcode == -signal.SIGTERM
+        finally:
+            child.kill()
+            child.join()
+
+
+def test_a_signal_right_after_the_fork_ends_the_new_process():
+    program = """
+import os, signal
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM))
+from pufferlib.machine.signals import signals_exit
+with signals_exit():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (int(done.stdout), done.stderr) == (signal.SIGTERM, "")
+
+
+def test_forked_processes_do_not_report_a_deferred_signal():
+    reports = []
+    with deferred(signal.SIGINT, then=lambda: reports.append(os.getpid())) as came:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                os._exit(len(reports) + len(came))
+            finally:
+                os._exit(100)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_ignored_sighup_stays_ignored():
