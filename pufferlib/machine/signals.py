@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["crash_explained", "deferred", "ending_signals", "signals_exit"]
+__all__ = ["crash_explained", "deferred", "ending_signals", "handle", "signals_exit"]
 
 # Waits for the Python stack that a crash writes to the pipe. Prints nothing if the pipe closes without one.
 _WATCH = 'stack=$(cat); [ -z "$stack" ] || printf "%s\\n\\n%s\\n" "$0" "$stack" >&2'
@@ -46,20 +46,29 @@ os.register_at_fork(
 )
 
 
+def handle(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Let ``handler`` handle signals of this process. Processes that it forks have it only for SIGINT.
+
+    Returns:
+        Earlier handler of each signal.
+    """
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
+    for number in before:
+        _outside.setdefault(number, before[number])
+        signal.signal(number, handler)
+    return before
+
+
 @contextlib.contextmanager
 def _handled(numbers: tuple[signal.Signals, ...], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Return a context in which ``handler`` handles signals of this process, but not of processes forked in it."""
-    before = {number: signal.getsignal(number) for number in numbers}
-    outermost: dict[int, Any] = {number: before[number] for number in numbers if number not in _outside}
-    _outside.update(outermost)
-    for number in numbers:
-        signal.signal(number, handler)
+    added = set(numbers) - _outside.keys()
+    before = handle(numbers, handler)
     try:
         yield
     finally:
         for number in numbers:
             signal.signal(number, before[number])
-        for number in outermost:
+        for number in added:
             del _outside[number]
 
 

@@ -17,7 +17,6 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.output import hide_output_for_good
 from pufferlib.machine.pickling import pickled
+from pufferlib.machine.signals import handle
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
@@ -162,16 +162,9 @@ def leave_signals_to_parent() -> None:
     Batch systems and terminals send these signals to all processes. A handler is used, because programs started by an
     environment would inherit SIG_IGN. Forked processes still end on these signals.
     """
-    own = os.getpid()
-
-    def ignore(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() != own:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ending) is not signal.SIG_IGN:  # nohup sets SIG_IGN for all of its processes
-            signal.signal(ending, ignore)
+    # nohup sets SIG_IGN for all of its processes
+    endings = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    handle(endings, lambda number, frame: None)
 
 
 class Parent:
