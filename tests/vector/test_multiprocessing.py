@@ -801,3 +801,17 @@ def test_environments_in_workers_can_pickle_classes_of_their_script():
     with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=Dealer))) as envs:
         envs.reset()
         assert envs.step([0, 0])[0].tolist() == [[1], [1]]
+
+
+class ForkingPufferEnv(SamplePufferEnv):
+    def forked_handlers(self):
+        child = os.fork()
+        if child == 0:
+            kept = [number for number in (signal.SIGTERM, signal.SIGHUP) if callable(signal.getsignal(number))]
+            os._exit(len(kept))
+        return os.waitpid(child, 0)[1]
+
+
+def test_processes_that_an_environment_forks_do_not_have_the_signal_handlers_of_its_worker():
+    with make(ForkingPufferEnv) as vecenv:
+        assert list(vecenv.call("forked_handlers")) == [0, 0]
