@@ -36,6 +36,7 @@ def _after_fork(is_child: bool) -> None:
     if is_child:
         for number in _outside.keys() - {signal.SIGINT}:
             signal.signal(number, _outside[number])
+        _outside.clear()  # what this process forks has its handlers, as usual
     signal.pthread_sigmask(signal.SIG_SETMASK, _fork.mask)
 
 
@@ -69,7 +70,7 @@ def _handled(numbers: tuple[signal.Signals, ...], handler: Callable[[int, FrameT
         for number in numbers:
             signal.signal(number, before[number])
         for number in added:
-            del _outside[number]
+            _outside.pop(number, None)  # a forked process has none
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

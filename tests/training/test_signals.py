@@ -74,6 +74,26 @@ with signals_exit():
     assert (int(done.stdout), done.stderr) == (signal.SIGTERM, "")
 
 
+def test_a_forked_process_passes_its_own_handlers_on_and_may_leave_the_context():
+    def own(number, frame): ...
+
+    parent = os.getpid()
+    status = left = 1
+    try:
+        with signals_exit():
+            child = os.fork()
+            if child == 0:
+                signal.signal(signal.SIGTERM, own)
+                if os.fork() == 0:
+                    os._exit(signal.getsignal(signal.SIGTERM) is not own)
+                status = os.wait()[1]
+        left = 0
+    finally:
+        if os.getpid() != parent:
+            os._exit(status != 0 or left)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_forked_processes_do_not_report_a_deferred_signal():
     reports = []
     with deferred(signal.SIGINT, then=lambda: reports.append(os.getpid())) as came:
