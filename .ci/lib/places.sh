@@ -11,7 +11,12 @@ fetch_wheel() { docker/fill-wheels || true; }
 # several targets build the same layer at once, BuildKit may store it so that the next build does not find it.
 build_test_image() { docker compose --progress plain build test; }
 
-build_images() { docker compose --progress plain --profile '*' build; }
+# Building several images at once sometimes fails with "inconsistent graph state" (moby/buildkit#2303). What was built is
+# kept, so the second try continues there.
+build_images() {
+    local build=(docker compose --progress plain --profile '*' build)
+    "${build[@]}" || "${build[@]}"
+}
 
 build_cuda_image() { TANK_DEVICE=cuda docker compose --progress plain build tank; }
 

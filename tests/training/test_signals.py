@@ -42,6 +42,15 @@ def both():
         return stack.pop_all()
 
 
+@pytest.fixture
+def default_sigterm():
+    """Set the default handler of SIGTERM, which Ray replaces in tests before."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("default_sigterm")
 @pytest.mark.parametrize("context", [signals_exit, lambda: deferred(*ending_signals()), both])
 def test_processes_that_are_forked_meanwhile_can_be_terminated(context):
     fork = multiprocessing.get_context("fork")
