@@ -271,10 +271,11 @@ class PooledVectorEnv(VectorEnv):
     def _send(self, actions: Array) -> None:
         if self._restarts is not None:
             self._restarts.keep_observations(self._channel.chosen)
-        self._last.buffers["actions"][...] = actions
+        rows = self._last.buffers["actions"]
+        rows[...] = actions
         if self._copies:
             self._by_worker["actions"][self._channel.chosen] = self._parts["actions"]
-        self._log.append(self._last.buffers["actions"], self._channel)
+        self._log.append(rows, self._channel)
         self._channel.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:
