@@ -28,6 +28,7 @@ cdef class ActionLog:
     """
 
     cdef Py_ssize_t num_workers, workers_per_batch, nbytes, limit
+    cdef Py_ssize_t count  # number of batches
     cdef object dtype
     cdef tuple shape  # of the actions of one worker
     cdef bint is_complete
@@ -44,11 +45,12 @@ cdef class ActionLog:
     def forget(self, bint is_complete):
         """Clear the log after a reset. ``is_complete`` if all environments were seeded."""
         self.is_complete, self.data, self.workers = is_complete, bytearray(), []
+        self.count = 0
         self.starts = [0] * self.num_workers
 
     def restart(self, int worker):
         """Clear the log of one worker, whose environments were rebuilt with seeds."""
-        self.starts[worker] = PyByteArray_GET_SIZE(self.data) // self.nbytes
+        self.starts[worker] = self.count
 
     def append(self, actions, channel):
         """Add the actions of a batch, in the order of the chosen workers of ``channel``."""
@@ -60,6 +62,7 @@ cdef class ActionLog:
             return
         PyByteArray_Resize(self.data, size + self.nbytes)
         memcpy(PyByteArray_AS_STRING(self.data) + size, address_of(actions), self.nbytes)
+        self.count += 1
         if self.workers_per_batch < self.num_workers:
             self.workers.append(channel.chosen)
 
@@ -67,8 +70,8 @@ cdef class ActionLog:
         """Return the actions of some rows of a worker, ``(steps, rows, ...)``, or None if the log is incomplete."""
         if not self.is_complete:
             return None
-        batches = np.frombuffer(bytes(self.data), self.dtype).reshape(-1, self.workers_per_batch, *self.shape)
-        steps = range(self.starts[worker], len(batches))
+        batches = np.ndarray((self.count, self.workers_per_batch, *self.shape), self.dtype, bytes(self.data))
+        steps = range(self.starts[worker], self.count)
         if self.workers_per_batch == self.num_workers:
             return batches[steps.start:, worker, rows]
         places = [(step, self.workers[step].index(worker)) for step in steps if worker in self.workers[step]]

@@ -9,6 +9,7 @@ import threading
 from dataclasses import replace
 
 import cloudpickle
+import gymnasium
 import numpy as np
 import pytest
 
@@ -116,6 +117,34 @@ def test_unrecorded_failure_is_replayed(how, options, folder):
     assert bundle.is_complete
     assert bundle.actions.ravel().tolist() == LATE
     assert replay(bundle).is_same
+
+
+class FragileWithoutActions(FunctionEnv):
+    def __init__(self):
+        super().__init__(action_space=gymnasium.spaces.Box(-1, 1, (0,), np.float32))
+
+    def step(self, action):
+        if self.count == 2:
+            raise ValueError("the rotor broke")
+        return super().step(action)
+
+
+def test_failure_without_action_numbers_is_replayed(folder):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FragileWithoutActions)
+    with pytest.raises(WorkerError) as raised:
+        run(creator, np.zeros((2, 3, 0)), **WORKERS)
+    bundle = Bundle.load(raised.value.bundles[0])
+    assert bundle.is_complete
+    assert replay(bundle).is_same
+
+
+def test_worker_without_action_numbers_is_replaced():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FragileWithoutActions)
+    with pufferlib.vector.make(creator, num_envs=2, seed=7, on_crash="restart", **WORKERS) as vecenv:
+        vecenv.reset()
+        for _ in range(4):
+            vecenv.step(np.zeros((2, 0)))
+        assert vecenv.worker_restarts == 2
 
 
 def play_after(change):
