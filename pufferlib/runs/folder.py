@@ -252,8 +252,8 @@ def _with_best(where: str, run: Run) -> Run:
     found = checkpoint.best(run.checkpoints) if run.chosen is None else None
     if found is None:
         raise APIUsageError(
-            f"{where}: --best needs a run with a checkpoint that has a score, got {run.chosen or run.folder}; "
-            "leave out --best"
+            f"{where}: best needs a run with a checkpoint that has a score, got {run.chosen or run.folder}; "
+            "leave out best"
         )
     return dataclasses.replace(run, chosen=found)
 

@@ -153,6 +153,16 @@ def test_import_loads_no_other_module():
     assert not loaded & {"numpy", "torch", "gymnasium", "pettingzoo"}
 
 
+def test_import_of_the_modules_of_the_worker_server_changes_no_signal_handler():
+    code = """
+import signal
+from pufferlib.vector.multiprocessing import preload
+print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
 @pytest.mark.parametrize("module", ["vector.factory", "emulation", "wrappers", "ocean", "registry", "testing"])
 def test_environments_and_workers_do_not_import_torch(module):
     assert "torch" not in loaded_by(f"import pufferlib.{module}")

@@ -1,4 +1,4 @@
-"""Modules loaded by the server that forks workers. Do not import this module elsewhere.
+"""Modules loaded by the server that forks workers. Elsewhere, an import of this module changes nothing.
 
 The server starts with Ctrl-C blocked, so that a Ctrl-C during these imports does not stop it. A Ctrl-C that arrived
 meanwhile is discarded here. After that, multiprocessing handles Ctrl-C.
@@ -11,7 +11,8 @@ from pufferlib.vector.multiprocessing import worker
 
 __all__ = ["emulation", "worker"]
 
-_before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-signal.signal(signal.SIGINT, _before)
-worker.leave_signals_to_parent()
+if signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()):  # only in the server
+    _before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGINT, _before)
+    worker.leave_signals_to_parent()

@@ -73,7 +73,7 @@ def test_best_flag_selects_best_checkpoint(here: Path, capsys: pytest.CaptureFix
     assert main(["eval", "squared", "--best"]) == 0
     assert f"{best.relative_to(here)}\n" in capsys.readouterr().out
     assert main(["eval", str(best), "--best"]) == 1
-    assert "--best needs a run with a checkpoint that has a score" in capsys.readouterr().err
+    assert "best needs a run with a checkpoint that has a score" in capsys.readouterr().err
     assert main(["play", "squared", "--best"]) == 2
     assert "--best selects a checkpoint of a run; name a run" in capsys.readouterr().err
 
