@@ -38,7 +38,8 @@ class Recorder(VectorProxy):
 
     def __init__(self, vecenv: VectorEnv | PufferEnv, specs: Sequence[EnvSpec], folder: str | os.PathLike[str]) -> None:
         super().__init__(vecenv)
-        self._specs, self._folder = list(specs), Path(folder)
+        self._specs = list(specs)
+        self._folder = Path(folder).absolute()  # environments may change the working directory
         self._rows = vecenv.num_agents // len(specs)
         self._is_complete, self._is_changed = True, False
         self._clear()

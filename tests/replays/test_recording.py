@@ -66,6 +66,16 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_folder_does_not_follow_the_working_directory(folder, monkeypatch):
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder)
+    with pufferlib.vector.make(fragile(), num_envs=2, backend="Serial", seed=7, record="all") as vecenv:
+        vecenv.reset()
+        monkeypatch.chdir("elsewhere")  # as an environment may do
+        vecenv.step([0, 0])
+    assert len(list((folder / "all").iterdir())) == 2
+
+
 @pytest.mark.parametrize(("how", "error"), [("raises", "ValueError: the rotor broke"), ("dies", "signal SIGKILL")])
 def test_recorded_failure_is_replayed(folder, how, error):
     with pytest.raises(WorkerError) as raised:

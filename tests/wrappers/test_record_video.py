@@ -62,6 +62,16 @@ def test_every_can_be_a_function_and_length_limits_frames(tmp_path):
     assert steps_of_frames(tmp_path / "episode-1.mp4") == [0, 1]
 
 
+def test_folder_does_not_follow_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with RecordVideo(make(RENDERED), "films", every=1) as vecenv:
+        monkeypatch.chdir("elsewhere")  # as an environment may do
+        for _ in play(vecenv, 5):
+            pass
+    assert (tmp_path / "films" / "episode-0.mp4").is_file()
+
+
 def test_native_environment_is_recorded(tmp_path):
     with RecordVideo(pufferlib.make("squared", num_envs=4, size=3), tmp_path, every=1) as vecenv:
         vecenv.reset(1)

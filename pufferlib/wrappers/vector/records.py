@@ -207,7 +207,8 @@ class RecordVideo(VectorWrapper):
         rows_per_env = vecenv.num_agents // num_envs
         self._first_agent = env_id * rows_per_env
         self._num_agents = rows_per_env if vecenv.emulated else 1  # of one game
-        self._folder, self._every, self._length, self._env_id = Path(folder), every, length, env_id
+        self._folder = Path(folder).absolute()  # environments may change the working directory
+        self._every, self._length, self._env_id = every, length, env_id
         self._folder.mkdir(parents=True, exist_ok=True)
         metadata = getattr(vecenv.driver_env, "metadata", None) or {}
         self._fps = float(fps or metadata.get("render_fps") or 30)
