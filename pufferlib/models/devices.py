@@ -21,6 +21,7 @@ __all__ = [
     "pick_device",
     "policy_to_play",
     "ready_device",
+    "threads_kept",
 ]
 
 LARGE = 500_000  # parameters; NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
@@ -130,3 +131,13 @@ def policy_to_play(policy: Policy) -> Policy:
 def is_large(policy: Policy) -> bool:
     """Return whether a policy has so many parameters that it runs faster with several threads or on a GPU."""
     return sum(parameter.numel() for parameter in policy.parameters()) >= LARGE
+
+
+@contextmanager
+def threads_kept() -> Iterator[None]:
+    """Return a context that restores torch's number of CPU threads at its end."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

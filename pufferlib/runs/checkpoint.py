@@ -286,9 +286,17 @@ def check_room(folder: Path, policy: nn.Module) -> None:
     """Write as many bytes into ``folder`` as a checkpoint needs, and remove them again.
 
     Raises:
+        APIUsageError: The state of the policy has something other than tensors.
         OSError: The folder cannot be written to, or has too little room.
     """
-    needed = sum(weights.nbytes for weights in policy.state_dict().values())
+    state = policy.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise APIUsageError(
+                f"Trainer: the state of the policy must be tensors, as only those are stored, got {name!r} "
+                f"of type {type(value).__name__}; return a tensor from get_extra_state"
+            )
+    needed = sum(weights.nbytes for weights in state.values())
     needed += 2 * sum(parameter.nbytes for parameter in policy.parameters())  # state of Adam
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

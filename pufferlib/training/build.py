@@ -4,8 +4,7 @@ import dataclasses
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
-from pufferlib.models.devices import is_large, pick_device
+from pufferlib.models.devices import is_large, pick_device, threads_kept
 from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
@@ -208,7 +207,8 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
 
     The initial weights depend only on ``train.seed``. The number of cores and other training threads do not matter.
     """
-    with _RNG_LOCK, torch.random.fork_rng(devices=[]), _one_thread():
+    with _RNG_LOCK, torch.random.fork_rng(devices=[]), threads_kept():
+        torch.set_num_threads(1)  # the last bits of orthogonal weights, from a QR decomposition, depend on it
         torch.manual_seed(config.train.seed)
         settings, name = config.policy, config.policy.name
         policy = make_policy(
@@ -277,20 +277,6 @@ def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:
             "as the field 'action_mask' of Dict observations",
             stacklevel=3,
         )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Return a context that limits torch to one thread.
-
-    Orthogonal weights come from a QR decomposition, whose last bits depend on the number of threads.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def tunable_keywords(config: Config) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
-from pufferlib.models.devices import memory_explained, pick_device, ready_device
+from pufferlib.models.devices import memory_explained, pick_device, ready_device, threads_kept
 from pufferlib.models.policies import check_default_dtype
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
@@ -131,6 +131,7 @@ class Trainer:
         self.vecenv = make_vecenv(own) if vecenv is None else vecenv
         self._opened = contextlib.ExitStack()  # closed in reverse order
         self._opened.enter_context(freed_memory_kept())
+        self._opened.enter_context(threads_kept())
         self._opened.callback(close_vecenv, self.vecenv)
         try:
             config = dataclasses.replace(config, train=with_normalization(self.vecenv, config.train))

@@ -99,6 +99,15 @@ def test_damaged_and_foreign_checkpoints_are_skipped_with_warning(tmp_path):
     assert names(tmp_path) == ["000200", "000300", "000300-2"]
 
 
+def test_policy_state_that_no_checkpoint_can_store_is_refused(tmp_path):
+    class Counting(torch.nn.Linear):
+        def get_extra_state(self):
+            return {"calls": 3}
+
+    with pytest.raises(APIUsageError, match="got '_extra_state' of type dict; return a tensor from get_extra_state"):
+        checkpoint.check_room(tmp_path, Counting(2, 2))
+
+
 def test_failed_save_keeps_previous_checkpoint(tmp_path, monkeypatch):
     save(tmp_path, 1)
 

@@ -668,6 +668,19 @@ def test_acting_uses_one_thread_and_learning_num_threads(make_trainer, target_en
     assert torch.get_num_threads() == 2
 
 
+def test_close_restores_the_number_of_threads(make_trainer):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        trainer = make_trainer({"train.num_threads": 2})
+        trainer.step()
+        assert torch.get_num_threads() == 2
+        trainer.close()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_initial_weights_do_not_depend_on_number_of_threads():
     config = load_config("breakout")
     vecenv = build_vecenv(config)
