@@ -56,7 +56,8 @@ class Limits:
         if type(limit) is not int or limit < 1:
             raise APIUsageError(
                 f"emulation: {name} is {space}, which has no limit of its own; {option} must be a positive integer, "
-                f"got {limit!r}; pass {option}=..., the most that one observation may have, as a keyword of the wrapper"
+                f"got {limit!r}; pass {option}=..., the most that one observation may have, to GymnasiumPufferEnv or "
+                "PettingZooPufferEnv"
             )
         return limit
 

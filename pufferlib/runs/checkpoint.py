@@ -27,7 +27,7 @@ from pufferlib.runs import tensor_file
 __all__ = [
     "About",
     "best",
-    "check_room",
+    "check_storable",
     "is_checkpoint",
     "latest",
     "load_optimizer",
@@ -282,8 +282,8 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
                 moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
-def check_room(folder: Path, policy: nn.Module) -> None:
-    """Write as many bytes into ``folder`` as a checkpoint needs, and remove them again.
+def check_storable(folder: Path, policy: nn.Module) -> None:
+    """Check that a checkpoint of ``policy`` can be stored in ``folder``, by writing as many bytes and removing them.
 
     Raises:
         APIUsageError: The state of the policy has something other than tensors.

@@ -320,7 +320,8 @@ def with_tuned_vec(config: Config, given: Iterable[str] = ()) -> Config:
     defaults = {"vec.num_workers": None, "vec.batch_size": None, "vec.zero_copy": True}
     settings = {**defaults, **tuned_settings(config, best.kwargs)}
     before = {f"{part}.{key}": value for part in ("vec", "env") for key, value in config.as_dict()[part].items()}
-    if both := [name for name in given if name in settings and settings[name] != before.get(name)]:
-        raise UsageError(f"vec 'auto' replaces {' and '.join(both)}; leave out one of them")
+    both = (name for name in given if name in settings and settings[name] != before.get(name))
+    if changes := [f"{name} to {settings[name]}, got {before.get(name)}" for name in both]:
+        raise UsageError(f"vec 'auto' sets {' and '.join(changes)}; leave out one of them")
     vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))
     return dataclasses.replace(config, vec=dataclasses.replace(config.vec, **vec), env={**config.env, **env})

@@ -163,7 +163,7 @@ class CallbackList(Callback):
     def __init__(self, callbacks: Sequence[Callback | CallbackFunction], is_first: bool = True) -> None:
         checked = [_checked(callback) for callback in callbacks]
         self.members = [each for each in checked if is_first or getattr(each, "every_rank", False)]
-        self._failure: Exception | SystemExit | None = None
+        self._failure: BaseException | None = None
 
     @override
     def wrap_envs(self, vecenv: Any, policy: "Policy") -> Any:
@@ -230,7 +230,7 @@ class CallbackList(Callback):
                 continue
             try:
                 method(trainer, *args)
-            except (Exception, SystemExit) as error:  # sys.exit() must not end the training without a checkpoint
+            except BaseException as error:  # an exit or an interrupt must not end the training without a checkpoint
                 where = f"the callback {_name(callback)}, {hook}, after update {trainer.updates}"
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")

@@ -176,7 +176,7 @@ class Trainer:
         self.reduction = build_reduction(ranks, policy)
         self.reduction.start_moments(self.vecenv)
         self.num_threads = settings.num_threads if settings.num_threads is not None else pick_num_threads(policy)
-        ranks.on_first(lambda: checkpoint.check_room(self.run_dir, policy))
+        ranks.on_first(lambda: checkpoint.check_storable(self.run_dir, policy))
         self.state = TrainState(
             policy,
             build_optimizer(settings, policy),

@@ -105,7 +105,7 @@ def test_policy_state_that_no_checkpoint_can_store_is_refused(tmp_path):
             return {"calls": 3}
 
     with pytest.raises(APIUsageError, match="got '_extra_state' of type dict; return a tensor from get_extra_state"):
-        checkpoint.check_room(tmp_path, Counting(2, 2))
+        checkpoint.check_storable(tmp_path, Counting(2, 2))
 
 
 def test_failed_save_keeps_previous_checkpoint(tmp_path, monkeypatch):

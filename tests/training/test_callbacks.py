@@ -107,7 +107,7 @@ def test_request_checkpoint_saves_after_update(make_trainer):
     assert [updates for kind, updates in log.events if kind == "checkpoint"] == [2, 3, 4]
 
 
-@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
+@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("hook", ["on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end"])
 def test_failing_callback_is_named_and_training_saves_checkpoint(make_trainer, hook, kind):
     def fail(self, trainer, *_):

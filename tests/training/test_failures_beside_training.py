@@ -196,7 +196,11 @@ def test_metric_of_any_number_type_is_logged(value, written, make_trainer, tmp_p
     assert [json.loads(line)["mine"] for line in path.read_text().splitlines()] == [written] * 2
 
 
-@pytest.mark.parametrize("value", [None, "phase 2", [1, 2], np.arange(3), {"a": 1}, 1j, object()])
+@pytest.mark.parametrize(
+    "value",
+    [None, "phase 2", [1, 2], np.arange(3), {"a": 1}, 1j, object(), 10**400],
+    ids=lambda value: type(value).__name__,
+)
 def test_metric_that_is_not_number_is_dropped_with_one_warning(value, make_trainer, tmp_path):
     path = tmp_path / "metrics.jsonl"
 

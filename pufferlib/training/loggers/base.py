@@ -66,7 +66,8 @@ def as_number(value: Any) -> float | None:
         return None
     with contextlib.suppress(Exception):  # tensors on a failed device, or objects that only resemble arrays
         value = value.item() if callable(getattr(value, "item", None)) else value
-        return int(value) if isinstance(value, bool) else value if type(value) in (int, float) else float(value)
+        number = float(value)  # fails for an integer above the largest float
+        return int(value) if isinstance(value, bool) else value if type(value) in (int, float) else number
     return None
 
 

@@ -239,7 +239,7 @@ def test_autotune_result_can_be_pasted_and_reused(
     assert [config.vec.backend, str(config.vec.num_envs)] == [flags[1], flags[3]]
     capsys.readouterr()
     assert main(["train", "my_env.py", *rest, "--vec", "auto", "--vec.num-envs", "64", "--show-settings"]) == 2
-    assert "vec 'auto' replaces vec.num_envs; leave out one of them" in capsys.readouterr().err
+    assert f"vec 'auto' sets vec.num_envs to {flags[3]}, got 64; leave out one of them" in capsys.readouterr().err
     assert main(["train", "my_env.py", *rest, "--vec", "auto", *flags[:2], "--show-settings"]) == 0
 
 
