@@ -12,6 +12,9 @@ Name                        Observation     Action             Reward           
 ``Pendulum-v1``             float32 ``(3,)`` Box(-2, 2, (1,))  minus squared angle, speed and torque    200
 =========================== =============== ================== ======================================== =========
 
+``CartPoleNoVel-v1``, ``MountainCarContinuousNoVel-v0`` and ``PendulumNoVel-v1`` are the same without velocities in the
+observation, so they need a memory. The names are those of rl-baselines3-zoo.
+
 Terminal: the goal is reached or the pole has fallen. Pendulum has no terminal states. Truncation: after the
 number of steps in the last column.
 
@@ -37,7 +40,16 @@ __all__ = ["env_creator", "names"]
 
 def names() -> tuple[str, ...]:
     """Return the ids of the problems."""
-    return ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
+    return (
+        "Acrobot-v1",
+        "CartPole-v1",
+        "CartPoleNoVel-v1",
+        "MountainCar-v0",
+        "MountainCarContinuous-v0",
+        "MountainCarContinuousNoVel-v0",
+        "Pendulum-v1",
+        "PendulumNoVel-v1",
+    )
 
 
 def env_creator(name: str) -> Callable[..., Any]:

@@ -39,7 +39,7 @@ Whole numbers can be written as `1e6` or `10_000`. `None` unsets a setting that 
 Settings come from these sources. Later ones override earlier ones:
 
 1. the defaults below
-2. for all environments except those of Ocean, `pufferlib/training/third_party.toml`, and for Python environments
+2. for all environments except those of Ocean, `pufferlib/settings/third_party.toml`, and for Python environments
    outside this repository, `pufferlib/settings/outside.toml`
 3. the settings of the environment, such as `pufferlib/ocean/breakout/train.toml`, the `train.toml` of its binding, or
    [your own file](your-own.md#your-own-settings-and-network)
@@ -51,7 +51,8 @@ describes them. `pufferlib.training.load_config` merges the same sources in Pyth
 its `config.toml`.
 
 A table such as `[cuda.train]` in a file applies only if training uses a GPU, and `[perceptron.policy]` only if
-`policy.name` is `Default`. An unknown setting is an error, and the message suggests the nearest name.
+`policy.name` is `Default`, or `auto` and becomes `Default`. An unknown setting is an error, and the message suggests
+the nearest name.
 
 ### Settings for some environments
 

@@ -14,7 +14,7 @@ CLASSIC_CONTROL = "gymnasium.envs.classic_control"
 
 def test_names_match_gymnasium() -> None:
     known = {env_id for env_id, spec in gymnasium.registry.items() if str(spec.entry_point).startswith(CLASSIC_CONTROL)}
-    assert {*classic.names(), "CartPole-v0"} == known
+    assert {name for name in classic.names() if "NoVel" not in name} | {"CartPole-v0"} == known
 
 
 @pytest.mark.parametrize(("short", "env_id"), [("CartPole", "CartPole-v1"), ("MountainCar", "MountainCar-v0")])
@@ -36,6 +36,24 @@ def test_steps_match_gymnasium() -> None:
             break
     ours.close()
     theirs.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "positions"),
+    [
+        ("CartPoleNoVel", "CartPole", [0, 2]),
+        ("MountainCarContinuousNoVel", "MountainCarContinuous", [0]),
+        ("PendulumNoVel", "Pendulum", [0, 1]),
+    ],
+)
+def test_tasks_without_velocities_observe_positions_only(name: str, full: str, positions: list[int]) -> None:
+    env, whole = pufferlib.make(f"classic/{name}"), pufferlib.make(f"classic/{full}")
+    assert np.array_equal(env.single_observation_space.high, whole.single_observation_space.high[positions])
+    assert np.array_equal(env.reset(seed=2)[0], whole.reset(seed=2)[0][positions])
+    action = whole.single_action_space.sample()
+    assert np.array_equal(env.step(action)[0], whole.step(action)[0][positions])
+    env.close()
+    whole.close()
 
 
 def test_options_are_passed_to_the_class() -> None:
