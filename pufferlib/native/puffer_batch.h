@@ -32,9 +32,12 @@ static inline size_t puffer_row_numbers(const PufferSpec *spec) {
     return numbers;
 }
 
+static inline size_t puffer_number_bytes(PufferType type) {
+    return type == PUFFER_INT32 || type == PUFFER_FLOAT32 ? 4 : 1;
+}
+
 static inline size_t puffer_row_bytes(const PufferSpec *spec) {
-    const size_t size = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
-    return size * puffer_row_numbers(spec);
+    return puffer_number_bytes(spec->observation_type) * puffer_row_numbers(spec);
 }
 
 /* Number of four-byte elements in one agent's action. */
@@ -81,8 +84,16 @@ static inline PufferBounds puffer_bounds_of(const PufferSpec *spec, size_t index
 static inline bool puffer_are_bounds(const PufferSpec *spec, PufferBounds bounds) {
     const float low = bounds.low, high = bounds.high;
     if (!(low <= high)) return false;
-    if (spec->observation_type == PUFFER_UINT8) return low >= 0 && high <= UINT8_MAX;
-    return spec->observation_type == PUFFER_FLOAT32 || (low >= INT8_MIN && high <= INT8_MAX);
+    switch (spec->observation_type) {
+        case PUFFER_INT8:
+            return low >= INT8_MIN && high <= INT8_MAX;
+        case PUFFER_UINT8:
+            return low >= 0 && high <= UINT8_MAX;
+        case PUFFER_INT32:
+            return low >= -0x1p24f && high <= 0x1p24f; /* beyond, a float skips integers */
+        default:
+            return true;
+    }
 }
 
 static inline bool puffer_has_bounds(const PufferSpec *spec) {
@@ -113,8 +124,8 @@ static inline bool puffer_is_mask(const PufferSpec *spec) {
 /* Returns NULL, or a message that describes what is wrong with a spec. */
 static inline const char *puffer_spec_problem(const PufferSpec *spec) {
     const PufferType type = spec->observation_type;
-    if (type != PUFFER_INT8 && type != PUFFER_UINT8 && type != PUFFER_FLOAT32)
-        return "spec: observation_type must be PUFFER_INT8, PUFFER_UINT8 or PUFFER_FLOAT32";
+    if (type != PUFFER_INT8 && type != PUFFER_UINT8 && type != PUFFER_INT32 && type != PUFFER_FLOAT32)
+        return "spec: observation_type must be PUFFER_INT8, PUFFER_UINT8, PUFFER_INT32 or PUFFER_FLOAT32";
     if (puffer_num_dims(spec->observation_shape) == 0)
         return "spec: observation_shape must have at least one size";
     if (!puffer_has_bounds(spec))

@@ -141,14 +141,17 @@ static void choose_actions(const PufferBatch *batch, PufferRng *rng) {
 static void check_rows(const PufferBatch *batch, const char *rows) {
     const PufferSpec *spec = &batch->spec;
     const size_t bytes = (size_t)batch->num_games * batch->observation_bytes;
-    const size_t size = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
+    const size_t size = puffer_number_bytes(spec->observation_type);
     const size_t numbers = puffer_row_numbers(spec);
     if (spec->observation_type == PUFFER_UINT8 && spec->observation_bounds == NULL &&
         spec->observation_high == UINT8_MAX)
         return; /* any byte is valid */
     for (size_t i = 0; i < bytes; i += size) {
         float value = (float)*(const uint8_t *)(rows + i);
+        int32_t integer = 0;
+        memcpy(&integer, rows + i, size);
         if (spec->observation_type == PUFFER_INT8) value = (float)*(const int8_t *)(rows + i);
+        if (spec->observation_type == PUFFER_INT32) value = (float)integer;
         if (spec->observation_type == PUFFER_FLOAT32) memcpy(&value, rows + i, sizeof value);
         const PufferBounds bounds = puffer_bounds_of(spec, i / size % numbers);
         if (!(value >= bounds.low && value <= bounds.high)) {

@@ -10,9 +10,11 @@
 
 #define PUFFER_PI 3.141592653589793
 
-/* 128-bit integer as two 64-bit halves, low half first, so that games stay aligned to 8 bytes. */
+/* 128-bit integers as two 64-bit halves, low half first, so that games stay aligned to 8 bytes. */
 typedef struct {
     uint64_t state[2], increment[2];
+    uint32_t half,
+        has_half; /* upper half of the last word that was drawn for a 32-bit number, if it is unused */
 } PufferGenerator;
 
 __extension__ typedef unsigned __int128 PufferWide;
@@ -81,15 +83,54 @@ static inline void puffer_seed_generator(PufferGenerator *generator, uint64_t se
     const PufferWide state = puffer_advance_generator(generator) + puffer_wide(words[0], words[1]);
     puffer_store_wide(generator->state, state);
     puffer_advance_generator(generator);
+    generator->half = generator->has_half = 0;
+}
+
+static inline uint64_t puffer_draw_word(PufferGenerator *generator) {
+    const PufferWide state = puffer_advance_generator(generator);
+    const uint64_t word = (uint64_t)(state >> 64) ^ (uint64_t)state;
+    const uint32_t turn = (uint32_t)(state >> 122);
+    return word >> turn | word << (-turn & 63);
+}
+
+/* Draws 32 bits. Every second call returns the upper half of the word of the call before. */
+static inline uint32_t puffer_draw_half(PufferGenerator *generator) {
+    generator->has_half = !generator->has_half;
+    if (!generator->has_half) return generator->half;
+    const uint64_t word = puffer_draw_word(generator);
+    generator->half = (uint32_t)(word >> 32);
+    return (uint32_t)word;
+}
+
+/* Draws a double in [0, 1), like `Generator.random()`. */
+static inline double puffer_unit(PufferGenerator *generator) {
+    return (double)(puffer_draw_word(generator) >> 11) * 0x1p-53;
 }
 
 /* Draws a double in [low, high), like `Generator.uniform(low, high)`. */
 static inline double puffer_uniform(PufferGenerator *generator, double low, double high) {
-    const PufferWide state = puffer_advance_generator(generator);
-    const uint64_t word = (uint64_t)(state >> 64) ^ (uint64_t)state;
-    const uint32_t turn = (uint32_t)(state >> 122);
-    const uint64_t turned = word >> turn | word << (-turn & 63);
-    return low + (high - low) * ((double)(turned >> 11) * 0x1p-53);
+    return low + (high - low) * puffer_unit(generator);
+}
+
+/* Draws an integer in [0, bound), like `Generator.integers(bound)`, for 1 < bound < 2^32. Also the index that
+ * `Generator.choice` of `bound` values draws. The method is Lemire's (2019), without bias. */
+static inline uint32_t puffer_integer(PufferGenerator *generator, uint32_t bound) {
+    uint64_t scaled = (uint64_t)puffer_draw_half(generator) * bound;
+    if ((uint32_t)scaled < bound) {
+        const uint32_t least = -bound % bound;
+        while ((uint32_t)scaled < least) scaled = (uint64_t)puffer_draw_half(generator) * bound;
+    }
+    return (uint32_t)(scaled >> 32);
+}
+
+/* Draws an index, like Gymnasium's `categorical_sample`: the first whose sum of probabilities up to and
+ * including its own is above a number in [0, 1), or 0 if there is none, because the last sum was rounded. */
+static inline int32_t puffer_categorical(PufferGenerator *generator, const double *sums, int32_t count) {
+    const double drawn = puffer_unit(generator);
+    for (int32_t i = 0; i < count; i++) {
+        if (sums[i] > drawn) return i;
+    }
+    return 0;
 }
 
 /* ---- Squares ------------------------------------------------------------------------------------------ */

@@ -154,7 +154,7 @@ def test_compiler_errors_name_file_and_line(corridor):
         ("length, 10, 2", "length, 1, 2", "the default of parameter length must be an int from 2 to 1000, got 1"),
         (".agents = 1", ".agents = 0", "Corridor: spec: agents must be at least 1$"),
         (".observation_shape = {2}", ".observation_shape = {0}", "spec: observation_shape must have at least one"),
-        (".observation_type = PUFFER_FLOAT32", ".observation_type = PUFFER_INT32", "spec: observation_type must be"),
+        (".observation_type = PUFFER_FLOAT32", ".observation_type = PUFFER_BOOL", "spec: observation_type must be"),
         (".observation_high = 1", ".observation_high = -1", "spec: observation_low and observation_high must be in"),
         (".action_sizes = {3}", ".action_sizes = {0}", "spec: .* action_sizes have at least one size"),
         (".agents = 1", ".action_mask = {0, 3}, .agents = 1", "spec: action_mask must lie in the observation"),

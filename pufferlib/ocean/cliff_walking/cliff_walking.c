@@ -1,0 +1,3 @@
+#include "render.h"
+PUFFER_ENV(CliffWalking, cliff_walking, PUFFER_KEYS(cliff_walking_keys),
+           PUFFER_NUMPY(CliffWalking, generator))

@@ -1,0 +1,2 @@
+#include "render.h"
+PUFFER_ENV(FrozenLake, frozen_lake, PUFFER_KEYS(frozen_lake_keys), PUFFER_NUMPY(FrozenLake, generator))
