@@ -51,8 +51,7 @@ describes them. `pufferlib.training.load_config` merges the same sources in Pyth
 its `config.toml`.
 
 A table such as `[cuda.train]` in a file applies only if training uses a GPU, and `[perceptron.policy]` only if
-`policy.name` is `Default`, or `auto` and becomes `Default`. An unknown setting is an error, and the message suggests
-the nearest name.
+`policy.name` is `Default`. An unknown setting is an error, and the message suggests the nearest name.
 
 ### Settings for some environments
 

@@ -14,7 +14,7 @@ from pufferlib.models.linear import Linear, layer_init
 from pufferlib.models.policies import Policy
 from pufferlib.pytorch import NativeLeaf, nativize_dtype, nativize_tensor
 
-__all__ = ["MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last", "policy_for"]
+__all__ = ["MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last"]
 
 NATURE_PX = 36  # smallest image for which the three convolutions have an output
 
@@ -168,21 +168,6 @@ class MixedCNN(Policy):
             parts.append(self.others(observations))
         hidden: Tensor = self.encoder(torch.cat(parts, -1))
         return hidden
-
-
-def policy_for(env: PufferEnv) -> str:
-    """Return the name of the policy for the observations of ``env``: "NatureCNN", "MixedCNN" or "Default"."""
-    space = env.single_observation_space
-    if space.dtype == np.uint8 and _is_large_image(space.shape):
-        return "NatureCNN"
-    structure = nativize_dtype(env.emulated) if env.emulated else None
-    fields = structure.values() if isinstance(structure, dict) else ()
-    images = [leaf[1] for leaf in fields if not isinstance(leaf, dict) and _is_image(leaf)]
-    return "MixedCNN" if len(images) == 1 and _is_large_image(images[0]) else "Default"
-
-
-def _is_large_image(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 3 and min(channels_first(shape)[1:]) >= NATURE_PX
 
 
 def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:

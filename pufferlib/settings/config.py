@@ -151,8 +151,7 @@ class PolicyConfig:
     """Policy network."""
 
     name: str = "Default"
-    """Policy: Default, NatureCNN, ResNet, MixedCNN, one of the environment, yours as mypkg:Net or my_net.py:Net, or
-    auto, which chooses by the observations: NatureCNN or MixedCNN for images of 36 px or more, otherwise Default."""
+    """Policy: Default, NatureCNN, ResNet, MixedCNN, one of the environment, or yours as mypkg:Net or my_net.py:Net."""
     hidden_size: Count = 128
     """Width of the hidden layers."""
     num_layers: Count = 2

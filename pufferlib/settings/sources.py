@@ -19,7 +19,6 @@ from pufferlib.settings.toml import parse_toml, read_toml
 
 __all__ = [
     "CONDITIONS",
-    "PERCEPTRON_OPTIONS",
     "Source",
     "convert",
     "default_settings",
@@ -36,11 +35,6 @@ __all__ = [
 
 CONDITIONS = ("cuda", "perceptron")  # tables of sections that apply to some runs only
 
-# Options that only the policy Default takes.
-PERCEPTRON_OPTIONS = (
-    "num_layers", "hidden_sizes", "networks", "critic_hidden_sizes", "activation", "layer_norm", "orthogonal_init",
-)  # fmt: skip
-
 # Number of games in a batch for a C file without settings of its own.
 _GAMES = 64
 
@@ -53,27 +47,20 @@ def default_settings() -> Source:
 def for_run(sources: list[Source]) -> list[Source]:
     """Remove the tables ``cuda`` and ``perceptron`` of each source, or make them sources of their own if they apply.
 
-    A table such as ``[cuda.train]`` applies if training uses a GPU, and ``[perceptron.policy]`` if the policy is, or
-    may become, ``Default``. It then overrides its own source, and later sources override it.
-
-    The policy "auto" is ``Default`` if the same or a later source has an option that no other policy takes.
+    A table such as ``[cuda.train]`` applies if training uses a GPU, and ``[perceptron.policy]`` if the policy is
+    ``Default``. It then overrides its own source, and later sources override it.
     """
     found = []
     for where, data in sources:
         found.append((where, {section: values for section, values in data.items() if section not in CONDITIONS}))
         applying = [name for name in CONDITIONS if name in data and _applies(name, sources)]
         found += [(f"{where}, [{name}]", data[name]) for name in applying]
-    named = [index for index, (_, data) in enumerate(sources) if "name" in data.get("policy", {})]
-    if named and sources[named[-1]][1]["policy"]["name"] == "auto":
-        options = [option for _, data in sources[named[-1] :] for option in data.get("policy", {})]
-        if given := [f"policy.{option}" for option in options if option in PERCEPTRON_OPTIONS]:
-            found.append((f"since {given[0]} is set", {"policy": {"name": "Default"}}))
     return found
 
 
 def _applies(condition: str, sources: list[Source]) -> bool:
     if condition == "perceptron":
-        return _last(sources, "policy", "name", "Default") in ("Default", "auto")
+        return bool(_last(sources, "policy", "name", "Default") == "Default")
     device = _last(sources, "train", "device", "auto")
     return has_gpu() if device == "auto" else str(device).startswith("cuda")
 

@@ -21,10 +21,8 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.models.devices import is_large, pick_device, threads_kept
-from pufferlib.models.image_policies import policy_for
 from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.settings.env_values import check_present
-from pufferlib.settings.sources import PERCEPTRON_OPTIONS
 from pufferlib.spaces import MixedBox
 from pufferlib.text import flag
 from pufferlib.training.normalization import attach_moments, normalized
@@ -40,7 +38,6 @@ __all__ = [
     "tuned_settings",
     "warn_of_action_bounds",
     "warn_of_unread_masks",
-    "with_network",
     "with_tuned_vec",
 ]
 
@@ -203,15 +200,6 @@ def pick_num_threads(policy: Policy) -> int:
     can depend on it.
     """
     return usable_cpus() if is_large(policy) else 1
-
-
-def with_network(vecenv: Any, policy: PolicyConfig) -> PolicyConfig:
-    """Return ``policy`` with the network "auto" replaced by the one that fits the observations of ``vecenv``."""
-    if policy.name != "auto":
-        return policy
-    name = policy_for(vecenv.driver_env)
-    options = {} if name == "Default" else {option: getattr(PolicyConfig, option) for option in PERCEPTRON_OPTIONS}
-    return dataclasses.replace(policy, name=name, **options)
 
 
 def build_policy(config: Config, vecenv: Any) -> Policy:

@@ -34,7 +34,6 @@ from pufferlib.training.build import (
     pick_num_threads,
     warn_of_action_bounds,
     warn_of_unread_masks,
-    with_network,
 )
 from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, names_of
 from pufferlib.training.checkpointer import Checkpointer
@@ -135,9 +134,7 @@ class Trainer:
         self._opened.enter_context(threads_kept())
         self._opened.callback(close_vecenv, self.vecenv)
         try:
-            policy_settings = with_network(self.vecenv, config.policy)
-            train_settings = with_normalization(self.vecenv, config.train)
-            config = dataclasses.replace(config, policy=policy_settings, train=train_settings)
+            config = dataclasses.replace(config, train=with_normalization(self.vecenv, config.train))
             self.vecenv = normalized(self.vecenv, config.train)
             self._is_policy_given = policy is not None
             with memory_explained(self.device):

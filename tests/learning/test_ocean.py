@@ -23,6 +23,10 @@ SCORES = [  # environment, steps, score of the evaluation
     ("mountain_car", 1_500_000, -110.0),  # solved, -199 at random, three seeds reached -101 to -99
     ("mountain_car_continuous", 500_000, 90.0),  # solved, 34 at random, two seeds reached 93.8
     ("pendulum", 1_500_000, -250.0),  # -1,230 at random, two seeds reached -161 and -171
+    ("blackjack", 2_000_000, -0.15),  # -0.05 is optimal, -0.32 at random
+    ("cliff_walking", 4_000_000, -20.0),  # -13 is optimal, three seeds reached it
+    ("frozen_lake", 2_000_000, 0.6),  # 0.74 is optimal, 0.02 at random
+    ("taxi", 10_000_000, 4.0),  # 8.5 is optimal, one seed reached 7.9
     ("bandit", 300_000, 0.9),
     ("stochastic", 500_000, 0.99),  # 0.957 at random, 0.91 with one action only
     ("password", 300_000, 0.9),

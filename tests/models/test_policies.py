@@ -6,7 +6,6 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, MixedCNN, NatureCNN, ResNet, make_policy
-from pufferlib.models.image_policies import policy_for
 from tests.envs import EnvDescription, FunctionEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
@@ -139,27 +138,6 @@ def test_mixed_cnn_uses_image_and_all_other_fields(alone):
     assert params.shape == (1, 3)
     (params.sum() + values.sum()).backward()
     assert all(parameter.grad is not None for parameter in policy.parameters())
-
-
-@pytest.mark.parametrize(
-    ("space", "name"),
-    [
-        (IMAGE, "NatureCNN"),
-        (Box(0, 255, (210, 160, 3), np.uint8), "NatureCNN"),
-        (Box(0, 255, (35, 84, 3), np.uint8), "Default"),  # too small
-        (Box(0, 1, (84, 84, 3), np.float32), "Default"),
-        (Box(0, 255, (84, 84), np.uint8), "Default"),
-        (VECTOR, "Default"),
-        (Dict(SCREEN | OTHER_FIELDS), "MixedCNN"),
-        (Dict(SCREEN | {"map": Box(0, 5, (7, 7, 3), np.uint8)}), "Default"),  # two images
-        (Dict(OTHER_FIELDS), "Default"),
-    ],
-    ids=str,
-)
-def test_automatic_policy_fits_the_observations(space, name):
-    env = GymnasiumPufferEnv(FunctionEnv(space, Discrete(3)))
-    assert policy_for(env) == name
-    make_policy(env, name, hidden_size=8)
 
 
 def test_mixed_cnn_needs_an_image_in_a_dict():

@@ -1,13 +1,9 @@
-import inspect
-
 import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models import Default, NatureCNN
 from pufferlib.settings import sources
 from pufferlib.settings.config import Config, EvalConfig, TrainConfig, load_config
-from pufferlib.settings.sources import PERCEPTRON_OPTIONS
 
 
 def test_environment_file_overrides_defaults_and_overrides_win():
@@ -120,22 +116,15 @@ def test_overrides_win_over_settings_for_a_gpu(monkeypatch, gpu, overrides, expe
 @pytest.mark.parametrize(
     ("env", "overrides", "expected"),
     [
-        ("CartPole-v1", {}, ("auto", "separate", "tanh")),
-        ("CartPole-v1", {"policy.hidden_size": 64, "policy.memory": "GRU"}, ("auto", "separate", "tanh")),
-        ("CartPole-v1", {"policy.activation": "elu"}, ("Default", "separate", "elu")),
-        ("CartPole-v1", {"policy.name": "NatureCNN"}, ("NatureCNN", "shared", "relu")),
-        ("squared", {}, ("Default", "shared", "relu")),
+        ("CartPole-v1", {}, ("separate", "tanh")),
+        ("CartPole-v1", {"policy.activation": "elu"}, ("separate", "elu")),
+        ("CartPole-v1", {"policy.name": "NatureCNN"}, ("shared", "relu")),
+        ("squared", {}, ("shared", "relu")),
     ],
 )
-def test_policy_of_python_environments_outside(env, overrides, expected):
-    """An option of Default selects it. Its actor and critic are separate."""
+def test_perceptron_of_python_environments_outside_has_separate_networks(env, overrides, expected):
     found = load_config(env, overrides).policy
-    assert (found.name, found.networks, found.activation) == expected
-
-
-def test_options_of_default_are_those_that_other_policies_do_not_take():
-    own, others = (inspect.signature(policy).parameters for policy in (Default, NatureCNN))
-    assert set(PERCEPTRON_OPTIONS) == own.keys() - others.keys()
+    assert (found.networks, found.activation) == expected
 
 
 def test_file_with_settings_for_the_perceptron(tmp_path):

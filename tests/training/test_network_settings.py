@@ -10,7 +10,6 @@ from pufferlib.runs.folder import Run
 from pufferlib.settings.config import PolicyConfig, load_config
 from pufferlib.training.agent import load_policy
 from pufferlib.training.trainer import Trainer
-from tests.learning import strangers
 
 SMALL = {
     "env.num_envs": 8,
@@ -80,26 +79,6 @@ def test_run_of_an_earlier_version_is_loaded(tmp_path):
     run = Run.at(tmp_path / "run")
     assert run.settings().policy == PolicyConfig(hidden_size=16, num_layers=3, memory="LSTM")
     assert torch.equal(weights(load_policy(run.settings(), run)), weights(trainer.policy))
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "expected"),
-    [
-        ("QuadrantInColour", {}, PolicyConfig(name="NatureCNN", hidden_size=16)),
-        ("Quadrant", {}, PolicyConfig(hidden_size=16, networks="separate", activation="tanh")),
-        (
-            "QuadrantInColour",
-            {"policy.activation": "elu"},
-            PolicyConfig(hidden_size=16, networks="separate", activation="elu"),
-        ),
-    ],
-)
-def test_automatic_network_fits_the_observations(name, settings, expected, tmp_path):
-    one = {"vec.backend": "Serial", "vec.num_envs": 1, "train.device": "cpu", "policy.hidden_size": 16}
-    trainer = Trainer(load_config(f"{strangers.__file__}:{name}", {**one, **settings}), tmp_path)
-    trainer.close()
-    assert trainer.config.policy == expected
-    assert type(trainer.policy).__name__ == expected.name
 
 
 @pytest.mark.parametrize(
