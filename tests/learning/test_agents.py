@@ -17,7 +17,9 @@ OCEAN = [*ocean.names(), *ocean.python_names()]
 DOCS = Path(__file__).parents[2] / "docs"
 KNOWN_GOOD = {path: json.loads(path.read_text()) for path in sorted((DOCS / "known-good").glob("*.json"))}
 RESULTS = {name: DOCS / "curves" / f"{name}.json" for name in OCEAN} | {
-    record["env_name"]: path for path, record in KNOWN_GOOD.items() if record["agent"]  # a large agent does not ship
+    record["env_name"]: path
+    for path, record in KNOWN_GOOD.items()
+    if record["agent"]  # a large agent does not ship
 }
 
 
