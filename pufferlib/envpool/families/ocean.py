@@ -41,6 +41,9 @@ CLASSIC_CONTROL = (
     ClassicTask("phys2d/Pendulum-v0", "pendulum", 200, None),
 )
 
+# EnvPool's ids of these belong to Gymnasium's environments, which have more keyword arguments and infos.
+TOY_TEXT = ("blackjack", "cliff_walking", "frozen_lake", "taxi")
+
 PYTHON = {"PyMultiagent-v0": "pymultiagent", "Spaces-v0": "spaces"}
 
 
@@ -51,12 +54,16 @@ def tasks() -> list[PoolTask]:
         _native_task(task.task_id, "classic_control", env_type_of[task.name], *task[2:]) for task in CLASSIC_CONTROL
     ]
     others = env_type_of.keys() - {task.name for task in CLASSIC_CONTROL}
-    native = [_native_task(f"{env_type_of[name].class_name}-v0", "ocean", env_type_of[name]) for name in sorted(others)]
+    native = [_native_task(_task_id(env_type_of[name]), "ocean", env_type_of[name]) for name in sorted(others)]
     python = [
         PoolTask(task_id, "ocean", WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
         for task_id, name in PYTHON.items()
     ]
     return classic + native + python
+
+
+def _task_id(env_type: EnvType) -> str:
+    return f"{'ocean/' if env_type.name in TOY_TEXT else ''}{env_type.class_name}-v0"
 
 
 def _native_task(
