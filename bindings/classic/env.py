@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from .._shared.gymnasium import control_task, environment, quiet_pygame
 
-__all__ = ["POSITIONS", "HeadlessRender", "Positions", "make_env"]
+__all__ = ["HeadlessRender", "Positions", "make_env"]
 
 Env = gymnasium.Env[Any, Any]
 
