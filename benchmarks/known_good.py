@@ -130,7 +130,7 @@ def render(rows: dict[str, dict[str, Any]]) -> str:
     lines = [line(task, rows[task], record) for task, record in stored.items()]
     pictures = [
         f"\n## {task}\n\n```\npuffer train {task} --train.total-timesteps {record['steps']} --train.seeds "
-        f"{','.join(map(str, record['seeds']))}\n```\n\nSeeds: {scores(record)}. Trained on {record['cpus']} cores "
+        f"{','.join(map(str, record['seeds']))}\n```\n\nSeeds: {scores(record)}. Trained on {cores(record['cpus'])} "
         f"({record['cpu']}), {record['date']}, commit {record['commit']}. {rows[task].get('note', '')}".rstrip()
         + f"{agent(task, record)}\n\n"
         f"![Learning curve of {task}](known-good/{task.replace('/', '-')}.png)\n"
@@ -169,6 +169,11 @@ def estimate(values: list[float]) -> str:
     """Return the interquartile mean and its interval as text."""
     low, high = bootstrap_interval([values], lambda drawn: iqm(drawn, axis=1))
     return f"{figure(float(iqm(values)))} ({figure(low)} to {figure(high)})"
+
+
+def cores(number: int) -> str:
+    """Return a number of cores as text."""
+    return f"{number} core" + "s" * (number != 1)
 
 
 def scores(record: dict[str, Any]) -> str:

@@ -258,8 +258,9 @@ class Trainer:
 
         Ctrl-C, SIGTERM (sent by batch systems and containers) and SIGHUP (sent by a closed terminal) finish the update
         in progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit with code 143 or 129. A second
-        signal of the same kind stops at once. While a rollout is collected, the latest update is still saved. If SIGHUP
-        is ignored, as by ``nohup``, it stays ignored.
+        signal of the same kind stops at once. While a rollout is collected, the latest update is still saved. A second
+        signal in a callback ends the callback, and a checkpoint is saved. If SIGHUP is ignored, as by ``nohup``, it
+        stays ignored.
 
         If the environments raise an exception, the latest update is saved first.
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
+import pufferlib
 from pufferlib import ocean
 from pufferlib.seeding import env_seed
 
@@ -112,8 +113,6 @@ def path_to_passenger(taxi, state):
 
 @pytest.mark.parametrize(("name", "env_id"), IDS.items())
 def test_spaces_are_those_of_the_emulated_original(name, env_id):
-    import pufferlib
-
     ours, original = ocean.OceanEnv(name, num_envs=1), pufferlib.make(env_id)
     assert ours.single_action_space == original.single_action_space
     assert ours.single_observation_space.shape[0] == len(np.atleast_1d(original.env.observation_space.sample()))
