@@ -15,7 +15,7 @@ class NativePool:
     def __init__(
         self,
         index: int,
-        values: Sequence[float],
+        values: Sequence[float | bytes],
         spec: PoolSpec,
         seeds: Sequence[int],
         batch_size: int,

@@ -17,11 +17,11 @@ from pufferlib.envpool._fresh_arrays cimport FreshArrays
 from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, is_native
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferAutoreset, PufferBatch, PufferCanvas,
-    PufferEnvType, PufferSpec, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims,
+    PufferEnvType, PufferSpec, PufferValue, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims,
     puffer_seed_game,
 )
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
-from pufferlib.ocean._ocean cimport shared_helpers, type_at
+from pufferlib.ocean._ocean cimport MAX_PARAMETERS, set_values, shared_helpers, type_at
 
 from pufferlib.envpool.pool_env import read_dict
 from pufferlib.envpool.pool import PoolBatch
@@ -57,6 +57,7 @@ cdef extern from "puffer_envpool.h" nogil:
         PUFFER_PLAYER_TRUNCATED
         PUFFER_PLAYER_MASK
         PUFFER_COLUMNS
+        PUFFER_MAX_COLUMNS
         PUFFER_IDLE
         PUFFER_SENT
         PUFFER_READY
@@ -68,6 +69,7 @@ cdef extern from "puffer_envpool.h" nogil:
         PufferBatch batch
         PufferQueue queue
         PufferColumn *columns
+        int32_t num_columns
         PufferAutoreset autoreset
         int32_t max_steps
         int32_t *elapsed
@@ -97,10 +99,6 @@ cdef extern from "puffer_envpool.h" nogil:
     PufferEnvPool *puffer_envpool_new()
     void puffer_envpool_free(PufferEnvPool *pool)
 
-cdef enum:
-    MAX_PARAMETERS = 64
-    GIVEN = 16  # at least PUFFER_COLUMNS
-
 cdef double DIRECT_NS = 5e7  # longest step of all games that Ctrl-C need not end half-way
 cdef double QUICK_NS = 5e3   # shorter ones keep the interpreter's lock
 cdef double EARLY_NS = 1e5   # longer ones begin when they are sent
@@ -117,7 +115,7 @@ cdef class NativePool:
 
     Args:
         index: Of the environment in ``ocean_types()``, or as ``add_type`` returned it.
-        values: A float for each parameter, in the order and range of its table.
+        values: A float, or bytes for a text, for each parameter, in the order and range of its table.
         spec: Of the pool.
         seeds: An int for each environment, which plays as ``pufferlib.make(name, seed=seed)`` does.
         batch_size: Environments of a batch; as many as there are seeds is synchronous.
@@ -144,7 +142,8 @@ cdef class NativePool:
     cdef int num_action_dims
     cdef Py_ssize_t action_width
     cdef list homes, fresh, bound
-    cdef PyObject *given[GIVEN]  # arrays of the batch, by column
+    cdef list info_names  # of the environment's own infos, whose columns start at PUFFER_COLUMNS
+    cdef PyObject *given[PUFFER_MAX_COLUMNS]  # arrays of the batch, by column
     cdef tuple same_tuple        # what step returns while the arrays stay the same
     cdef size_t same_key
 
@@ -152,7 +151,7 @@ cdef class NativePool:
                   int32_t max_episode_steps=0, str autoreset="next_step", bint copy=True,
                   int32_t thread_affinity_offset=-1, int32_t helper_ns=PUFFER_HELPER_NS):
         cdef const PufferEnvType *kind = type_at(index)
-        cdef double[MAX_PARAMETERS] numbers
+        cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
         cdef int i
         self.num_envs, self.batch_size, self.spec, self.copies = len(seeds), batch_size, spec, copy
@@ -162,12 +161,11 @@ cdef class NativePool:
             raise APIUsageError(
                 f"NativePool: {self.where} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}), and a batch "
                 f"has from 1 to {self.num_envs} environments, got {len(values)} and {batch_size}")
-        for i, value in enumerate(values):
-            numbers[i] = value
+        set_values(given, kind, values)
         self.pool = puffer_envpool_new()
         if self.pool is NULL:
             raise MemoryError(f"{self.where}: no memory for a pool")
-        problem = puffer_batch_create(&self.pool.batch, kind, self.num_envs, numbers)
+        problem = puffer_batch_create(&self.pool.batch, kind, self.num_envs, given)
         if problem is not NULL:
             raise APIUsageError(f"{self.where}: {problem.decode()}")
         if self.pool.batch.games is NULL or not puffer_envpool_allocate(self.pool):
@@ -193,9 +191,16 @@ cdef class NativePool:
         cdef int agents = batch.spec.agents
         cdef int32_t envs = self.num_envs
         ids = np.arange(envs, dtype=np.int32)
-        observations = np.zeros((envs * agents, *_sizes(batch.spec.observation_shape)), chr(batch.spec.observation_type))
+        cdef int i, num_infos = batch.type.num_infos
+        # A Discrete observation is an array of shape (1,) in C.
+        shape = self.spec.observation_space.shape
+        observations = np.zeros((envs * agents, *shape), chr(batch.spec.observation_type))
+        if observations.nbytes != batch.observation_bytes * envs:
+            raise APIUsageError(f"NativePool: the spec must have the observations of {self.where}, got shape {shape}")
         self.agents, self.is_single = agents, agents == 1
-        self.homes, self.fresh, self.bound = [None] * PUFFER_COLUMNS, [None] * PUFFER_COLUMNS, [None] * PUFFER_COLUMNS
+        self.pool.num_columns = PUFFER_COLUMNS + num_infos * (2 if self.pool.autoreset == PUFFER_SAME_STEP else 1)
+        self.homes, self.fresh, self.bound = ([None] * PUFFER_MAX_COLUMNS for _ in range(3))
+        self.info_names = [batch.type.infos[i].name.decode() for i in range(num_infos)]
         self._add(PUFFER_OBSERVATION, observations)
         self._add(PUFFER_REWARD, np.zeros(envs * agents, np.float32))
         self._add(PUFFER_GAME_TERMINATED, np.zeros(envs, np.bool_))
@@ -213,7 +218,9 @@ cdef class NativePool:
         if self.pool.autoreset != PUFFER_SAME_STEP:
             self.fresh[PUFFER_FINAL_OBSERVATION] = None
         if self.is_single:
-            self.fresh[PUFFER_PLAYER_TERMINATED:] = [None] * (PUFFER_COLUMNS - PUFFER_PLAYER_TERMINATED)
+            self.fresh[PUFFER_PLAYER_TERMINATED:PUFFER_COLUMNS] = [None] * (PUFFER_COLUMNS - PUFFER_PLAYER_TERMINATED)
+        for i in range(self.pool.num_columns - PUFFER_COLUMNS):
+            self._add(PUFFER_COLUMNS + i, np.zeros(envs, chr(batch.type.infos[i % num_infos].type)))
         self.ids_memory, self.order_memory = bytearray(4 * envs), bytearray(4 * envs)
         self.ids, self.order = <int32_t *><char *>self.ids_memory, <int32_t *><char *>self.order_memory
         self.action_width = puffer_action_count(&batch.spec)
@@ -471,7 +478,7 @@ cdef class NativePool:
         """Choose the arrays of the batch."""
         cdef PufferColumn *columns = self.pool.columns
         cdef int i
-        for i in range(PUFFER_COLUMNS):
+        for i in range(self.pool.num_columns):
             if self.fresh[i] is None:
                 continue
             if self.copies:
@@ -486,7 +493,9 @@ cdef class NativePool:
 
     cdef inline int32_t _rows(self, int column) noexcept:
         """Rows of one environment."""
-        return 1 if PUFFER_GAME_TERMINATED <= column <= PUFFER_ENV_ID or column in (PUFFER_ELAPSED_STEP, PUFFER_FINAL_ELAPSED_STEP) else self.agents
+        if PUFFER_GAME_TERMINATED <= column <= PUFFER_ENV_ID or column >= PUFFER_COLUMNS:
+            return 1
+        return 1 if column in (PUFFER_ELAPSED_STEP, PUFFER_FINAL_ELAPSED_STEP) else self.agents
 
     cdef PyObject *_bound_array(self, int column, Py_ssize_t rows) except NULL:
         """The array that this pool has for batches of so many rows; the last such one, or a new one."""
@@ -588,6 +597,7 @@ cdef class NativePool:
             "players.truncated": self._at(PUFFER_PLAYER_TRUNCATED),
             "players.mask": self._at(PUFFER_PLAYER_MASK),
         }
+        self._add_infos(infos)
         ended = self._at(PUFFER_GAME_TERMINATED) | self._at(PUFFER_GAME_TRUNCATED) if self._has_final() else None
         return tuple_new(PoolBatch, (
             self._at(PUFFER_ENV_ID), self._at(PUFFER_PLAYER_ENV_ID), self._at(PUFFER_OBSERVATION),
@@ -601,7 +611,17 @@ cdef class NativePool:
         return self.fresh[PUFFER_FINAL_OBSERVATION] is not None
 
     cdef inline dict _final_info(self, ended):
-        return {"elapsed_step": self._at(PUFFER_FINAL_ELAPSED_STEP), "_elapsed_step": ended}
+        cdef int i
+        info = {"elapsed_step": self._at(PUFFER_FINAL_ELAPSED_STEP), "_elapsed_step": ended}
+        for i, name in enumerate(self.info_names):
+            info[name], info[f"_{name}"] = self._at(PUFFER_COLUMNS + len(self.info_names) + i), ended
+        return info
+
+    cdef inline int _add_infos(self, dict infos) except -1:
+        cdef int i
+        for i, name in enumerate(self.info_names):
+            infos[name] = self._at(PUFFER_COLUMNS + i)
+        return 0
 
     cdef tuple _step_tuple(self):
         if self.copies:
@@ -621,6 +641,7 @@ cdef class NativePool:
             players["terminated"] = self._at(PUFFER_PLAYER_TERMINATED)
             players["truncated"] = self._at(PUFFER_PLAYER_TRUNCATED)
             players["mask"] = self._at(PUFFER_PLAYER_MASK)
+        self._add_infos(info)
         terminated, truncated = self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED)
         if self._has_final():
             ended = terminated | truncated

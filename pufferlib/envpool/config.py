@@ -9,7 +9,16 @@ from pufferlib.env import AutoresetMode
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-__all__ = ["COMMON", "RENDER_MODES", "backend_config", "checked_config", "checked_int", "checked_seed", "pool_seeds"]
+__all__ = [
+    "COMMON",
+    "RENDER_MODES",
+    "backend_config",
+    "checked_config",
+    "checked_int",
+    "checked_seed",
+    "own_keywords",
+    "pool_seeds",
+]
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 MAX_PIXELS = 4096
@@ -182,3 +191,8 @@ def _render_settings(where: str, given: Mapping[str, Any], num_envs: int) -> dic
         "from_pixels": from_pixels,
         "frame_stack": checked_int(where, "frame_stack", given["frame_stack"], 1, 1024),
     }
+
+
+def own_keywords(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments in ``config`` that are not common to all tasks."""
+    return {name: value for name, value in config.items() if name not in COMMON and name != "env_seed"}

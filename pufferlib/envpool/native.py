@@ -1,19 +1,21 @@
 """Backend for C environments: those of Ocean, and users' own C files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from pufferlib.envpool._native import NativePool
-from pufferlib.envpool.pool import PoolSpec
+from pufferlib.envpool.config import own_keywords
+from pufferlib.envpool.pool import Backend, Pool, PoolSpec
+from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.types import EnvType, spaces_of
 
-__all__ = ["NativeBackend", "NativePool"]
+__all__ = ["NativeBackend", "NativePool", "TwinBackend"]
 
 PLAYER_INFOS = ("players.terminated", "players.truncated", "players.mask")
 OWN_LIMIT = "max_steps"  # parameter of environments with a step limit of their own
@@ -25,11 +27,12 @@ class NativeBackend:
     Args:
         name: Name from ``pufferlib.ocean.names()``, or path of a C file. The file is compiled when a pool is described
             or created, if it has changed.
+        is_discrete: Whether the observation, a single integer from 0, has a Discrete space.
         **params: Keyword arguments of the environment. Keyword arguments of a task take precedence over them.
     """
 
-    def __init__(self, name: str, **params: Any) -> None:
-        self.name, self.params = name, params
+    def __init__(self, name: str, is_discrete: bool = False, **params: Any) -> None:
+        self.name, self.is_discrete, self.params = name, is_discrete, params
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
         """Return the spec of the environments that ``make`` would create.
@@ -41,13 +44,16 @@ class NativeBackend:
         env_type = type_of(self.name)
         spec = OceanBatch(env_type.index, 1, self._values(env_type, config), 1).spec
         observation_space, action_space, _ = spaces_of(spec)
+        if self.is_discrete:
+            assert isinstance(observation_space, Box)
+            observation_space = Discrete(int(observation_space.high.item()) + 1)
         infos = PLAYER_INFOS if spec["agents"] > 1 else ()
         height, width = spec["picture"]
         return PoolSpec(
             observation_space=observation_space,
             action_space=action_space,
             num_players=spec["agents"],
-            info_spaces={name: Box(0, 1, (), np.bool_) for name in infos},
+            info_spaces={**env_type.infos, **{name: Box(0, 1, (), np.bool_) for name in infos}},
             frame_shape=(config.get("render_height") or height, config.get("render_width") or width),
             render_fps=spec["frames_per_second"],
         )
@@ -76,12 +82,55 @@ class NativeBackend:
             thread_affinity_offset=config.get("thread_affinity_offset", -1),
         )
 
-    def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float]:
-        """Return the parameters as numbers for C. The step limit of the pool replaces the environment's own limit."""
+    def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float | bytes]:
+        """Return the parameters as C expects them. The step limit of the pool replaces the environment's own limit."""
         known = {parameter.name: parameter for parameter in env_type.parameters}
         params = {**self.params, **{name: config[name] for name in known if name in config}}
         limit = config.get("max_episode_steps", 0)
         if limit and OWN_LIMIT in known and OWN_LIMIT not in params:
             own = known[OWN_LIMIT]
             params[OWN_LIMIT] = int(min(max(limit, own.low), own.high))
-        return env_type.numbers(params)
+        return env_type.in_c(params)
+
+
+class TwinBackend:
+    """Backend for a Python environment that also exists in C, with the same results.
+
+    The keyword argument ``native=False`` selects the Python environment.
+
+    Args:
+        native: Function that returns the backend in C for the task's own keyword arguments, or None if these need the
+            Python environment.
+        python: Backend of the Python environment.
+    """
+
+    def __init__(self, native: Callable[[dict[str, Any]], NativeBackend | None], python: Backend) -> None:
+        self.native, self.python = native, python
+
+    def describe(self, config: Mapping[str, Any]) -> PoolSpec:
+        """Return the spec of the environments that ``make`` would create.
+
+        Raises:
+            APIUsageError: A keyword argument does not exist, has a wrong type or is out of range.
+        """
+        backend, config = self._chosen(config)
+        return backend.describe(config)
+
+    def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
+        """Create the pool.
+
+        Raises:
+            PufferError: A helper thread could not be started, or a Python environment failed.
+        """
+        backend, config = self._chosen(config)
+        return backend.make(config, spec)
+
+    def _chosen(self, config: Mapping[str, Any]) -> tuple[Backend, Mapping[str, Any]]:
+        """Return the backend, and the config that it needs."""
+        own = own_keywords(config)
+        common = {name: value for name, value in config.items() if name not in own}
+        is_native = own.pop("native")
+        if not isinstance(is_native, bool):
+            raise APIUsageError(f"envpool.make: native must be True or False, got {is_native!r:.80}")
+        native = self.native(own) if is_native else None
+        return (self.python, {**common, **own}) if native is None else (native, common)

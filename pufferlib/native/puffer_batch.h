@@ -46,25 +46,28 @@ static inline int32_t puffer_action_count(const PufferSpec *spec) {
     return puffer_num_dims(spec->action_sizes);
 }
 
-static inline void puffer_set_parameter(char *game, const PufferParameter *parameter, double value) {
+static inline void puffer_set_parameter(char *game, const PufferParameter *parameter, PufferValue value) {
     void *field = game + parameter->offset;
     if (parameter->type == PUFFER_BOOL) {
-        *(bool *)field = value != 0;
+        *(bool *)field = value.number != 0;
     } else if (parameter->type == PUFFER_INT32) {
-        *(int32_t *)field = (int32_t)value;
+        *(int32_t *)field = (int32_t)value.number;
+    } else if (parameter->type == PUFFER_FLOAT32) {
+        *(float *)field = (float)value.number;
     } else {
-        *(float *)field = (float)value;
+        strncpy(field, value.text, (size_t)parameter->high);
     }
 }
 
-static inline void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const double *values) {
+static inline void puffer_set_parameters(PufferGame *game, const PufferEnvType *type,
+                                         const PufferValue *values) {
     for (int32_t i = 0; i < type->num_parameters; i++) {
         puffer_set_parameter((char *)game, &type->parameters[i], values[i]);
     }
 }
 
 /* Size in bytes of one game with these parameters, a multiple of 16. Returns 0 if out of memory. */
-static inline size_t puffer_game_bytes(const PufferEnvType *type, const double *values) {
+static inline size_t puffer_game_bytes(const PufferEnvType *type, const PufferValue *values) {
     if (type->bytes == NULL) return type->size;
     PufferGame *game = calloc(1, type->size);
     if (game == NULL) return 0;
@@ -157,7 +160,7 @@ static inline void puffer_batch_destroy(PufferBatch *batch) {
  * message if the parameters do not fit together. `batch->games` is NULL in that case, and if there is no
  * memory. */
 static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type,
-                                              int32_t num_games, const double *values) {
+                                              int32_t num_games, const PufferValue *values) {
     memset(batch, 0, sizeof *batch);
     batch->type = type;
     batch->num_games = num_games;

@@ -6,7 +6,9 @@ from libcpp cimport bool as c_bool
 
 cdef extern from "puffer_batch.h" nogil:
     enum: PUFFER_MAX_METRICS
+    enum: PUFFER_MAX_INFOS
     enum: PUFFER_BOX
+    enum: PUFFER_TEXT
     ctypedef enum PufferAutoreset:
         PUFFER_SAME_STEP
         PUFFER_NEXT_STEP
@@ -16,9 +18,16 @@ cdef extern from "puffer_batch.h" nogil:
         int type
         double value, low, high
         const char *about
+    ctypedef union PufferValue:
+        double number
+        const char *text
     ctypedef struct PufferMetric:
         const char *name
         const char *about
+    ctypedef struct PufferInfo:
+        const char *name
+        int type
+        double low, high
     ctypedef struct PufferKey:
         const char *name
         int32_t component, value
@@ -79,6 +88,8 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_metrics
         const PufferKey *keys
         int32_t num_keys
+        const PufferInfo *infos
+        int32_t num_infos
         c_bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area) noexcept nogil
         void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
@@ -95,14 +106,14 @@ cdef extern from "puffer_batch.h" nogil:
     float puffer_action_limit(const PufferSpec *spec)
     int32_t puffer_action_count(const PufferSpec *spec)
     const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
-                                    const double *values)
+                                    const PufferValue *values)
     void puffer_batch_destroy(PufferBatch *batch)
     void puffer_batch_bind(const PufferBatch *batch)
     size_t puffer_state_bytes(const PufferBatch *batch)
     void puffer_save_game(const PufferBatch *batch, int32_t index, char *to)
     void puffer_load_game(const PufferBatch *batch, int32_t index, const char *state)
     void puffer_restart_game(const PufferBatch *batch, int32_t index, const char *state)
-    void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const double *values)
+    void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const PufferValue *values)
     void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)

@@ -22,6 +22,7 @@
  *                                                  to choose a Discrete action; false if there is none
  *   void pong_prepare(void)                        fills constant tables; called once per process
  *   PUFFER_NUMPY(Pong, generator)                  a field that draws NumPy's random numbers: puffer_numpy.h
+ *   PUFFER_INFOS(pong_infos)                       fields that the EnvPool interface returns after each step
  *
  * Rules:
  * - A step never resets itself. The loop calls reset after an episode if the autoreset mode requires it. It
@@ -44,6 +45,7 @@
 
 #define PUFFER_MAX_DIMS    8
 #define PUFFER_MAX_METRICS 8
+#define PUFFER_MAX_INFOS   16
 #define PUFFER_INLINE      static inline __attribute__((always_inline))
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
@@ -101,13 +103,16 @@ typedef enum {
     PUFFER_UINT8 = 'B',
     PUFFER_INT32 = 'i',
     PUFFER_FLOAT32 = 'f',
+    PUFFER_TEXT = 's', /* a parameter only */
 } PufferType;
 
 /* clang-format off */
-#define PUFFER_TYPE_OF(value) _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32)
+#define PUFFER_TYPE_OF(value) \
+    _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32, char *: PUFFER_TEXT)
 /* clang-format on */
 
-/* A keyword of the environment: a bool, int32_t or float field, its default and its allowed range. */
+/* A keyword of the environment: a bool, int32_t or float field, its default and its allowed range. Or a char
+ * array for an ASCII text, empty by default, of at most `high` characters, and one element more. */
 typedef struct {
     const char *name;
     PufferType type;
@@ -115,6 +120,12 @@ typedef struct {
     double value, low, high;
     const char *about;
 } PufferParameter;
+
+/* Value of a parameter. */
+typedef union {
+    double number;
+    const char *text; /* of a PUFFER_TEXT */
+} PufferValue;
 
 #define PUFFER_PARAMETER(Type, field, value, low, high, about) \
     {#field, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), (value), (low), (high), about}
@@ -127,6 +138,19 @@ typedef struct {
 } PufferMetric;
 
 #define PUFFER_METRIC(Type, field, about) {#field, offsetof(Type, field), about}
+
+/* A bool, int32_t or float field that the EnvPool interface returns after each reset and step, and its range. */
+typedef struct {
+    const char *name;
+    PufferType type;
+    size_t offset;
+    double low, high;
+} PufferInfo;
+
+#define PUFFER_INFO(Type, field, low, high) \
+    {#field, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), (low), (high)}
+
+#define PUFFER_INFOS(table) .infos = (table), .num_infos = sizeof(table) / sizeof(PufferInfo)
 
 typedef enum {
     PUFFER_DISCRETE,       /* int32_t actions[agents], each in [0, action_sizes[0]) */
@@ -271,6 +295,8 @@ typedef struct {
     const size_t *pointers; /* NULL if there are none */
     int32_t num_pointers;
     size_t generator; /* 0 if there is none */
+    const PufferInfo *infos;
+    int32_t num_infos; /* at most PUFFER_MAX_INFOS */
     /* NULL if actions have no areas */
     bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);

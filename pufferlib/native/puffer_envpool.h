@@ -31,7 +31,8 @@ enum {
     PUFFER_PLAYER_TERMINATED,
     PUFFER_PLAYER_TRUNCATED,
     PUFFER_PLAYER_MASK,
-    PUFFER_COLUMNS,
+    PUFFER_COLUMNS, /* then the infos and, with PUFFER_SAME_STEP, the infos of finished episodes */
+    PUFFER_MAX_COLUMNS = PUFFER_COLUMNS + 2 * PUFFER_MAX_INFOS,
 };
 
 /* One column: rows of one kind. */
@@ -47,7 +48,8 @@ typedef enum { PUFFER_IDLE, PUFFER_SENT, PUFFER_READY } PufferStage;
 typedef struct PufferEnvPool {
     PufferBatch batch;
     PufferQueue queue;
-    PufferColumn columns[PUFFER_COLUMNS];
+    PufferColumn columns[PUFFER_MAX_COLUMNS];
+    int32_t num_columns;
     PufferAutoreset autoreset;
     int32_t max_steps;            /* of an episode; 0: no limit */
     int32_t *elapsed;             /* [games] */
@@ -88,8 +90,30 @@ static inline void puffer_join_flags(PufferEnvPool *pool, int32_t index, bool is
     pool->terminated[index] = is_over && (puffer_any(terminals, agents) || !pool->truncated[index]);
 }
 
+/* Writes the infos of games [begin, end) to their rows. */
+static inline void puffer_write_infos(const PufferEnvPool *pool, int32_t begin, int32_t end) {
+    for (int32_t i = 0; i < pool->batch.type->num_infos; i++) {
+        const PufferColumn *column = &pool->columns[PUFFER_COLUMNS + i];
+        const size_t offset = pool->batch.type->infos[i].offset;
+        for (int32_t game = begin; game < end; game++) {
+            memcpy(column->home + (size_t)game * column->bytes,
+                   (const char *)puffer_game(&pool->batch, game) + offset, column->bytes);
+        }
+    }
+}
+
+/* Copies the infos of game `index` to the rows for finished episodes. */
+static inline void puffer_keep_infos(const PufferEnvPool *pool, int32_t index) {
+    const int32_t count = pool->batch.type->num_infos;
+    const PufferColumn *columns = pool->columns + PUFFER_COLUMNS;
+    for (int32_t i = 0; i < count; i++) {
+        const size_t place = (size_t)index * columns[i].bytes;
+        memcpy(columns[count + i].home + place, columns[i].home + place, columns[i].bytes);
+    }
+}
+
 /* Starts the next episode of game `index`. Its rows keep the result of the last episode, except for the
- * observation. */
+ * observation and the infos. */
 static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     PufferBatch *batch = &pool->batch;
     const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
@@ -99,7 +123,9 @@ static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     memcpy(pool->kept_rewards + first, batch->rewards + first, agents * sizeof(float));
     memcpy(pool->kept_flags + first, batch->terminals + first, agents);
     memcpy(kept_truncations + first, batch->truncations + first, agents);
+    puffer_keep_infos(pool, index);
     batch->type->step(batch, index, index + 1);
+    puffer_write_infos(pool, index, index + 1);
     memcpy(batch->rewards + first, pool->kept_rewards + first, agents * sizeof(float));
     memcpy(batch->terminals + first, pool->kept_flags + first, agents);
     memcpy(batch->truncations + first, kept_truncations + first, agents);
@@ -122,6 +148,7 @@ static inline void puffer_step_block(PufferEnvPool *pool, int32_t begin, int32_t
     } else {
         for (int32_t i = 0; i < count; i++) puffer_join_flags(pool, begin + i, cut[i]);
     }
+    puffer_write_infos(pool, begin, end);
     if (pool->autoreset != PUFFER_SAME_STEP) return;
     for (int32_t i = 0; i < count; i++) {
         if (over[i]) puffer_begin_next(pool, begin + i);
@@ -130,7 +157,7 @@ static inline void puffer_step_block(PufferEnvPool *pool, int32_t begin, int32_t
 
 /* Copies the rows of games [begin, end) to rows of the batch, starting at `row`. */
 static inline void puffer_copy_rows(const PufferEnvPool *pool, int32_t begin, int32_t end, int32_t row) {
-    for (int32_t i = 0; i < PUFFER_COLUMNS; i++) {
+    for (int32_t i = 0; i < pool->num_columns; i++) {
         const PufferColumn *column = &pool->columns[i];
         if (column->batch == NULL) continue;
         memcpy(column->batch + (size_t)row * column->bytes, column->home + (size_t)begin * column->bytes,

@@ -20,7 +20,14 @@
 #include "puffer_batch.h"
 #include "puffer_pixels.h"
 
-enum { STEPS_PER_ROUND = 250, MAX_GAMES = 4, MAX_PARAMETERS = 64, MAX_STEP_S = 60, DEFECT = 3 };
+enum {
+    STEPS_PER_ROUND = 250,
+    MAX_GAMES = 4,
+    MAX_PARAMETERS = 64,
+    MAX_TEXT = 1024,
+    MAX_STEP_S = 60,
+    DEFECT = 3
+};
 
 extern const PufferLibrary puffer_library;
 
@@ -29,15 +36,21 @@ extern void __asan_set_death_callback(void (*callback)(void)) __attribute__((wea
 extern void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 static const PufferEnvType *type;
-static double values[MAX_PARAMETERS]; /* parameters of the current round */
+static PufferValue values[MAX_PARAMETERS]; /* parameters of the current round */
+static char texts[MAX_PARAMETERS][MAX_TEXT];
 static int round_now, step_now;
 
 /* ---- Defects ---------------------------------------------------------------------------------------- */
 
 static void print_place(void) {
     fprintf(stderr, "puffer_fuzz: in step %d of round %d, with", step_now, round_now);
-    for (int32_t i = 0; i < type->num_parameters; i++)
-        fprintf(stderr, " %s=%g", type->parameters[i].name, values[i]);
+    for (int32_t i = 0; i < type->num_parameters; i++) {
+        if (type->parameters[i].type == PUFFER_TEXT) {
+            fprintf(stderr, " %s='%s'", type->parameters[i].name, values[i].text);
+        } else {
+            fprintf(stderr, " %s=%g", type->parameters[i].name, values[i].number);
+        }
+    }
     fprintf(stderr, "\n");
 }
 
@@ -56,7 +69,7 @@ static void on_alarm(int number) {
 
 /* ---- Batches ---------------------------------------------------------------------------------------- */
 
-static double pick_value(const PufferParameter *parameter, PufferRng *rng) {
+static double pick_number(const PufferParameter *parameter, PufferRng *rng) {
     double share = puffer_random(rng) / 4294967295.0;
     double value = parameter->low + share * (parameter->high - parameter->low);
     switch (puffer_random_below(rng, 8)) {
@@ -71,6 +84,22 @@ static double pick_value(const PufferParameter *parameter, PufferRng *rng) {
     }
 }
 
+/* Writes a text of random printable characters, which is empty most of the time. */
+static const char *pick_text(const PufferParameter *parameter, PufferRng *rng, char *text) {
+    const int32_t most = parameter->high < MAX_TEXT ? (int32_t)parameter->high : MAX_TEXT - 1;
+    const int32_t length = puffer_random_below(rng, 8) > 0 ? 0 : puffer_random_below(rng, most + 1);
+    for (int32_t i = 0; i < length; i++) text[i] = (char)(' ' + puffer_random_below(rng, '~' - ' ' + 1));
+    text[length] = 0;
+    return text;
+}
+
+static PufferValue pick_value(int32_t index, bool is_default, PufferRng *rng) {
+    const PufferParameter *parameter = &type->parameters[index];
+    if (parameter->type == PUFFER_TEXT)
+        return (PufferValue){.text = is_default ? "" : pick_text(parameter, rng, texts[index])};
+    return (PufferValue){.number = is_default ? parameter->value : pick_number(parameter, rng)};
+}
+
 static bool create(PufferBatch *batch, int32_t games) {
     return puffer_batch_create(batch, type, games, values) == NULL && batch->games != NULL;
 }
@@ -79,8 +108,7 @@ static bool create(PufferBatch *batch, int32_t games) {
 static void choose_values(PufferRng *rng) {
     PufferBatch batch;
     for (int tries = 0; tries <= 10; tries++) {
-        for (int32_t i = 0; i < type->num_parameters; i++)
-            values[i] = tries < 10 ? pick_value(&type->parameters[i], rng) : type->parameters[i].value;
+        for (int32_t i = 0; i < type->num_parameters; i++) values[i] = pick_value(i, tries == 10, rng);
         if (create(&batch, 1)) {
             puffer_batch_destroy(&batch);
             return;

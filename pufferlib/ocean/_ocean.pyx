@@ -13,8 +13,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
-    PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
-    PufferBounds, PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count,
+    PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PUFFER_TEXT, PufferArea,
+    PufferBatch, PufferBounds, PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, PufferValue,
+    puffer_action_count,
     puffer_action_limit, puffer_batch_bind, puffer_batch_create, puffer_batch_destroy, puffer_batch_report,
     puffer_bounds_of, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game, puffer_num_dims,
     puffer_restart_game, puffer_row_numbers, puffer_save_game, puffer_seed_game, puffer_set_parameters,
@@ -37,7 +38,6 @@ source_hash = puffer_source_hash.decode()  # hash of all compiled sources, see n
 
 cdef enum:
     ACTIONS = 2  # index of the actions among the bound arrays
-    MAX_PARAMETERS = 64
 
 MAX_THREADS = PUFFER_MAX_THREADS
 
@@ -120,6 +120,15 @@ cdef dict _declarations(int index):
             for j in range(kind.num_parameters)
         ],
         "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+        "infos": [
+            {
+                "name": kind.infos[j].name.decode(),
+                "type": chr(kind.infos[j].type),
+                "low": kind.infos[j].low,
+                "high": kind.infos[j].high,
+            }
+            for j in range(kind.num_infos)
+        ],
         "keys": [
             {
                 "name": kind.keys[j].name.decode(),
@@ -153,11 +162,20 @@ cdef c_bool _is_interrupted(void *owner) noexcept with gil:
     return False
 
 
-cdef int _set_numbers(double *numbers, values) except -1:
+cdef int set_values(PufferValue *to, const PufferEnvType *kind, values) except -1:
+    """Copy the values of all parameters: a number, or bytes for a text, which must outlive the use of ``to``."""
     cdef int i
     for i, value in enumerate(values):
-        numbers[i] = value
+        if kind.parameters[i].type == PUFFER_TEXT:
+            to[i].text = value
+        else:
+            to[i].number = value
     return 0
+
+
+cdef str _shown(value):
+    """Return the value of a parameter as error messages show it."""
+    return repr(value.decode()) if isinstance(value, bytes) else f"{value:g}"
 
 
 cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
@@ -202,7 +220,7 @@ cdef class OceanBatch:
                   str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
                   tuple pixels=None):
         cdef const PufferEnvType *kind
-        cdef double[MAX_PARAMETERS] numbers
+        cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
         if not 0 <= index < len(addresses):
             raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(addresses)}, got {index}")
@@ -212,13 +230,13 @@ cdef class OceanBatch:
                 f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "
                 f"and at least 1 game, got {len(values)} and {num_games}"
             )
-        _set_numbers(numbers, values)
+        set_values(given, kind, values)
         self.where = kind.class_name.decode()
         self.log_interval = log_interval
-        problem = puffer_batch_create(&self.batch, kind, num_games, numbers)
+        problem = puffer_batch_create(&self.batch, kind, num_games, given)
         if problem is not NULL:
             sentence = problem.decode()
-            got = [f"{kind.parameters[i].name.decode()}={numbers[i]:g}" for i in range(kind.num_parameters)
+            got = [f"{kind.parameters[i].name.decode()}={_shown(values[i])}" for i in range(kind.num_parameters)
                    if kind.parameters[i].name.decode() in sentence.split()]
             raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}" if got else f"{self.where}: {sentence}")
         if self.batch.games is NULL:
@@ -495,14 +513,14 @@ cdef class OceanBatch:
 
     def set_parameters(self, values):
         """Set the parameters of every game. Parameters that determine the size of a game must not change."""
-        cdef double[MAX_PARAMETERS] numbers
+        cdef PufferValue[MAX_PARAMETERS] given
         cdef int32_t i
         self._check("set_parameters")
         if len(values) != self.batch.type.num_parameters:
             raise APIUsageError(f"{self.where} takes {self.batch.type.num_parameters} values, got {len(values)}")
-        _set_numbers(numbers, values)
+        set_values(given, self.batch.type, values)
         for i in range(self.batch.num_games):
-            puffer_set_parameters(puffer_game(&self.batch, i), self.batch.type, numbers)
+            puffer_set_parameters(puffer_game(&self.batch, i), self.batch.type, given)
 
     def report(self):
         """Return a list with the mean metrics of the episodes finished since the last report, or an empty list."""

@@ -104,7 +104,7 @@ class OceanEnv(PufferEnv):
         self.autoreset = mode = AutoresetMode.of(where, autoreset)
         threads = checked_threads(where, num_threads)
         self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
-        values = env_type.numbers(params)
+        values = env_type.in_c(params)
         self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
         self.frames_per_step = int(self._values.get("frameskip", 1))
         self._copy: OceanEnv | None = None  # simulates the frames between two steps
@@ -245,7 +245,8 @@ class OceanEnv(PufferEnv):
         if self.frames_per_step <= every:
             return
         if self._copy is None:
-            params: dict[str, Any] = {p.name: p.kind(self._values[p.name]) for p in self._type.parameters}
+            own = {p.name for p in self._type.parameters}
+            params: dict[str, Any] = {name: value for name, value in self._keywords.items() if name in own}
             self._copy = OceanEnv(self._origin, autoreset=AutoresetMode.DISABLED, **params)
         agents = self.num_agents // self.num_envs
         mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]

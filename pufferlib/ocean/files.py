@@ -129,6 +129,8 @@ def _ensure_library(file: CFile) -> None:
 def _check_declarations(where: str, env_type: EnvType) -> None:
     """Raise APIUsageError if the default of a parameter is out of its range."""
     for parameter in env_type.parameters:
+        if isinstance(parameter.default, str):
+            continue
         if not parameter.low <= parameter.default <= parameter.high:
             raise APIUsageError(
                 f"{where}: the default of parameter {parameter.name} must be {parameter.domain}, got "

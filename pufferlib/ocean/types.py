@@ -20,18 +20,22 @@ class Parameter:
     """A keyword of a C environment: its Python type, default, range and description."""
 
     name: str
-    kind: type[bool] | type[int] | type[float]
-    default: bool | int | float
+    kind: type[bool] | type[int] | type[float] | type[str]
+    default: bool | int | float | str
     low: float
     high: float
     about: str
 
-    def number(self, where: str, value: object) -> float:
-        """Return ``value`` as the float that C expects.
+    def in_c(self, where: str, value: object) -> float | bytes:
+        """Return ``value`` as C expects it.
 
         Raises:
-            APIUsageError: The value has the wrong type, or is not from ``low`` to ``high``.
+            APIUsageError: The value has the wrong type, is not from ``low`` to ``high``, or is a text that is too long.
         """
+        if self.kind is str:
+            if not isinstance(value, str) or not value.isascii() or len(value) > self.high or "\0" in value:
+                raise APIUsageError(f"{where}: {self.name} must be {self.domain}, got {value!r:.80}")
+            return value.encode()
         accepted = {
             bool: (bool, np.bool_),
             int: (int, np.integer),
@@ -47,6 +51,8 @@ class Parameter:
     @property
     def domain(self) -> str:
         """Description of the allowed values."""
+        if self.kind is str:
+            return f"a text of at most {self.high:g} ASCII characters"
         if self.kind is bool:
             return "True or False"
         kind = "an int" if self.kind is int else "a number"
@@ -77,9 +83,10 @@ class EnvType:
     about: str
     parameters: tuple[Parameter, ...]
     metrics: dict[str, str]
+    infos: dict[str, Box]
     keys: tuple[Key, ...]
 
-    def numbers(self, values: dict[str, Any]) -> list[float]:
+    def in_c(self, values: dict[str, Any]) -> list[float | bytes]:
         """Return the values of all parameters as C expects them, with defaults for those missing in ``values``.
 
         Raises:
@@ -90,7 +97,7 @@ class EnvType:
         for name in values:
             if name not in known:
                 raise UnknownNameError.of(self.class_name, "keyword", name, [*COMMON_KEYWORDS, *known])
-        return [p.number(self.class_name, values.get(p.name, p.default)) for p in self.parameters]
+        return [p.in_c(self.class_name, values.get(p.name, p.default)) for p in self.parameters]
 
     @property
     def help(self) -> str:
@@ -105,7 +112,7 @@ COMMON_KEYWORDS = (
     "check_actions",
 )
 
-_KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, "f": float}
+_KINDS: dict[str, type[bool] | type[int] | type[float] | type[str]] = {"?": bool, "i": int, "f": float, "s": str}
 
 
 @functools.cache
@@ -117,12 +124,14 @@ def env_types() -> dict[str, EnvType]:
 def env_type_of(entry: dict[str, Any]) -> EnvType:
     """Make an ``EnvType`` from a dict that ``ocean_types`` or ``add_type`` returned."""
     parameters = tuple(_parameter(**row) for row in entry["parameters"])
-    return EnvType(**{**entry, "parameters": parameters, "keys": tuple(Key(**row) for row in entry["keys"])})
+    keys = tuple(Key(**row) for row in entry["keys"])
+    infos = {row["name"]: Box(row["low"], row["high"], (), np.dtype(row["type"]).type) for row in entry["infos"]}
+    return EnvType(**{**entry, "parameters": parameters, "infos": infos, "keys": keys})
 
 
 def _parameter(type: str, default: float, **row: Any) -> Parameter:
     kind = _KINDS[type]
-    return Parameter(kind=kind, default=kind(default), **row)
+    return Parameter(kind=kind, default="" if kind is str else kind(default), **row)
 
 
 def spaces_of(spec: Mapping[str, Any]) -> tuple[Box, Space, slice | None]:

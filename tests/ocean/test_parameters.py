@@ -21,7 +21,9 @@ def test_unknown_keyword_suggests_another():
 def test_wrong_values_and_types_are_refused(name):
     for parameter in env_types()[name].parameters:
         wrong = [None, "1", [1], float("nan")]
-        if parameter.kind is bool:
+        if parameter.kind is str:
+            wrong = [None, 1, b"S", "ä", "a" * 2000, "a\0b"]
+        elif parameter.kind is bool:
             wrong += [1, 0.0]
         else:
             wrong += [True, parameter.high + 1, parameter.low - 1, 10**30]
@@ -40,7 +42,7 @@ def test_ocean_batch_refuses_wrong_arguments():
 
 @every_env
 def test_numpy_numbers_are_accepted(name):
-    as_numpy = {bool: np.bool_, int: np.int64, float: np.float64}
+    as_numpy = {bool: np.bool_, int: np.int64, float: np.float64, str: np.str_}
     values = {p.name: as_numpy[p.kind](p.default) for p in env_types()[name].parameters}
     given, default = ocean.OceanEnv(name, **values), ocean.OceanEnv(name)
     assert given.single_observation_space == default.single_observation_space

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
+from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
-from pufferlib.envpool.workers.backend import own_keywords
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import names
 

@@ -1,5 +1,6 @@
 """Tasks of Gymnasium: Box2D, MuJoCo and toy text, under Gymnasium's ids."""
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -8,9 +9,10 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
+from pufferlib.envpool.config import own_keywords
+from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
-from pufferlib.envpool.workers.backend import own_keywords
 from pufferlib.errors import APIUsageError
 
 __all__ = ["tasks"]
@@ -78,11 +80,13 @@ MUJOCO_SOURCES = {
 
 
 class ToyText(NamedTuple):
-    """Toy-text task and the Gymnasium environment that runs it.
+    """Toy-text task, and the environments in C and in Gymnasium that run it.
 
     Attributes:
         task_id: Id of the task.
         name: Id of the environment in Gymnasium.
+        native: Name of the environment in Ocean.
+        params: Keyword arguments of the environment in Ocean.
         max_episode_steps: Number of steps after which an episode is truncated, or 0 for no limit.
         reward_threshold: Return at which the task counts as solved, or None.
         has_prob: Whether the infos contain the probability of the last transition.
@@ -91,6 +95,8 @@ class ToyText(NamedTuple):
 
     task_id: str
     name: str
+    native: str
+    params: Mapping[str, Any] = {}
     max_episode_steps: int = 0
     reward_threshold: float | None = None
     has_prob: bool = True
@@ -100,18 +106,18 @@ class ToyText(NamedTuple):
 def make_blackjack(**keywords: Any) -> Any:
     """Make Blackjack with one array as observation: player's sum, dealer's card, whether an ace counts as 11."""
     env = gymnasium.make("Blackjack-v1", disable_env_checker=True, **keywords)
-    space = Box(0, 31, (3,), np.int32)
+    space = Box(0, np.array([31, 10, 1], np.int32), dtype=np.int32)
     return gymnasium.wrappers.TransformObservation(env, lambda observation: np.array(observation, np.int32), space)
 
 
 TOY_TEXT = (
-    ToyText("Blackjack-v1", "Blackjack-v1", has_prob=False, maker=make_blackjack),
-    ToyText("CliffWalking-v0", "CliffWalking-v1"),
-    ToyText("CliffWalking-v1", "CliffWalking-v1"),
-    ToyText("CliffWalkingSlippery-v1", "CliffWalkingSlippery-v1"),
-    ToyText("FrozenLake-v1", "FrozenLake-v1", 100, 0.7),
-    ToyText("FrozenLake8x8-v1", "FrozenLake8x8-v1", 200, 0.85),
-    ToyText("Taxi-v3", "Taxi-v4", 200, 8.0),
+    ToyText("Blackjack-v1", "Blackjack-v1", "blackjack", has_prob=False, maker=make_blackjack),
+    ToyText("CliffWalking-v0", "CliffWalking-v1", "cliff_walking"),
+    ToyText("CliffWalking-v1", "CliffWalking-v1", "cliff_walking"),
+    ToyText("CliffWalkingSlippery-v1", "CliffWalkingSlippery-v1", "cliff_walking", {"is_slippery": True}),
+    ToyText("FrozenLake-v1", "FrozenLake-v1", "frozen_lake", {"size": 4}, 100, 0.7),
+    ToyText("FrozenLake8x8-v1", "FrozenLake8x8-v1", "frozen_lake", {"size": 8}, 200, 0.85),
+    ToyText("Taxi-v3", "Taxi-v4", "taxi", {}, 200, 8.0),
 )
 
 
@@ -185,20 +191,59 @@ def draw_robot(env: Any, camera_id: int, width: int | None, height: int | None) 
 
 
 def _toy_text_task(toy: ToyText) -> PoolTask:
+    python = WorkerBackend(
+        toy.maker or toy.name,
+        infos={"prob": Box(0, 1, (), np.float32)} if toy.has_prob else None,
+        draw=draw_toy_text,
+        is_limited=True,
+        declared_only=True,
+    )
     return PoolTask(
         toy.task_id,
         "toy_text",
-        WorkerBackend(
-            toy.maker or toy.name,
-            infos={"prob": Box(0, 1, (), np.float32)} if toy.has_prob else None,
-            draw=draw_toy_text,
-            is_limited=True,
-            declared_only=True,
-        ),
+        TwinBackend(functools.partial(_native_toy_text, toy), python),
         toy.max_episode_steps,
         toy.reward_threshold,
+        keywords={"native": True},
         any_keyword=True,
     )
+
+
+def _native_toy_text(toy: ToyText, keywords: dict[str, Any]) -> NativeBackend | None:
+    """Return the backend in C, or None if it does not have these keyword arguments."""
+    params = {"max_steps": 0, **toy.params, **keywords}
+    if toy.native == "blackjack":
+        del params["max_steps"]
+    elif toy.native == "frozen_lake" and not _translate_lake(params):
+        return None
+    backend = NativeBackend(toy.native, is_discrete=toy.native != "blackjack", **params)
+    try:
+        backend.describe({})
+    except APIUsageError:
+        return None  # Gymnasium allows more values, or explains its error
+    return backend
+
+
+def _translate_lake(params: dict[str, Any]) -> bool:
+    """Replace Gymnasium's keyword arguments of FrozenLake by those in C. Return False if C does not have them."""
+    desc = params.pop("desc", None)
+    if desc is not None:
+        if not isinstance(desc, tuple | list) or not all(isinstance(row, str) for row in desc):
+            return False
+        params["desc"] = "/".join(desc)
+        params.pop("map_name", None)
+    if "map_name" in params:
+        size = {"4x4": 4, "8x8": 8}.get(params.pop("map_name"))
+        if size is None:
+            return False
+        params["size"] = size
+    if "reward_schedule" in params:
+        rewards = params.pop("reward_schedule")
+        if not isinstance(rewards, tuple | list) or len(rewards) != 3:
+            return False
+        params["goal_reward"], params["hole_reward"], params["frozen_reward"] = rewards
+    rate = params.get("success_rate", 1 / 3)
+    return rate == 1 / 3 or (isinstance(rate, float | int) and round(rate, 6) == rate)
 
 
 def draw_toy_text(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.config import COMMON
+from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.pool import Pool, PoolSpec
 from pufferlib.envpool.workers.arrays import channels_first
 from pufferlib.envpool.workers.envs import make_env, render_env
@@ -18,7 +18,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.spaces import Space
 from pufferlib.vector.specs import EnvSpec, VectorSpec
 
-__all__ = ["WorkerBackend", "own_keywords"]
+__all__ = ["WorkerBackend"]
 
 TIMEOUT_S = 120.0
 
@@ -135,11 +135,6 @@ class WorkerBackend:
             render_fps=fps,
             reward_threshold=description.reward_threshold,
         )
-
-
-def own_keywords(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments in ``config`` that are not common to all tasks."""
-    return {name: value for name, value in config.items() if name not in COMMON and name != "env_seed"}
 
 
 def _renders(config: Mapping[str, Any]) -> bool:

@@ -29,6 +29,8 @@ typedef struct {
     int32_t max_steps;
     /* metrics */
     float score, perf;
+    /* infos */
+    float prob; /* probability of the last move's direction */
     /* state */
     int32_t place; /* row * CLIFF_WALKING_COLUMNS + column */
     PufferGenerator generator;
@@ -45,6 +47,10 @@ static const PufferParameter cliff_walking_parameters[] = {
 static const PufferMetric cliff_walking_metrics[] = {
     PUFFER_METRIC(CliffWalking, score, "sum of the rewards"),
     PUFFER_METRIC(CliffWalking, perf, "steps of the shortest way, as a share of the costs; 0 without the goal"),
+};
+
+static const PufferInfo cliff_walking_infos[] = {
+    PUFFER_INFO(CliffWalking, prob, 0, 1),
 };
 /* clang-format on */
 
@@ -72,6 +78,7 @@ static inline void cliff_walking_observe(CliffWalking *env) {
 static inline void cliff_walking_reset(CliffWalking *env) {
     puffer_unit(&env->generator); /* chooses among the starts, of which there is one */
     env->place = CLIFF_WALKING_START;
+    env->prob = 1;
     cliff_walking_observe(env);
 }
 
@@ -92,9 +99,12 @@ static inline int32_t cliff_walking_moved(int32_t place, int32_t direction) {
 /* Draws the direction of the move. Gymnasium draws a number if it is not slippery, too. */
 static inline int32_t cliff_walking_direction(CliffWalking *env, int32_t action) {
     static const double sums[] = {1.0 / 3, 1.0 / 3 + 1.0 / 3, 1.0 / 3 + 1.0 / 3 + 1.0 / 3};
-    if (env->is_slippery) return (action + 3 + puffer_categorical(&env->generator, sums, 3)) % 4;
-    puffer_unit(&env->generator);
-    return action;
+    if (!env->is_slippery) {
+        puffer_unit(&env->generator);
+        return action;
+    }
+    env->prob = 1.0f / 3;
+    return (action + 3 + puffer_categorical(&env->generator, sums, 3)) % 4;
 }
 
 static inline PufferOutcome cliff_walking_end(CliffWalking *env, PufferOutcome outcome) {

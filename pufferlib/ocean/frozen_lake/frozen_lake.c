@@ -1,2 +1,3 @@
 #include "render.h"
-PUFFER_ENV(FrozenLake, frozen_lake, PUFFER_KEYS(frozen_lake_keys), PUFFER_NUMPY(FrozenLake, generator))
+PUFFER_ENV(FrozenLake, frozen_lake, PUFFER_KEYS(frozen_lake_keys), PUFFER_INFOS(frozen_lake_infos),
+           PUFFER_NUMPY(FrozenLake, generator))

@@ -32,6 +32,8 @@ typedef struct {
     int32_t max_steps;
     /* metrics */
     float score, perf;
+    /* infos */
+    float prob; /* probability of what the last action did */
     /* state */
     int32_t place; /* row * TAXI_SIZE + column */
     int32_t passenger, destination;
@@ -49,12 +51,16 @@ static const PufferParameter taxi_parameters[] = {
     PUFFER_PARAMETER(Taxi, fickle_passenger, false, false, true, "the destination may change once"),
     PUFFER_PARAMETER(Taxi, rainy_probability, 0.8, 0, 1, "probability of the chosen direction in the rain"),
     PUFFER_PARAMETER(Taxi, fickle_probability, 0.3, 0, 1, "probability of a change of mind in an episode"),
-    PUFFER_PARAMETER(Taxi, max_steps, 200, 1, 1000000, "steps until the episode is cut off"),
+    PUFFER_PARAMETER(Taxi, max_steps, 200, 0, 1000000, "steps until the episode is cut off; 0 is no limit"),
 };
 
 static const PufferMetric taxi_metrics[] = {
     PUFFER_METRIC(Taxi, score, "sum of the rewards"),
     PUFFER_METRIC(Taxi, perf, "1 if the passenger has arrived"),
+};
+
+static const PufferInfo taxi_infos[] = {
+    PUFFER_INFO(Taxi, prob, 0, 1),
 };
 /* clang-format on */
 
@@ -132,6 +138,7 @@ static inline void taxi_reset(Taxi *env) {
     env->destination = state % TAXI_STANDS;
     env->passenger = state / TAXI_STANDS % (TAXI_STANDS + 1);
     env->place = state / (TAXI_STANDS * (TAXI_STANDS + 1));
+    env->prob = 1;
     env->changes_mind =
         env->fickle_passenger && puffer_unit(&env->generator) < puffer_decimal(env->fickle_probability);
     taxi_observe(env);
@@ -169,6 +176,7 @@ static inline void taxi_move(Taxi *env, int32_t action) {
     const int32_t before = env->place;
     const int32_t drawn =
         env->is_rainy ? puffer_categorical(&env->generator, env->sums, 3) : (puffer_unit(&env->generator), 0);
+    if (env->is_rainy) env->prob = (float)(drawn == 0 ? env->sums[0] : (1.0 - env->sums[0]) / 2.0);
     if (taxi_moved(before, action) != before) env->place = taxi_moved(before, sides[action][drawn]);
     if (!env->changes_mind || env->passenger != TAXI_INSIDE || env->place == before) return;
     env->changes_mind = false;
@@ -198,6 +206,7 @@ static inline float taxi_act(Taxi *env, int32_t action) {
         return -1;
     }
     puffer_unit(&env->generator); /* chooses among the outcomes, of which there is one */
+    env->prob = 1;
     return action == TAXI_PICK_UP ? taxi_pick_up(env) : taxi_drop_off(env);
 }
 
@@ -205,7 +214,8 @@ static inline PufferOutcome taxi_step(Taxi *env) {
     env->game.rewards[0] = taxi_act(env, *(const int32_t *)env->game.actions);
     taxi_observe(env);
     const bool has_arrived = env->game.rewards[0] > 0;
-    if (!has_arrived && env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
+    if (!has_arrived && (env->max_steps == 0 || env->game.episode_length < env->max_steps))
+        return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = has_arrived;
     return has_arrived ? PUFFER_TERMINATED : PUFFER_TRUNCATED;

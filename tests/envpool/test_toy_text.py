@@ -1,0 +1,106 @@
+"""Toy text tasks in C, compared with Gymnasium's environments in workers."""
+
+import numpy as np
+import pytest
+
+from pufferlib import envpool
+from pufferlib.errors import APIUsageError, PufferError
+
+TASKS = ("Blackjack-v1", "CliffWalking-v1", "CliffWalkingSlippery-v1", "FrozenLake-v1", "FrozenLake8x8-v1", "Taxi-v3")
+VARIED = [
+    ("Blackjack-v1", {"sab": False, "natural": True}),
+    ("CliffWalking-v1", {"max_episode_steps": 50}),
+    ("FrozenLake-v1", {"desc": ["SFFS", "FHFF", "SFFG"]}),
+    ("FrozenLake-v1", {"desc": ("SFG",), "is_slippery": False}),
+    ("FrozenLake-v1", {"map_name": "8x8", "max_episode_steps": 7}),
+    ("FrozenLake-v1", {"success_rate": 0.7, "reward_schedule": (5, -1, 0)}),
+    ("Taxi-v3", {"is_rainy": True, "fickle_passenger": True}),
+]
+
+
+def both(task_id, **keywords):
+    keywords |= {"num_envs": 8, "num_threads": 1}
+    return [envpool.make_gymnasium(task_id, native=native, **keywords) for native in (True, False)]
+
+
+def flat(values, path=""):
+    """Return the arrays of nested tuples and dicts by their path."""
+    if isinstance(values, np.ndarray):
+        return {path: values}
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    return {name: array for key, value in items for name, array in flat(value, f"{path}/{key}").items()}
+
+
+def assert_same(ours, theirs):
+    ours, theirs = flat(ours), flat(theirs)
+    assert ours.keys() >= theirs.keys()
+    for name, wanted in theirs.items():
+        array = ours[name]
+        if "/final_" in name:  # other rows are undefined
+            ended = theirs[f"{name[:2]}/_final_obs"]
+            array, wanted = array[ended], wanted[ended]
+        assert (array.dtype, array.shape, array.tolist()) == (wanted.dtype, wanted.shape, wanted.tolist()), name
+
+
+def play_both(task_id, steps, **keywords):
+    """Step both with the same random actions. Return the number of ends."""
+    ours, theirs = both(task_id, **keywords)
+    rng, ends = np.random.default_rng(0), 0
+    try:
+        assert type(ours.pool) is not type(theirs.pool)
+        assert (ours.observation_space, ours.action_space) == (theirs.observation_space, theirs.action_space)
+        assert_same(ours.reset(), theirs.reset())
+        for _ in range(steps):
+            actions = rng.integers(ours.action_space.n, size=8)
+            outcome = ours.step(actions)
+            assert_same(outcome, theirs.step(actions))
+            ends += int((outcome[2] | outcome[3]).sum())
+    finally:
+        ours.close()
+        theirs.close()
+    return ends
+
+
+@pytest.mark.parametrize("steps", [50, pytest.param(1000, marks=pytest.mark.all)])
+@pytest.mark.parametrize(("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED], ids=str)
+def test_results_are_those_of_gymnasium(task_id, keywords, steps):
+    ends = play_both(task_id, steps, autoreset="same_step", **keywords)
+    assert ends > 0 or steps == 50
+
+
+@pytest.mark.parametrize("task_id", ["FrozenLake-v1", "Blackjack-v1"])
+def test_results_are_those_of_gymnasium_with_resets_in_the_next_step(task_id):
+    assert play_both(task_id, 50) > 0
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{"desc": ["SF" * 10]}, {"desc": ["SA"]}, {"success_rate": 0.123456789}, {"reward_schedule": (1e6, 0, 0)}],
+    ids=str,
+)
+def test_values_that_only_gymnasium_accepts_run_there(keywords):
+    ours, theirs = both("FrozenLake-v1", **keywords)
+    assert type(ours.pool) is type(theirs.pool)
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"native": 1}, APIUsageError, "native must be True or False, got 1"),
+        ({"is_slipery": True}, APIUsageError, "unknown keyword 'is_slipery'; did you mean 'is_slippery'"),
+        ({"map_name": "5x5"}, PufferError, "5x5"),
+    ],
+    ids=str,
+)
+def test_wrong_keywords_are_refused(keywords, error, message):
+    with pytest.raises(error, match=message):
+        envpool.make_gymnasium("FrozenLake-v1", **keywords)
+
+
+def test_games_render():
+    env = envpool.make_gymnasium("FrozenLake-v1", num_envs=2, desc=["SFFF", "FFHG"], render_mode="rgb_array")
+    env.reset()
+    assert env.render([0, 1]).std() > 0
+    env.close()
