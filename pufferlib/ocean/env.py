@@ -375,7 +375,9 @@ class OceanEnv(PufferEnv):
         return {
             "env": kind.class_name,
             "code": code_of(self._origin),
-            "parameters": self._values,
+            "parameters": {
+                name: value.decode() if isinstance(value, bytes) else value for name, value in self._values.items()
+            },
             "autoreset": self.autoreset,
         }
 

@@ -24,7 +24,7 @@ def make_pool(name="cartpole", num_envs=4, batch_size=0, seeds=None, params=None
 def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, params=None, **options):
     """Make a pool whose helper threads always take part, even with little work and without a core for each."""
     env_type = type_of(name)
-    values = env_type.numbers(params or {})
+    values = env_type.in_c(params or {})
     spec = NativeBackend(name, **(params or {})).describe({})
     batch_size = batch_size or num_envs
     return NativePool(env_type.index, values, spec, range(num_envs), batch_size, num_threads, helper_ns=0, **options)

@@ -128,7 +128,7 @@ static void lay_out(Owner *owner) {
 
 static void open_pool(Owner *owner) {
     static const int32_t helper_ns[] = {0, 0, 0, 100, PUFFER_HELPER_NS};
-    const double players = 1 + pick(owner, PLAYERS);
+    const PufferValue players = {.number = 1 + pick(owner, PLAYERS)};
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* as Python has one around this */
     owner->pool = puffer_envpool_new();
     owner->num_games = 1 + pick(owner, MAX_GAMES);

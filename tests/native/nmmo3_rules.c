@@ -30,16 +30,16 @@ static int32_t row; /* of the table of cases */
 
 /* ---- Worlds --------------------------------------------------------------------------------------- */
 
-static void set(double *values, const char *name, double value) {
+static void set(PufferValue *values, const char *name, double value) {
     for (int32_t i = 0; i < nmmo3_env.num_parameters; i++) {
-        if (strcmp(nmmo3_env.parameters[i].name, name) == 0) values[i] = value;
+        if (strcmp(nmmo3_env.parameters[i].name, name) == 0) values[i].number = value;
     }
 }
 
 /* A new game of 40 x 40 tiles in which nobody is teleported. */
 static Nmmo3 *new_world(int32_t players, int32_t enemies, uint64_t seed) {
-    double values[64];
-    for (int32_t i = 0; i < nmmo3_env.num_parameters; i++) values[i] = nmmo3_env.parameters[i].value;
+    PufferValue values[64];
+    for (int32_t i = 0; i < nmmo3_env.num_parameters; i++) values[i].number = nmmo3_env.parameters[i].value;
     set(values, "width", 40);
     set(values, "height", 40);
     set(values, "num_players", players);

@@ -82,7 +82,7 @@ int main(void) {
     static uint8_t observations[6], last[6];
     static int32_t actions[6];
     static float rewards[6];
-    const double values[] = {7};
+    const PufferValue values[] = {{.number = 7}};
     PufferBatch batch;
     for (int32_t again = 0; again < 2; again++) {
         if (again) puffer_batch_destroy(&batch);

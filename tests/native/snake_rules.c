@@ -178,10 +178,10 @@ static void try(const Case *tried) {
     static char observations[SNAKES * 31 * 31], last[SNAKES * 31 * 31];
     static float rewards[SNAKES];
     static bool flags[3][SNAKES];
-    double values[32];
+    PufferValue values[32];
     PufferBatch batch;
     for (int32_t i = 0; i < snake_env.num_parameters; i++) {
-        values[i] = value_of(tried, &snake_env.parameters[i]);
+        values[i].number = value_of(tried, &snake_env.parameters[i]);
     }
     if (puffer_batch_create(&batch, &snake_env, 1, values) != NULL) fail(tried, "it is refused");
     batch.observations = observations, batch.final_observations = last, batch.rewards = rewards;
