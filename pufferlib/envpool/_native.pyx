@@ -17,7 +17,7 @@ from pufferlib.envpool._fresh_arrays cimport FreshArrays
 from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, is_native
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferAutoreset, PufferBatch, PufferCanvas,
-    PufferEnvType, PufferSpec, PufferValue, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims,
+    PufferEnvType, PufferInfo, PufferSpec, PufferValue, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims, puffer_number_bytes,
     puffer_seed_game,
 )
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
@@ -124,6 +124,7 @@ cdef class NativePool:
         autoreset: What follows the end of an episode: "next_step", "same_step" or "disabled".
         copy: Whether batches are arrays of their own; if not, they are those of the pool.
         thread_affinity_offset: Core of the caller, after which those of the helpers come; -1: any.
+        shown_as: Function that turns an array of observations into what batches contain, without a copy; None: nothing.
         helper_ns: Work, in ns, that makes one more thread worth while; 0 calls all of them, always.
     """
 
@@ -141,6 +142,7 @@ cdef class NativePool:
     cdef int32_t *order  # of what is in flight
     cdef int num_action_dims
     cdef Py_ssize_t action_width
+    cdef object shown_as
     cdef list homes, fresh, bound
     cdef list info_names  # of the environment's own infos, whose columns start at PUFFER_COLUMNS
     cdef PyObject *given[PUFFER_MAX_COLUMNS]  # arrays of the batch, by column
@@ -149,13 +151,13 @@ cdef class NativePool:
 
     def __cinit__(self, int index, values, spec, seeds, int32_t batch_size, int32_t num_threads=1,
                   int32_t max_episode_steps=0, str autoreset="next_step", bint copy=True,
-                  int32_t thread_affinity_offset=-1, int32_t helper_ns=PUFFER_HELPER_NS):
+                  int32_t thread_affinity_offset=-1, int32_t helper_ns=PUFFER_HELPER_NS, shown_as=None):
         cdef const PufferEnvType *kind = type_at(index)
         cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
         cdef int i
         self.num_envs, self.batch_size, self.spec, self.copies = len(seeds), batch_size, spec, copy
-        self.is_sync = self.num_envs == batch_size
+        self.is_sync, self.shown_as = self.num_envs == batch_size, shown_as
         self.where = kind.class_name.decode()
         if not len(values) == kind.num_parameters <= MAX_PARAMETERS or not 1 <= batch_size <= self.num_envs:
             raise APIUsageError(
@@ -190,13 +192,12 @@ cdef class NativePool:
         cdef PufferBatch *batch = &self.pool.batch
         cdef int agents = batch.spec.agents
         cdef int32_t envs = self.num_envs
+        cdef int i, count, num_infos = batch.type.num_infos
+        cdef const PufferInfo *info
         ids = np.arange(envs, dtype=np.int32)
-        cdef int i, num_infos = batch.type.num_infos
         # A Discrete observation is an array of shape (1,) in C.
-        shape = self.spec.observation_space.shape
+        shape = () if self.spec.observation_space.shape == () else _sizes(batch.spec.observation_shape)
         observations = np.zeros((envs * agents, *shape), chr(batch.spec.observation_type))
-        if observations.nbytes != batch.observation_bytes * envs:
-            raise APIUsageError(f"NativePool: the spec must have the observations of {self.where}, got shape {shape}")
         self.agents, self.is_single = agents, agents == 1
         self.pool.num_columns = PUFFER_COLUMNS + num_infos * (2 if self.pool.autoreset == PUFFER_SAME_STEP else 1)
         self.homes, self.fresh, self.bound = ([None] * PUFFER_MAX_COLUMNS for _ in range(3))
@@ -220,7 +221,9 @@ cdef class NativePool:
         if self.is_single:
             self.fresh[PUFFER_PLAYER_TERMINATED:PUFFER_COLUMNS] = [None] * (PUFFER_COLUMNS - PUFFER_PLAYER_TERMINATED)
         for i in range(self.pool.num_columns - PUFFER_COLUMNS):
-            self._add(PUFFER_COLUMNS + i, np.zeros(envs, chr(batch.type.infos[i % num_infos].type)))
+            info = &batch.type.infos[i % num_infos]
+            count = info.bytes // puffer_number_bytes(info.type)
+            self._add(PUFFER_COLUMNS + i, np.zeros([envs, count][: 1 + (count > 1)], chr(info.type)))
         self.ids_memory, self.order_memory = bytearray(4 * envs), bytearray(4 * envs)
         self.ids, self.order = <int32_t *><char *>self.ids_memory, <int32_t *><char *>self.order_memory
         self.action_width = puffer_action_count(&batch.spec)
@@ -591,6 +594,9 @@ cdef class NativePool:
     cdef object _at(self, int column):
         return <object>self.given[column]
 
+    cdef object _observations(self, int column):
+        return self._at(column) if self.shown_as is None else self.shown_as(self._at(column))
+
     cdef _batch(self):
         infos = {} if self.is_single else {
             "players.terminated": self._at(PUFFER_PLAYER_TERMINATED),
@@ -600,10 +606,10 @@ cdef class NativePool:
         self._add_infos(infos)
         ended = self._at(PUFFER_GAME_TERMINATED) | self._at(PUFFER_GAME_TRUNCATED) if self._has_final() else None
         return tuple_new(PoolBatch, (
-            self._at(PUFFER_ENV_ID), self._at(PUFFER_PLAYER_ENV_ID), self._at(PUFFER_OBSERVATION),
+            self._at(PUFFER_ENV_ID), self._at(PUFFER_PLAYER_ENV_ID), self._observations(PUFFER_OBSERVATION),
             self._at(PUFFER_REWARD), self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED),
             self._at(PUFFER_ELAPSED_STEP), infos,
-            self._at(PUFFER_FINAL_OBSERVATION) if self._has_final() else None,
+            self._observations(PUFFER_FINAL_OBSERVATION) if self._has_final() else None,
             self._final_info(ended) if self._has_final() else None,
         ))
 
@@ -645,9 +651,9 @@ cdef class NativePool:
         terminated, truncated = self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED)
         if self._has_final():
             ended = terminated | truncated
-            info["final_obs"], info["_final_obs"] = self._at(PUFFER_FINAL_OBSERVATION), ended
+            info["final_obs"], info["_final_obs"] = self._observations(PUFFER_FINAL_OBSERVATION), ended
             info["final_info"], info["_final_info"] = self._final_info(ended), ended
-        return self._at(PUFFER_OBSERVATION), self._at(PUFFER_REWARD), terminated, truncated, info
+        return self._observations(PUFFER_OBSERVATION), self._at(PUFFER_REWARD), terminated, truncated, info
 
     # ---- The rest
 
@@ -655,7 +661,8 @@ cdef class NativePool:
         """Last observations of all environments, of which none is in flight, in a new array."""
         self._enter("reset", ALONE)
         try:
-            return self.homes[PUFFER_OBSERVATION].copy()
+            copied = self.homes[PUFFER_OBSERVATION].copy()
+            return copied if self.shown_as is None else self.shown_as(copied)
         finally:
             self.is_busy = False
 

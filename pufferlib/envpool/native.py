@@ -1,11 +1,14 @@
 """Backend for C environments: those of Ocean, and users' own C files."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict
 
+from pufferlib.buffers import Array
+from pufferlib.emulation.layout import observation_layout
 from pufferlib.envpool._native import NativePool
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.pool import Backend, Pool, PoolSpec
@@ -14,6 +17,7 @@ from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.types import EnvType, spaces_of
+from pufferlib.spaces import Space
 
 __all__ = ["NativeBackend", "NativePool", "TwinBackend"]
 
@@ -27,12 +31,13 @@ class NativeBackend:
     Args:
         name: Name from ``pufferlib.ocean.names()``, or path of a C file. The file is compiled when a pool is described
             or created, if it has changed.
-        is_discrete: Whether the observation, a single integer from 0, has a Discrete space.
+        space_of: Function that returns the observation space to show, a Discrete for a single integer or a Dict in the
+            layout of emulation, given the Box in C. None shows the Box.
         **params: Keyword arguments of the environment. Keyword arguments of a task take precedence over them.
     """
 
-    def __init__(self, name: str, is_discrete: bool = False, **params: Any) -> None:
-        self.name, self.is_discrete, self.params = name, is_discrete, params
+    def __init__(self, name: str, space_of: Callable[[Box], Space] | None = None, **params: Any) -> None:
+        self.name, self.space_of, self.params = name, space_of, params
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
         """Return the spec of the environments that ``make`` would create.
@@ -43,14 +48,11 @@ class NativeBackend:
         """
         env_type = type_of(self.name)
         spec = OceanBatch(env_type.index, 1, self._values(env_type, config), 1).spec
-        observation_space, action_space, _ = spaces_of(spec)
-        if self.is_discrete:
-            assert isinstance(observation_space, Box)
-            observation_space = Discrete(int(observation_space.high.item()) + 1)
+        box, action_space, _ = spaces_of(spec)
         infos = PLAYER_INFOS if spec["agents"] > 1 else ()
         height, width = spec["picture"]
         return PoolSpec(
-            observation_space=observation_space,
+            observation_space=self.space_of(box) if self.space_of else box,
             action_space=action_space,
             num_players=spec["agents"],
             info_spaces={**env_type.infos, **{name: Box(0, 1, (), np.bool_) for name in infos}},
@@ -80,6 +82,7 @@ class NativeBackend:
             autoreset=config.get("autoreset", "next_step"),
             copy=config.get("copy", True),
             thread_affinity_offset=config.get("thread_affinity_offset", -1),
+            shown_as=_fields_of(spec.observation_space),
         )
 
     def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float | bytes]:
@@ -91,6 +94,18 @@ class NativeBackend:
             own = known[OWN_LIMIT]
             params[OWN_LIMIT] = int(min(max(limit, own.low), own.high))
         return env_type.in_c(params)
+
+
+def _fields_of(space: Space) -> Callable[[Array], dict[str, Array]] | None:
+    """Return a function that returns views of the fields of rows, or None if the space has no fields."""
+    if not isinstance(space, Dict):
+        return None
+    return functools.partial(_views, observation_layout(space).dtype)
+
+
+def _views(dtype: np.dtype[Any], rows: Array) -> dict[str, Array]:
+    records = rows.view(dtype)[:, 0]
+    return {name: records[name] for name in dtype.names or ()}
 
 
 class TwinBackend:

@@ -27,6 +27,7 @@ cdef extern from "puffer_batch.h" nogil:
     ctypedef struct PufferInfo:
         const char *name
         int type
+        size_t bytes
         double low, high
     ctypedef struct PufferKey:
         const char *name
@@ -101,6 +102,7 @@ cdef extern from "puffer_batch.h" nogil:
     const PufferEnvType *puffer_env_types[]
     c_bool puffer_library_fits(const PufferLibrary *library)
     int32_t puffer_num_dims(const int32_t *sizes)
+    size_t puffer_number_bytes(int type)
     size_t puffer_row_numbers(const PufferSpec *spec)
     PufferBounds puffer_bounds_of(const PufferSpec *spec, size_t index)
     float puffer_action_limit(const PufferSpec *spec)

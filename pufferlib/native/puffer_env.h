@@ -108,7 +108,8 @@ typedef enum {
 
 /* clang-format off */
 #define PUFFER_TYPE_OF(value) \
-    _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32, char *: PUFFER_TEXT)
+    _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32, char *: PUFFER_TEXT, \
+             bool *: PUFFER_BOOL, int32_t *: PUFFER_INT32, float *: PUFFER_FLOAT32)
 /* clang-format on */
 
 /* A keyword of the environment: a bool, int32_t or float field, its default and its allowed range. Or a char
@@ -139,16 +140,19 @@ typedef struct {
 
 #define PUFFER_METRIC(Type, field, about) {#field, offsetof(Type, field), about}
 
-/* A bool, int32_t or float field that the EnvPool interface returns after each reset and step, and its range. */
+/* A bool, int32_t or float field, or an array of them, that the EnvPool interface returns after each reset and
+ * step, and its range. */
 typedef struct {
     const char *name;
     PufferType type;
-    size_t offset;
+    size_t offset, bytes;
     double low, high;
 } PufferInfo;
 
-#define PUFFER_INFO(Type, field, low, high) \
-    {#field, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), (low), (high)}
+#define PUFFER_INFO(Type, field, low, high) PUFFER_NAMED_INFO(Type, field, #field, low, high)
+
+#define PUFFER_NAMED_INFO(Type, field, name, low, high) \
+    {name, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), sizeof((Type *)0)->field, (low), (high)}
 
 #define PUFFER_INFOS(table) .infos = (table), .num_infos = sizeof(table) / sizeof(PufferInfo)
 

@@ -18,7 +18,7 @@ from pufferlib.native.puffer_batch cimport (
     puffer_action_count,
     puffer_action_limit, puffer_batch_bind, puffer_batch_create, puffer_batch_destroy, puffer_batch_report,
     puffer_bounds_of, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game, puffer_num_dims,
-    puffer_restart_game, puffer_row_numbers, puffer_save_game, puffer_seed_game, puffer_set_parameters,
+    puffer_number_bytes, puffer_restart_game, puffer_row_numbers, puffer_save_game, puffer_seed_game, puffer_set_parameters,
     puffer_state_bytes, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
@@ -124,6 +124,7 @@ cdef dict _declarations(int index):
             {
                 "name": kind.infos[j].name.decode(),
                 "type": chr(kind.infos[j].type),
+                "count": kind.infos[j].bytes // puffer_number_bytes(kind.infos[j].type),
                 "low": kind.infos[j].low,
                 "high": kind.infos[j].high,
             }

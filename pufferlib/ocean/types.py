@@ -125,13 +125,17 @@ def env_type_of(entry: dict[str, Any]) -> EnvType:
     """Make an ``EnvType`` from a dict that ``ocean_types`` or ``add_type`` returned."""
     parameters = tuple(_parameter(**row) for row in entry["parameters"])
     keys = tuple(Key(**row) for row in entry["keys"])
-    infos = {row["name"]: Box(row["low"], row["high"], (), np.dtype(row["type"]).type) for row in entry["infos"]}
+    infos = {row["name"]: _info_space(**row) for row in entry["infos"]}
     return EnvType(**{**entry, "parameters": parameters, "infos": infos, "keys": keys})
 
 
 def _parameter(type: str, default: float, **row: Any) -> Parameter:
     kind = _KINDS[type]
     return Parameter(kind=kind, default="" if kind is str else kind(default), **row)
+
+
+def _info_space(name: str, type: str, count: int, low: float, high: float) -> Box:
+    return Box(low, high, (count,) if count > 1 else (), np.dtype(type).type)
 
 
 def spaces_of(spec: Mapping[str, Any]) -> tuple[Box, Space, slice | None]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
@@ -216,12 +216,16 @@ def _native_toy_text(toy: ToyText, keywords: dict[str, Any]) -> NativeBackend | 
         del params["max_steps"]
     elif toy.native == "frozen_lake" and not _translate_lake(params):
         return None
-    backend = NativeBackend(toy.native, is_discrete=toy.native != "blackjack", **params)
+    backend = NativeBackend(toy.native, None if toy.native == "blackjack" else _discrete, **params)
     try:
         backend.describe({})
     except APIUsageError:
         return None  # Gymnasium allows more values, or explains its error
     return backend
+
+
+def _discrete(box: Box) -> Discrete:
+    return Discrete(int(box.high.item()) + 1)
 
 
 def _translate_lake(params: dict[str, Any]) -> bool:

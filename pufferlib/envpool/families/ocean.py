@@ -75,7 +75,7 @@ def _native_task(
     return PoolTask(
         task_id,
         family,
-        NativeBackend(env_type.name, **({LIMIT: int(limit.high)} if limit else {})),
+        NativeBackend(env_type.name, None, **({LIMIT: int(limit.high)} if limit else {})),
         max_episode_steps=max_episode_steps or int(limit.default if limit else 0),
         reward_threshold=reward_threshold,
         keywords={name: parameter.default for name, parameter in own.items()},
