@@ -31,13 +31,13 @@ class NativeBackend:
     Args:
         name: Name from ``pufferlib.ocean.names()``, or path of a C file. The file is compiled when a pool is described
             or created, if it has changed.
-        space_of: Function that returns the observation space to show, a Discrete for a single integer or a Dict in the
-            layout of emulation, given the Box in C. None shows the Box.
+        space: Observation space of batches: a Discrete for a single integer, or a Dict in the layout of emulation. None
+            means the Box in C.
         **params: Keyword arguments of the environment. Keyword arguments of a task take precedence over them.
     """
 
-    def __init__(self, name: str, space_of: Callable[[Box], Space] | None = None, **params: Any) -> None:
-        self.name, self.space_of, self.params = name, space_of, params
+    def __init__(self, name: str, space: Space | None = None, **params: Any) -> None:
+        self.name, self.space, self.params = name, space, params
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
         """Return the spec of the environments that ``make`` would create.
@@ -52,7 +52,7 @@ class NativeBackend:
         infos = PLAYER_INFOS if spec["agents"] > 1 else ()
         height, width = spec["picture"]
         return PoolSpec(
-            observation_space=self.space_of(box) if self.space_of else box,
+            observation_space=box if self.space is None else self.space,
             action_space=action_space,
             num_players=spec["agents"],
             info_spaces={**env_type.infos, **{name: Box(0, 1, (), np.bool_) for name in infos}},

@@ -21,6 +21,7 @@ from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.registry.inside import inside_names, same_title
+from pufferlib.registry.twins import TOY_TEXT
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
 __all__ = [
@@ -92,7 +93,8 @@ def own_keywords(creator: Creator) -> dict[str, Any]:
         return {}
     named = (item for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD))
     defaults = {item.name: None if item.default is item.empty else item.default for item in named}
-    return {name: value for name, value in defaults.items() if name not in ("buf", "seed", "render_mode")}
+    own = {name: value for name, value in defaults.items() if name not in ("buf", "seed", "render_mode")}
+    return {**own, "native": True} if _has_twin(creator) else own
 
 
 def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
@@ -112,6 +114,8 @@ def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
     ):  # a C function, or an annotation that cannot be evaluated
         return {}
     found = {item.name: _declared_types(item) for item in parameters}
+    if _has_twin(creator):
+        found["native"] = frozenset({bool})
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
@@ -137,7 +141,7 @@ def _types_in_hint(hint: Any) -> Iterator[Any]:
 def _maker_of(creator: Creator) -> Any:
     """Return the class or function that ``creator`` calls, or None if it cannot be imported."""
     maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
-    if isinstance(maker, functools.partial) and maker.func is _make_registered:
+    if isinstance(maker, functools.partial) and maker.func in (_make_registered, _make_original):
         entry = maker.args[0].entry_point
         try:
             return load_env_creator(entry) if isinstance(entry, str) else entry
@@ -146,12 +150,19 @@ def _maker_of(creator: Creator) -> Any:
     return maker
 
 
+def _has_twin(creator: Creator) -> bool:
+    """Return True if ``creator`` makes an environment that also exists in C."""
+    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
+    return isinstance(maker, functools.partial) and maker.func is _make_original
+
+
 def gymnasium_creator(spec: EnvSpec) -> Creator:
     """Return a creator for an environment that is registered with Gymnasium.
 
     It accepts the keyword arguments of the environment and ``max_episode_steps``.
     """
-    return functools.partial(_create, spec.id, functools.partial(_make_registered, spec))
+    maker = _make_original if spec.id in TOY_TEXT else _make_registered
+    return functools.partial(_create, spec.id, functools.partial(maker, spec))
 
 
 def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
@@ -299,6 +310,11 @@ def _make_registered(
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         here = "".join(f"; {name} is the same game here" for name in same_title(spec.id, inside_names())[:1])
         raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
+
+
+def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) -> Any:
+    """Make an environment that also exists in C. ``native`` matters only to batches."""
+    return _make_registered(spec, **keywords)
 
 
 def _is_class_of(maker: object, kind: type) -> bool:

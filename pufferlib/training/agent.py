@@ -326,7 +326,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
         whole = dataclasses.replace(config.train, overlap="none")  # batches of halves need workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"), train=whole)
-    vecenv = make_vecenv(config)
+    vecenv = make_vecenv(config, native=False)
     try:
         policy = build_policy(dataclasses.replace(config, train=on_cpu), normalized(vecenv, config.train))
         checkpoint.load_weights(policy, weights, path, about.env_name)

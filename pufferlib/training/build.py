@@ -21,11 +21,13 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.models.devices import is_large, pick_device, threads_kept
+from pufferlib.registry.twins import twin_of
 from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
 from pufferlib.text import flag
 from pufferlib.training.normalization import attach_moments, normalized
+from pufferlib.vector.twins import TwinEnvs
 
 __all__ = [
     "build_policy",
@@ -70,10 +72,15 @@ def build_vecenv(config: Config) -> Any:
         raise
 
 
-def make_vecenv(config: Config) -> Any:
+def make_vecenv(config: Config, native: bool = True) -> Any:
     """Make the vector environment of a run, without normalization.
 
-    Autoreset is "same_step" unless ``env.autoreset`` of a native environment is set.
+    Autoreset is "same_step" unless ``env.autoreset`` of a native environment is set. An environment that is also
+    written in C, with the same results, runs there.
+
+    Args:
+        config: Settings, of which ``env``, ``vec`` and ``train.seed`` are read.
+        native: Whether it may run in C. The Python environments can do more than step.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -82,6 +89,8 @@ def make_vecenv(config: Config) -> Any:
     """
     check_present(config.env)
     vec = config.vec
+    if native and (twins := _in_c(config)) is not None:
+        return twins
     if config.train.overlap == "envs":
         vec = _in_halves(vec)
     options: dict[str, Any] = {
@@ -104,6 +113,20 @@ def make_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
+
+
+def _in_c(config: Config) -> Any:
+    """Return the environments in C that equal those of a run, or None if there are none, or settings need Python."""
+    vec, train = config.vec, config.train
+    if vec.backend not in ("Serial", "Multiprocessing") or vec.record or vec.batch_size not in (None, vec.num_envs):
+        return None
+    if train.overlap == "envs" or train.restart_share or train.exact_resume:
+        return None
+    twin = twin_of(config.env_name, config.env)
+    if twin is None:
+        return None
+    threads = 1 if vec.backend == "Serial" else vec.num_workers or "auto"
+    return TwinEnvs(twin, vec.num_envs, train.seed, AutoresetMode.SAME_STEP, threads)
 
 
 def _in_halves(vec: VecConfig) -> VecConfig:

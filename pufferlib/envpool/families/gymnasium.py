@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
+from pufferlib.registry.twins import toy_text_twin
 
 __all__ = ["tasks"]
 
@@ -80,13 +81,11 @@ MUJOCO_SOURCES = {
 
 
 class ToyText(NamedTuple):
-    """Toy-text task, and the environments in C and in Gymnasium that run it.
+    """Toy-text task and the Gymnasium environment that it is.
 
     Attributes:
         task_id: Id of the task.
         name: Id of the environment in Gymnasium.
-        native: Name of the environment in Ocean.
-        params: Keyword arguments of the environment in Ocean.
         max_episode_steps: Number of steps after which an episode is truncated, or 0 for no limit.
         reward_threshold: Return at which the task counts as solved, or None.
         has_prob: Whether the infos contain the probability of the last transition.
@@ -95,8 +94,6 @@ class ToyText(NamedTuple):
 
     task_id: str
     name: str
-    native: str
-    params: Mapping[str, Any] = {}
     max_episode_steps: int = 0
     reward_threshold: float | None = None
     has_prob: bool = True
@@ -111,13 +108,13 @@ def make_blackjack(**keywords: Any) -> Any:
 
 
 TOY_TEXT = (
-    ToyText("Blackjack-v1", "Blackjack-v1", "blackjack", has_prob=False, maker=make_blackjack),
-    ToyText("CliffWalking-v0", "CliffWalking-v1", "cliff_walking"),
-    ToyText("CliffWalking-v1", "CliffWalking-v1", "cliff_walking"),
-    ToyText("CliffWalkingSlippery-v1", "CliffWalkingSlippery-v1", "cliff_walking", {"is_slippery": True}),
-    ToyText("FrozenLake-v1", "FrozenLake-v1", "frozen_lake", {"size": 4}, 100, 0.7),
-    ToyText("FrozenLake8x8-v1", "FrozenLake8x8-v1", "frozen_lake", {"size": 8}, 200, 0.85),
-    ToyText("Taxi-v3", "Taxi-v4", "taxi", {}, 200, 8.0),
+    ToyText("Blackjack-v1", "Blackjack-v1", has_prob=False, maker=make_blackjack),
+    ToyText("CliffWalking-v0", "CliffWalking-v1"),
+    ToyText("CliffWalking-v1", "CliffWalking-v1"),
+    ToyText("CliffWalkingSlippery-v1", "CliffWalkingSlippery-v1"),
+    ToyText("FrozenLake-v1", "FrozenLake-v1", 100, 0.7),
+    ToyText("FrozenLake8x8-v1", "FrozenLake8x8-v1", 200, 0.85),
+    ToyText("Taxi-v3", "Taxi-v4", 200, 8.0),
 )
 
 
@@ -211,43 +208,10 @@ def _toy_text_task(toy: ToyText) -> PoolTask:
 
 def _native_toy_text(toy: ToyText, keywords: dict[str, Any]) -> NativeBackend | None:
     """Return the backend in C, or None if it does not have these keyword arguments."""
-    params = {"max_steps": 0, **toy.params, **keywords}
-    if toy.native == "blackjack":
-        del params["max_steps"]
-    elif toy.native == "frozen_lake" and not _translate_lake(params):
+    twin = toy_text_twin(toy.name, {**keywords, "max_episode_steps": 0})  # the pool truncates episodes
+    if twin is None:
         return None
-    backend = NativeBackend(toy.native, None if toy.native == "blackjack" else _discrete, **params)
-    try:
-        backend.describe({})
-    except APIUsageError:
-        return None  # Gymnasium allows more values, or explains its error
-    return backend
-
-
-def _discrete(box: Box) -> Discrete:
-    return Discrete(int(box.high.item()) + 1)
-
-
-def _translate_lake(params: dict[str, Any]) -> bool:
-    """Replace Gymnasium's keyword arguments of FrozenLake by those in C. Return False if C does not have them."""
-    desc = params.pop("desc", None)
-    if desc is not None:
-        if not isinstance(desc, tuple | list) or not all(isinstance(row, str) for row in desc):
-            return False
-        params["desc"] = "/".join(desc)
-        params.pop("map_name", None)
-    if "map_name" in params:
-        size = {"4x4": 4, "8x8": 8}.get(params.pop("map_name"))
-        if size is None:
-            return False
-        params["size"] = size
-    if "reward_schedule" in params:
-        rewards = params.pop("reward_schedule")
-        if not isinstance(rewards, tuple | list) or len(rewards) != 3:
-            return False
-        params["goal_reward"], params["hole_reward"], params["frozen_reward"] = rewards
-    rate = params.get("success_rate", 1 / 3)
-    return rate == 1 / 3 or (isinstance(rate, float | int) and round(rate, 6) == rate)
+    return NativeBackend(twin.name, None if toy.maker else twin.observation_space, **twin.params)
 
 
 def draw_toy_text(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:

@@ -1,0 +1,160 @@
+"""Copies of an environment in C behind the interface of the Python environments that it equals."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array, allocate
+from pufferlib.emulation.layout import observation_layout
+from pufferlib.env import AutoresetMode, Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.ocean._ocean import OceanBatch
+from pufferlib.ocean.arguments import checked_threads
+from pufferlib.ocean.env import type_of
+from pufferlib.ocean.types import spaces_of
+from pufferlib.registry.twins import Twin
+from pufferlib.seeding import env_seed
+from pufferlib.vector.calls import EnvCall
+from pufferlib.vector.specs import EnvDescription, EnvSpec, InfoSource, VectorSpec
+from pufferlib.vector.vector_env import Batch, VectorEnv
+
+__all__ = ["TwinEnvs"]
+
+
+class TwinEnvs(VectorEnv):
+    """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
+
+    Seeds, rows and episode infos are those of ``Serial`` with the Python environments in ``EpisodeStats``. There are no
+    Python objects, so ``call``, ``get_attr``, ``set_attr`` and states raise an error.
+
+    Args:
+        twin: Environment in C.
+        num_envs: Number of copies.
+        seed: Base seed. Copy i gets ``env_seed(seed, i)``.
+        autoreset: Autoreset mode.
+        num_threads: Number of threads that share a step, or "auto" for one per usable core.
+
+    Raises:
+        PufferError: A helper thread could not be started.
+    """
+
+    def __init__(
+        self,
+        twin: Twin,
+        num_envs: int = 1,
+        seed: int = 0,
+        autoreset: AutoresetMode = AutoresetMode.NEXT_STEP,
+        num_threads: int | str = 1,
+    ) -> None:
+        self._twin, self._threads = twin, checked_threads(type(self).__name__, num_threads)
+        envs = tuple(EnvSpec(index, Twin, (), twin.params, env_seed(seed, index)) for index in range(num_envs))
+        self._start(VectorSpec(envs, num_envs, 1, True, autoreset, seed, None, "raise", False))
+
+    def _start(self, spec: VectorSpec) -> None:
+        twin, count = self._twin, len(spec.envs)
+        kind = type_of(twin.name)
+        mode = spec.autoreset or AutoresetMode.NEXT_STEP
+        # Reports over several episodes are not used, so they may be as rare as possible.
+        self._games = OceanBatch(kind.index, count, kind.in_c(dict(twin.params)), 2**31 - 1, mode.value, self._threads)
+        about = self._games.spec
+        _, action_space, _ = spaces_of(about)
+        layout = observation_layout(twin.observation_space)
+        space = cast(Box, layout.flat_space)
+        description = EnvDescription(
+            single_observation_space=space,
+            single_action_space=action_space,
+            num_agents=1,
+            emulated=layout.emulated,
+            action_mask=None,
+            obs_dtype=layout.dtype.base,
+            autoreset=mode,
+            metadata={"render_fps": about["frames_per_second"]},
+            render_mode=None,
+        )
+        self._set_attributes(spec, description, description)
+        self._rows = rows = allocate(space, action_space, count)
+        self._games.bind(
+            rows["observations"], rows["final_observations"], rows["actions"], rows["rewards"], rows["terminals"],
+            rows["truncations"], rows["masks"],
+        )  # fmt: skip
+        self._all = Batch.block(rows, 0, count)
+        self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
+        self._was_over = np.zeros(count, np.bool_)
+        self._infos: Infos = []
+        self._sources: list[InfoSource] = []
+
+    @property
+    def info_sources(self) -> list[InfoSource]:
+        """``InfoSource(env_id, "step")`` for each info of the last batch."""
+        return self._sources
+
+    def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
+        self._check_options(options)
+        self._games.reset(seeds)
+        self._forget(np.arange(self.num_envs))
+
+    def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
+        (call,) = calls.values()
+        self._check_options(call.values)
+        self._games.reset_games(call.positions, call.seeds)
+        self._forget(np.array(call.positions))
+        return self._recv()
+
+    def _check_options(self, options: Any) -> None:
+        if options and any(options):
+            raise APIUsageError(
+                f"{type(self).__name__}.reset: options must be None for environments in C, got {options[0]!r:.80}; "
+                "make the Python environments with native=False"
+            )
+
+    def _forget(self, copies: Array) -> None:
+        """Forget the episodes of these copies, and the infos."""
+        self._returns[copies] = self._lengths[copies] = 0
+        self._was_over[copies] = False
+        self._infos, self._sources = [], []
+
+    def _send(self, actions: Array) -> None:
+        rows = self._rows
+        rows["actions"][...] = actions
+        self._games.step(rows["actions"])
+        self._returns += rows["rewards"]
+        self._lengths += 1
+        if self.autoreset != AutoresetMode.SAME_STEP:  # an ended copy was reset, or has paused
+            self._returns[self._was_over] = self._lengths[self._was_over] = 0
+        self._infos, self._sources = [], []
+        self._was_over = over = rows["terminals"] | rows["truncations"]
+        if over.any():
+            self._report(np.flatnonzero(over))
+
+    def _report(self, copies: Array) -> None:
+        for copy in copies.tolist():
+            total, length = float(self._returns[copy]), int(self._lengths[copy])
+            self._infos.append({"score": total, "episode_return": total, "episode_length": length})
+            self._sources.append(InfoSource(copy, "step"))
+        self._returns[copies] = self._lengths[copies] = 0
+
+    def _recv(self) -> tuple[Batch, Infos]:
+        return self._all, self._infos
+
+    @property
+    def _envs_per_runner(self) -> int:
+        return self.num_envs
+
+    def _idle_envs(self) -> range:
+        return range(self.num_envs)
+
+    def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
+        (call,) = calls.values()
+        raise APIUsageError(
+            f"{type(self).__name__}: environments in C have no methods, attributes or states of Python, got "
+            f"{call.kind} {call.name}".rstrip()
+            + "; make the Python environments with native=False"
+        )
+
+    def _notify(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: environments in C have no notify()")
+
+    def _close(self) -> None:
+        self._games.close()

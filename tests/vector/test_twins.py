@@ -1,0 +1,98 @@
+"""Batches of environments in C behind the interface of the Python environments that they equal."""
+
+import numpy as np
+import pytest
+import torch
+
+import pufferlib
+from pufferlib import vector
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.twins import twin_of
+from pufferlib.training import Config, load_policy
+from pufferlib.vector.twins import TwinEnvs
+
+TASKS = [
+    ("Blackjack-v1", {}),
+    ("CliffWalkingSlippery-v1", {"max_episode_steps": 20}),
+    ("FrozenLake-v1", {}),
+    ("FrozenLake-v1", {"desc": ["SFFS", "FHFG"], "max_episode_steps": 9}),
+    ("Taxi-v4", {"is_rainy": True, "max_episode_steps": 30}),
+]
+
+
+def both(name, num_envs=4, seed=3, **keywords):
+    mode = keywords.pop("autoreset", "next_step")
+    twins = TwinEnvs(twin_of(name, keywords), num_envs, seed, vector.AutoresetMode(mode))
+    creator = pufferlib.env_creator(name)
+    return twins, vector.make(
+        creator, env_kwargs=keywords, num_envs=num_envs, seed=seed, backend="Serial", autoreset=mode
+    )
+
+
+def outcome_of(vecenv, received):
+    observations, rewards, terminals, truncations, infos = received
+    ends = terminals | truncations
+    rows = [array.tolist() for array in (observations, rewards, terminals)]
+    stats = [{key: info[key] for key in ("score", "episode_return", "episode_length")} for info in infos]
+    finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
+    return rows, ends.tolist(), finals, stats, vecenv.info_sources
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize(("name", "keywords"), TASKS, ids=str)
+def test_batches_equal_those_of_the_python_environments(name, keywords, autoreset):
+    twins, originals = both(name, autoreset=autoreset, **keywords)
+    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
+        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
+    assert twins.driver_env.obs_dtype == originals.driver_env.obs_dtype
+    rng, ends = np.random.default_rng(0), 0
+    for seed in (None, 7):  # a second reset continues with another seed
+        assert twins.reset(seed)[0].tolist() == originals.reset(seed)[0].tolist()
+        for _ in range(60):
+            actions = rng.integers(twins.single_action_space.n, size=4)
+            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
+            assert ours == theirs
+            ends += sum(ours[1])
+    assert ends > 0
+    assert (
+        twins.reset(env_ids=[1, 2], seed=[5, 6])[0].tolist() == originals.reset(env_ids=[1, 2], seed=[5, 6])[0].tolist()
+    )
+    twins.close()
+    originals.close()
+
+
+def test_make_with_num_envs_runs_in_c_unless_asked_otherwise():
+    with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False) as envs:
+        assert isinstance(envs, TwinEnvs)
+        assert envs.reset()[0].shape == (3, 1)
+    for more in ({"native": False}, {"backend": "Serial"}, {"desc": ["SG" * 20]}):
+        with pufferlib.make("FrozenLake-v1", num_envs=3, **more) as envs:
+            assert isinstance(envs, vector.Serial)
+    single = pufferlib.make("FrozenLake-v1", native=False)
+    assert single.env.spec.id == "FrozenLake-v1"
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(APIUsageError, match="FrozenLake-v1: native must be True or False, got 'no'"):
+        pufferlib.make("FrozenLake-v1", num_envs=2, native="no")
+    with pytest.raises(UnknownNameError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
+        pufferlib.make("FrozenLake-v1", num_envs=2, is_slipery=True)
+    twins, _ = both("FrozenLake-v1")
+    for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), twins.save_state):
+        twins.reset()
+        with pytest.raises(APIUsageError, match="make the Python environments with native=False"):
+            act()
+    with pytest.raises(APIUsageError, match="options must be None for environments in C"):
+        twins.reset(options={"level": 1})
+
+
+def test_training_in_c_and_in_python_gives_the_same_weights(tmp_path):
+    weights = []
+    for native in (True, False):
+        settings = {"vec.backend": "Serial", "vec.num_envs": 4, "train.total_timesteps": 2048, "eval.episodes": 4}
+        settings |= {"env.native": native, "env.is_slippery": False, "train.device": "cpu"}
+        trained = pufferlib.train("FrozenLake-v1", settings, runs=tmp_path, progress=False)
+        config = Config.load(trained.run.folder / "config.toml")
+        weights.append(load_policy(config, trained.run).state_dict())
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
