@@ -123,16 +123,13 @@ static inline uint32_t puffer_integer(PufferGenerator *generator, uint32_t bound
     return (uint32_t)(scaled >> 32);
 }
 
-/* Shuffles like `Generator.shuffle` of a list. Each index is drawn as bits, until they are not above the
- * largest. */
+/* Shuffles like `Generator.shuffle` of a list. The bits of an index are drawn until it is not too large. */
 static inline void puffer_shuffle(PufferGenerator *generator, int32_t *values, int32_t count) {
-    uint32_t mask = 0;
-    while (mask < (uint32_t)count) mask = mask << 1 | 1;
-    for (uint32_t last = (uint32_t)count - 1; last > 0 && count > 0; last--) {
-        while (mask >> 1 >= last) mask >>= 1;
-        uint32_t index;
+    for (int32_t last = count - 1; last > 0; last--) {
+        uint32_t mask = 1, index;
+        while (mask < (uint32_t)last) mask = mask << 1 | 1;
         do index = puffer_draw_half(generator) & mask;
-        while (index > last);
+        while (index > (uint32_t)last);
         const int32_t moved = values[last];
         values[last] = values[index];
         values[index] = moved;

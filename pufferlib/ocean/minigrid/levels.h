@@ -94,7 +94,7 @@ static inline const MiniGridLevel *minigrid_level(const MiniGrid *env) {
     return &minigrid_levels[env->level];
 }
 
-/* ---- The mission ---------------------------------------------------------------------------------------- */
+/* ---- The mission --------------------------------------------------------------------------------------- */
 
 static const char *const minigrid_kind_names[] = {
     [MINIGRID_DOOR] = "door", [MINIGRID_KEY] = "key", [MINIGRID_BALL] = "ball", [MINIGRID_BOX] = "box"};

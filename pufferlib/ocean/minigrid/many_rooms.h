@@ -1,29 +1,29 @@
-/* Levels of several rooms that are no room grids of the package: FourRooms, Playground, LockedRoom, MultiRoom. */
+/* Levels of several rooms that differ in size or doors: FourRooms, Playground, LockedRoom, MultiRoom. */
 #ifndef MINIGRID_MANY_ROOMS_H
 #define MINIGRID_MANY_ROOMS_H
 
 #include "grid.h"
 
-/* Divides the world into `count` x `count` rooms. Walls between two rooms have a door at a random place, or a
- * gap. A door is not in the last place of a wall. */
+/* Opens a wall with a gap, or with a door of random color. */
+static inline void minigrid_open_wall(MiniGrid *env, int32_t x, int32_t y, bool has_door) {
+    minigrid_put(env, x, y,
+                 has_door ? minigrid_door(minigrid_random_color(env), MINIGRID_CLOSED) : minigrid_empty);
+}
+
+/* Divides the world into `count` x `count` rooms. Walls between two rooms have an opening at a random place. A
+ * door is not at the last place of a wall. */
 static inline void minigrid_divide(MiniGrid *env, int32_t count, bool has_doors) {
-    const int32_t width = env->width / count, height = env->height / count, margin = has_doors;
+    const int32_t width = env->width / count, height = env->height / count;
     minigrid_surround(env, minigrid_everywhere(env));
     for (int32_t i = 0; i < count * count; i++) {
-        const int32_t x = i % count * width, y = i / count * height;
+        const int32_t x = i % count * width, y = i / count * height, right = x + width, bottom = y + height;
         if (i % count < count - 1) {
-            minigrid_fill_column(env, x + width, y, height, minigrid_wall);
-            const int32_t at = minigrid_random(env, y + 1, y + height - margin);
-            minigrid_put(env, x + width, at, minigrid_empty);
-            if (has_doors)
-                minigrid_put(env, x + width, at, minigrid_door(minigrid_random_color(env), MINIGRID_CLOSED));
+            minigrid_fill_column(env, right, y, height, minigrid_wall);
+            minigrid_open_wall(env, right, minigrid_random(env, y + 1, bottom - has_doors), has_doors);
         }
         if (i / count < count - 1) {
-            minigrid_fill_row(env, x, y + height, width, minigrid_wall);
-            const int32_t at = minigrid_random(env, x + 1, x + width - margin);
-            minigrid_put(env, at, y + height, minigrid_empty);
-            if (has_doors)
-                minigrid_put(env, at, y + height, minigrid_door(minigrid_random_color(env), MINIGRID_CLOSED));
+            minigrid_fill_row(env, x, bottom, width, minigrid_wall);
+            minigrid_open_wall(env, minigrid_random(env, x + 1, right - has_doors), bottom, has_doors);
         }
     }
 }
@@ -88,7 +88,7 @@ static const MiniGridWorld minigrid_locked_room = {
     minigrid_make_locked_room, MINIGRID_REACH,
     "get the %o from the %d room, unlock the %c door and go to the goal", false};
 
-/* ---- MultiRoom: a chain of rooms of random sizes -------------------------------------------------------- */
+/* ---- MultiRoom: a chain of rooms of random sizes ------------------------------------------------------- */
 
 enum { MINIGRID_MAX_CHAIN = 6, MINIGRID_MIN_ROOM = 4 };
 
@@ -134,8 +134,8 @@ static inline MiniGridPlace minigrid_random_exit(MiniGrid *env, MiniGridArea roo
     return (MiniGridPlace){x, side == MINIGRID_SOUTH ? room.y + room.height - 1 : room.y};
 }
 
-/* Adds up to `left` rooms, the first with its entry in the wall `side`. Returns false if even the first has no
- * space. Like in the package, a room is kept if none fits behind it, and the chain is then too short. */
+/* Adds up to `left` rooms, the first with its entry in the wall `side`. Returns false if even the first has
+ * no space. Like in the package, a room stays if none fits behind it. The chain is then too short. */
 static bool minigrid_extend_chain(MiniGrid *env, MiniGridChain *chain, int32_t left, int32_t max_size,
                                   int32_t side, MiniGridPlace entry) {
     enum { TRIES = 8 };

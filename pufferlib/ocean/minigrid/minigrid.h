@@ -1,6 +1,10 @@
 /* MiniGrid: 76 small worlds with doors, keys, balls, boxes, lava and moving obstacles, seen from inside.
  *
- * Levels       `level` is a row of the table in levels.h, in which the ids of the package are sorted.
+ * Levels       `level` is the number of a level in the sorted ids of the package, the rows of the table in
+ *              levels.h: BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch, FourRooms,
+ *              GoToDoor, GoToObject, KeyCorridor, LavaCrossing, LavaGap, LockedRoom, Memory, MultiRoom,
+ *              ObstructedMaze, Playground, PutNear, RedBlueDoors, SimpleCrossing, Unlock and UnlockPickup,
+ *              most of them in several sizes.
  * Observation  uint8, the bytes of a struct with alignment:
  *              - The agent's direction as an int32, little-endian: 0 east, 1 south, 2 west, 3 north.
  *              - agent_view_size x agent_view_size cells in front of the agent, which is in the middle of the
@@ -16,8 +20,8 @@
  *              or unlock a door, open a box), 6 done. In Dynamic-Obstacles Discrete(3): above them is 0. Any
  *              other number does nothing.
  * Rewards      1 - 0.9 * steps / max_steps for success. -1 for a collision in Dynamic-Obstacles.
- * Ends         terminal with success, with failure (lava, a wrong object, the wrong end of a corridor, ...) and
- *              with a collision. Truncation after max_steps steps.
+ * Ends         terminal with success, failure (lava, a wrong object, the wrong end of a corridor, ...) and a
+ *              collision. Truncation after max_steps steps.
  * Source       The package minigrid 3.2.0 (Chevalier-Boisvert et al. 2023, arXiv 2306.13831). A test checks
  *              that the same seed and actions give the same bytes. */
 #ifndef MINIGRID_H
@@ -30,7 +34,7 @@ static const char minigrid_about[] =
 
 /* clang-format off */
 static const PufferParameter minigrid_parameters[] = {
-    PUFFER_PARAMETER(MiniGrid, level, 14, 0, MINIGRID_LEVELS - 1, "row of the table in levels.h; 14 is Empty-5x5"),
+    PUFFER_PARAMETER(MiniGrid, level, 14, 0, MINIGRID_LEVELS - 1, "number of the level in the sorted ids; 14 is MiniGrid-Empty-5x5-v0"),
     PUFFER_PARAMETER(MiniGrid, max_steps, 0, 0, 1000000, "steps until the episode is cut off; 0 is the level's own number"),
     PUFFER_PARAMETER(MiniGrid, agent_view_size, 7, 3, MINIGRID_MAX_VIEW, "cells in a row of the view, odd"),
     PUFFER_PARAMETER(MiniGrid, see_through_walls, false, false, true, "nothing hides what is behind it, in every level"),
@@ -48,7 +52,7 @@ static inline size_t minigrid_bytes(const void *game) {
     return sizeof(MiniGrid) + (size_t)(level->width * level->height) * sizeof(MiniGridCell);
 }
 
-/* ---- Observation ---------------------------------------------------------------------------------------- */
+/* ---- Observation --------------------------------------------------------------------------------------- */
 
 /* Offsets of the parts of an observation. */
 enum { MINIGRID_IMAGE_AT = sizeof(int32_t) };
@@ -116,7 +120,7 @@ static inline void minigrid_reset(MiniGrid *env) {
     minigrid_observe(env);
 }
 
-/* ---- Actions -------------------------------------------------------------------------------------------- */
+/* ---- Actions ------------------------------------------------------------------------------------------- */
 
 /* Moves each obstacle to a free place next to it. It stays if none is found. */
 static inline void minigrid_move_obstacles(MiniGrid *env) {
@@ -135,9 +139,8 @@ static inline void minigrid_move_obstacles(MiniGrid *env) {
 }
 
 static inline bool minigrid_go_forward(MiniGrid *env, MiniGridCell front) {
-    const bool is_open = front.kind == MINIGRID_DOOR && front.state == MINIGRID_OPEN;
-    if (!is_open && front.kind != MINIGRID_EMPTY && front.kind != MINIGRID_FLOOR &&
-        front.kind != MINIGRID_GOAL && front.kind != MINIGRID_LAVA)
+    const bool is_ground = front.kind == MINIGRID_EMPTY || front.kind == MINIGRID_FLOOR;
+    if (!is_ground && front.kind != MINIGRID_GOAL && front.kind != MINIGRID_LAVA && !minigrid_is_open(front))
         return false;
     env->position = minigrid_front(env);
     return true;
@@ -195,56 +198,62 @@ static inline bool minigrid_act(MiniGrid *env, int32_t action) {
     }
 }
 
-/* ---- Missions ------------------------------------------------------------------------------------------- */
+/* ---- Missions ------------------------------------------------------------------------------------------ */
 
 typedef enum { MINIGRID_CONTINUES, MINIGRID_SUCCEEDS, MINIGRID_FAILS, MINIGRID_COLLIDES } MiniGridResult;
 
-static inline MiniGridResult minigrid_result(bool has_succeeded) {
-    return has_succeeded ? MINIGRID_SUCCEEDS : MINIGRID_FAILS;
+static inline MiniGridResult minigrid_succeeds_if(bool has_succeeded, MiniGridResult otherwise) {
+    return has_succeeded ? MINIGRID_SUCCEEDS : otherwise;
 }
 
-/* The result of standing on the goal or in lava. */
-static inline MiniGridResult minigrid_arrive(MiniGrid *env) {
+/* Judges standing on the goal or in lava. */
+static inline MiniGridResult minigrid_judge_place(MiniGrid *env) {
     const int32_t kind = minigrid_at(env, env->position)->kind;
-    if (kind == MINIGRID_GOAL) return MINIGRID_SUCCEEDS;
-    return kind == MINIGRID_LAVA ? MINIGRID_FAILS : MINIGRID_CONTINUES;
+    return minigrid_succeeds_if(kind == MINIGRID_GOAL,
+                                kind == MINIGRID_LAVA ? MINIGRID_FAILS : MINIGRID_CONTINUES);
 }
 
-/* Judges an action that was carried out. `carried` is what the agent carried before it. */
-static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniGridCell carried) {
-    const MiniGridCell *front = minigrid_at(env, minigrid_front(env));
-    const MiniGridPlace other_end = {env->target.x, env->height - 1 - env->target.y};
+/* Judges the corridor's ends. They are at the same distance from its middle. */
+static inline MiniGridResult minigrid_judge_match(const MiniGrid *env) {
+    const MiniGridPlace other = {env->target.x, env->height - 1 - env->target.y};
+    if (minigrid_is_place(env->position, other)) return MINIGRID_FAILS;
+    return minigrid_succeeds_if(minigrid_is_place(env->position, env->target), MINIGRID_CONTINUES);
+}
+
+/* `had` is what the agent carried before the action. */
+static inline MiniGridResult minigrid_judge_put_near(const MiniGrid *env, int32_t action, MiniGridCell had) {
     const bool is_carrying = env->carried.kind != MINIGRID_EMPTY;
+    if (action == MINIGRID_PICK_UP && is_carrying && !minigrid_is_same(env->carried, env->object))
+        return MINIGRID_FAILS;
+    if (action != MINIGRID_DROP || had.kind == MINIGRID_EMPTY) return MINIGRID_CONTINUES;
+    return minigrid_succeeds_if(!is_carrying && minigrid_far(minigrid_front(env), env->target) <= 1,
+                                MINIGRID_FAILS);
+}
+
+/* Judges an action that was carried out. */
+static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniGridCell had) {
+    const MiniGridCell front = *minigrid_at(env, minigrid_front(env));
     switch (minigrid_level(env)->world->task) {
         case MINIGRID_FETCH:
-            return is_carrying ? minigrid_result(minigrid_is_same(env->carried, env->object))
-                               : MINIGRID_CONTINUES;
+            if (env->carried.kind == MINIGRID_EMPTY) return MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_same(env->carried, env->object), MINIGRID_FAILS);
         case MINIGRID_GO_TO:
             if (action == MINIGRID_TOGGLE) return MINIGRID_FAILS;
             if (action != MINIGRID_DONE) return MINIGRID_CONTINUES;
-            return minigrid_result(minigrid_steps(env->position, env->target) == 1);
+            return minigrid_succeeds_if(minigrid_steps(env->position, env->target) == 1, MINIGRID_FAILS);
         case MINIGRID_GET:
-            return action == MINIGRID_PICK_UP && minigrid_is_same(env->carried, env->object)
-                       ? MINIGRID_SUCCEEDS
-                       : MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_same(env->carried, env->object), MINIGRID_CONTINUES);
         case MINIGRID_UNLOCK:
-            return front->kind == MINIGRID_DOOR && front->state == MINIGRID_OPEN ? MINIGRID_SUCCEEDS
-                                                                                 : MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_open(front), MINIGRID_CONTINUES);
         case MINIGRID_PUT_NEAR:
-            if (action == MINIGRID_PICK_UP && is_carrying && !minigrid_is_same(env->carried, env->object))
-                return MINIGRID_FAILS;
-            if (action != MINIGRID_DROP || carried.kind == MINIGRID_EMPTY) return MINIGRID_CONTINUES;
-            return minigrid_result(!is_carrying && minigrid_far(minigrid_front(env), env->target) <= 1);
+            return minigrid_judge_put_near(env, action, had);
         case MINIGRID_OPEN_BOTH:
-            if (front->kind != MINIGRID_DOOR || front->color != MINIGRID_BLUE ||
-                front->state != MINIGRID_OPEN)
-                return MINIGRID_CONTINUES;
-            return minigrid_result(minigrid_at(env, env->target)->state == MINIGRID_OPEN);
+            if (!minigrid_is_open(front) || front.color != MINIGRID_BLUE) return MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_open(*minigrid_at(env, env->target)), MINIGRID_FAILS);
         case MINIGRID_MATCH:
-            if (minigrid_is_place(env->position, env->target)) return MINIGRID_SUCCEEDS;
-            return minigrid_is_place(env->position, other_end) ? MINIGRID_FAILS : MINIGRID_CONTINUES;
+            return minigrid_judge_match(env);
         default:
-            return minigrid_arrive(env);
+            return minigrid_judge_place(env);
     }
 }
 
@@ -258,7 +267,7 @@ static inline int32_t minigrid_available(MiniGridTask task, int32_t action) {
 /* Carries out an action, and observes its effect. Obstacles move first, and may then have left the cell that
  * the agent walks into. That is a collision all the same. */
 static inline MiniGridResult minigrid_play(MiniGrid *env, MiniGridTask task, int32_t action) {
-    const MiniGridCell carried = env->carried;
+    const MiniGridCell had = env->carried;
     bool has_changed = false, collides = false;
     if (task == MINIGRID_DODGE) {
         const int32_t kind = minigrid_at(env, minigrid_front(env))->kind;
@@ -268,7 +277,7 @@ static inline MiniGridResult minigrid_play(MiniGrid *env, MiniGridTask task, int
     }
     has_changed |= minigrid_act(env, action);
     if (has_changed) minigrid_observe(env);
-    return collides ? MINIGRID_COLLIDES : minigrid_judge(env, action, carried);
+    return collides ? MINIGRID_COLLIDES : minigrid_judge(env, action, had);
 }
 
 static inline PufferOutcome minigrid_step(MiniGrid *env) {

@@ -4,9 +4,9 @@
 
 #include "grid.h"
 
-/* ---- Ways to a goal ------------------------------------------------------------------------------------- */
+/* ---- Ways to a goal ------------------------------------------------------------------------------------ */
 
-/* Makes a room with the goal in the lower right corner and the agent in the opposite one. */
+/* Makes a room with the goal in the lower right corner and the agent in the opposite one, facing east. */
 static inline void minigrid_begin_room(MiniGrid *env) {
     minigrid_surround(env, minigrid_everywhere(env));
     minigrid_put(env, env->width - 2, env->height - 2, minigrid_goal);
@@ -32,7 +32,7 @@ static inline void minigrid_make_obstacles(MiniGrid *env, const MiniGridLevel *l
 static const MiniGridWorld minigrid_obstacles = {minigrid_make_obstacles, MINIGRID_DODGE,
                                                  "get to the green goal square", true};
 
-/* Two strips of lava, the first of them between the agent and the goal, which is in the upper right corner. */
+/* Two strips of lava. The first is between the agent and the goal, which is in the upper right corner. */
 static inline void minigrid_make_strips(MiniGrid *env, const MiniGridLevel *level) {
     minigrid_begin_room(env);
     minigrid_put(env, env->width - 2, env->height - 2, minigrid_empty);
@@ -56,36 +56,59 @@ static inline void minigrid_make_gap(MiniGrid *env, const MiniGridLevel *level) 
 static const MiniGridWorld minigrid_gap = {minigrid_make_gap, MINIGRID_REACH,
                                            "avoid the lava and get to the green goal square", false};
 
-/* Columns and rows that are rivers or walls. They divide a square room into chambers. A random path
- * through the chambers has an opening in each river that it crosses. */
-static inline void minigrid_cross(MiniGrid *env, const MiniGridLevel *level, MiniGridCell river) {
-    enum { COLUMNS, ROWS, MAX = 8 };
-    const int32_t size = level->width, most = (size - 3) / 2; /* rivers in each of the two directions */
-    int32_t rivers[2 * MAX], path[MAX], lines[2][MAX + 2], counts[2] = {0, 0}, chamber[2] = {0, 0};
-    bool is_chosen[2][MAX] = {{false}};
-    minigrid_begin_room(env);
-    for (int32_t i = 0; i < 2 * most; i++) rivers[i] = i;
-    puffer_shuffle(&env->generator, rivers, 2 * most);
-    for (int32_t i = 0; i < level->count; i++) is_chosen[rivers[i] / most][rivers[i] % most] = true;
-    for (int32_t way = COLUMNS; way <= ROWS; way++) {
-        lines[way][0] = 0; /* the room's wall */
+enum { MINIGRID_COLUMNS, MINIGRID_ROWS, MINIGRID_MAX_RIVERS = 4 }; /* at most, in each of the two ways */
+
+/* Columns and rows at even numbers, in ascending order, with the walls of the room before and behind them. */
+typedef struct {
+    int32_t lines[2][MINIGRID_MAX_RIVERS + 2], counts[2];
+} MiniGridRivers;
+
+static inline MiniGridRivers minigrid_random_rivers(MiniGrid *env, int32_t count) {
+    const int32_t most = (env->width - 3) / 2;
+    int32_t drawn[2 * MINIGRID_MAX_RIVERS];
+    bool is_chosen[2 * MINIGRID_MAX_RIVERS] = {false};
+    MiniGridRivers rivers = {.counts = {0, 0}};
+    for (int32_t i = 0; i < 2 * most; i++) drawn[i] = i;
+    puffer_shuffle(&env->generator, drawn, 2 * most);
+    for (int32_t i = 0; i < count; i++) is_chosen[drawn[i]] = true;
+    for (int32_t way = MINIGRID_COLUMNS; way <= MINIGRID_ROWS; way++) {
+        rivers.lines[way][0] = 0;
         for (int32_t i = 0; i < most; i++) {
-            if (is_chosen[way][i]) lines[way][++counts[way]] = 2 + 2 * i;
+            if (is_chosen[way * most + i]) rivers.lines[way][++rivers.counts[way]] = 2 + 2 * i;
         }
-        lines[way][counts[way] + 1] = size - 1;
+        rivers.lines[way][rivers.counts[way] + 1] = env->width - 1;
     }
-    for (int32_t i = 1; i <= counts[COLUMNS]; i++)
-        minigrid_fill_column(env, lines[COLUMNS][i], 1, size - 2, river);
-    for (int32_t i = 1; i <= counts[ROWS]; i++) minigrid_fill_row(env, 1, lines[ROWS][i], size - 2, river);
-    for (int32_t i = 0; i < level->count; i++) path[i] = i < counts[COLUMNS] ? COLUMNS : ROWS;
-    puffer_shuffle(&env->generator, path, level->count);
-    for (int32_t i = 0; i < level->count; i++) {
-        const int32_t way = path[i], other = COLUMNS + ROWS - way;
-        const int32_t across = lines[way][++chamber[way]];
-        const int32_t *sides = &lines[other][chamber[other]];
-        const int32_t along = minigrid_random(env, sides[0] + 1, sides[1]);
-        minigrid_put(env, way == COLUMNS ? across : along, way == COLUMNS ? along : across, minigrid_empty);
+    return rivers;
+}
+
+/* Opens each river once, on a random path through the chambers between them. */
+static inline void minigrid_open_rivers(MiniGrid *env, const MiniGridRivers *rivers) {
+    const int32_t count = rivers->counts[MINIGRID_COLUMNS] + rivers->counts[MINIGRID_ROWS];
+    int32_t path[2 * MINIGRID_MAX_RIVERS], chamber[2] = {0, 0};
+    for (int32_t i = 0; i < count; i++)
+        path[i] = i < rivers->counts[MINIGRID_COLUMNS] ? MINIGRID_COLUMNS : MINIGRID_ROWS;
+    puffer_shuffle(&env->generator, path, count);
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t way = path[i], other = MINIGRID_COLUMNS + MINIGRID_ROWS - way;
+        const int32_t crossed = rivers->lines[way][++chamber[way]];
+        const int32_t *sides = &rivers->lines[other][chamber[other]];
+        const int32_t opening = minigrid_random(env, sides[0] + 1, sides[1]);
+        if (way == MINIGRID_COLUMNS)
+            minigrid_put(env, crossed, opening, minigrid_empty);
+        else
+            minigrid_put(env, opening, crossed, minigrid_empty);
     }
+}
+
+/* A square room with rivers of lava, or with walls in their place. */
+static inline void minigrid_cross(MiniGrid *env, const MiniGridLevel *level, MiniGridCell river) {
+    minigrid_begin_room(env);
+    const MiniGridRivers rivers = minigrid_random_rivers(env, level->count);
+    for (int32_t i = 1; i <= rivers.counts[MINIGRID_COLUMNS]; i++)
+        minigrid_fill_column(env, rivers.lines[MINIGRID_COLUMNS][i], 1, env->height - 2, river);
+    for (int32_t i = 1; i <= rivers.counts[MINIGRID_ROWS]; i++)
+        minigrid_fill_row(env, 1, rivers.lines[MINIGRID_ROWS][i], env->width - 2, river);
+    minigrid_open_rivers(env, &rivers);
 }
 
 static inline void minigrid_make_lava_crossing(MiniGrid *env, const MiniGridLevel *level) {
@@ -129,7 +152,7 @@ static inline void minigrid_make_memory(MiniGrid *env, const MiniGridLevel *leve
 static const MiniGridWorld minigrid_memory = {minigrid_make_memory, MINIGRID_MATCH,
                                               "go to the matching object at the end of the hallway", false};
 
-/* ---- Doors ---------------------------------------------------------------------------------------------- */
+/* ---- Doors --------------------------------------------------------------------------------------------- */
 
 /* A wall with a locked door. The agent and the key are on its left side, the goal is on its right side. */
 static inline void minigrid_make_door_key(MiniGrid *env, const MiniGridLevel *level) {
@@ -147,7 +170,7 @@ static inline void minigrid_make_door_key(MiniGrid *env, const MiniGridLevel *le
 static const MiniGridWorld minigrid_door_key = {
     minigrid_make_door_key, MINIGRID_REACH, "use the key to open the door and then get to the goal", false};
 
-/* A square room in the middle third of the world, with a red door in its left wall, and a blue one opposite. */
+/* A square room in the middle of the world, with a red door in its left wall, and a blue one opposite. */
 static inline void minigrid_make_two_doors(MiniGrid *env, const MiniGridLevel *level) {
     (void)level;
     const int32_t size = env->height;
@@ -192,7 +215,7 @@ static inline void minigrid_make_go_to_door(MiniGrid *env, const MiniGridLevel *
 static const MiniGridWorld minigrid_go_to_door = {minigrid_make_go_to_door, MINIGRID_GO_TO, "go to the %o",
                                                   true};
 
-/* ---- Objects -------------------------------------------------------------------------------------------- */
+/* ---- Objects ------------------------------------------------------------------------------------------- */
 
 enum { MINIGRID_MAX_OBJECTS = 3 };
 

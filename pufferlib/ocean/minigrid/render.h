@@ -1,5 +1,5 @@
-/* Rendering of minigrid: the world from above, in which the cells that the agent sees are lighter. The panel below shows
- * the number of steps, what the agent carries, and the mission. */
+/* Rendering of minigrid: the world from above, in which the cells that the agent sees are lighter. The panel
+ * below shows the number of steps, what the agent carries, and the mission. */
 #ifndef MINIGRID_RENDER_H
 #define MINIGRID_RENDER_H
 
@@ -7,9 +7,9 @@
 #include "puffer_draw.h"
 
 static const PufferKey minigrid_keys[] = {
-    {"left", 0, MINIGRID_LEFT, "turn left"}, {"right", 0, MINIGRID_RIGHT, "turn right"},
-    {"up", 0, MINIGRID_FORWARD, "go"},       {"p", 0, MINIGRID_PICK_UP, "pick up"},
-    {"d", 0, MINIGRID_DROP, "drop"},         {"space", 0, MINIGRID_TOGGLE, "open or close"},
+    {"left", 0, MINIGRID_LEFT, "turn left"},   {"right", 0, MINIGRID_RIGHT, "turn right"},
+    {"up", 0, MINIGRID_FORWARD, "go forward"}, {"p", 0, MINIGRID_PICK_UP, "pick up"},
+    {"d", 0, MINIGRID_DROP, "drop"},           {"space", 0, MINIGRID_TOGGLE, "open or close"},
     {"o", 0, MINIGRID_DONE, "declare done"},
 };
 

@@ -91,7 +91,7 @@ static inline void minigrid_move_agent(MiniGrid *env, const MiniGridRooms *grid,
     } while (kind != MINIGRID_EMPTY && kind != MINIGRID_WALL);
 }
 
-/* ---- Two rooms with a locked door between them ---------------------------------------------------------- */
+/* ---- Two rooms with a locked door between them --------------------------------------------------------- */
 
 /* Adds the door and its key. The agent is in the room with the key. */
 static inline void minigrid_add_unlock(MiniGrid *env, MiniGridRooms *grid, bool is_blocked) {
@@ -123,7 +123,7 @@ static inline void minigrid_make_unlock_pickup(MiniGrid *env, const MiniGridLeve
 static const MiniGridWorld minigrid_unlock_pickup = {minigrid_make_unlock_pickup, MINIGRID_GET,
                                                      "pick up the %o", false};
 
-/* ---- KeyCorridor: a hallway with rooms on both sides ---------------------------------------------------- */
+/* ---- KeyCorridor: a hallway with rooms on both sides --------------------------------------------------- */
 
 /* Returns the number of rooms that can be reached from the room in which the agent is. */
 static inline int32_t minigrid_count_reachable(const MiniGrid *env, const MiniGridRooms *grid) {
@@ -182,7 +182,7 @@ static inline void minigrid_make_key_corridor(MiniGrid *env, const MiniGridLevel
 static const MiniGridWorld minigrid_key_corridor = {minigrid_make_key_corridor, MINIGRID_GET,
                                                     "pick up the %o", false};
 
-/* ---- ObstructedMaze: keys in boxes, and balls in front of locked doors ---------------------------------- */
+/* ---- ObstructedMaze: keys in boxes, and balls in front of locked doors --------------------------------- */
 
 enum {
     MINIGRID_FOUND_COLOR = MINIGRID_BLUE, /* of the ball to pick up */
@@ -223,7 +223,7 @@ static inline void minigrid_make_small_maze(MiniGrid *env, const MiniGridLevel *
 static const MiniGridWorld minigrid_small_maze = {minigrid_make_small_maze, MINIGRID_GET, "pick up the %o",
                                                   false};
 
-/* Nine rooms. A quarter is a room beside the middle and locked doors from it to the corners on both sides. The
+/* Nine rooms. A quarter is a room beside the middle, with locked doors to the corners on both sides. The
  * ball is in a corner. With `keys_last`, the version 1, no ball can replace a key. */
 static inline void minigrid_make_maze(MiniGrid *env, const MiniGridLevel *level) {
     static const MiniGridPlace sides[] = {{2, 1}, {1, 2}, {0, 1}, {1, 0}};

@@ -7,14 +7,14 @@
 
 enum { MINIGRID_MAX_VIEW = 31 };
 
-/* A cell of the view is at x * size + y, as in the observation, where y is 0 for the row that is far ahead. */
+/* A cell of the view is at x * size + y, as in the observation. y is 0 for the row that is far ahead. */
 typedef struct {
     MiniGridCell cells[MINIGRID_MAX_VIEW * MINIGRID_MAX_VIEW];
     uint32_t rows[MINIGRID_MAX_VIEW]; /* which cells of each row are seen: bit x */
 } MiniGridView;
 
 static inline bool minigrid_is_clear(MiniGridCell cell) {
-    return cell.kind != MINIGRID_WALL && (cell.kind != MINIGRID_DOOR || cell.state == MINIGRID_OPEN);
+    return cell.kind != MINIGRID_WALL && (cell.kind != MINIGRID_DOOR || minigrid_is_open(cell));
 }
 
 /* Returns the number of cells from the agent to the border of the world. */
