@@ -123,6 +123,19 @@ static inline uint32_t puffer_integer(PufferGenerator *generator, uint32_t bound
     return (uint32_t)(scaled >> 32);
 }
 
+/* Shuffles like `Generator.shuffle` of a list. The bits of an index are drawn until it is not too large. */
+static inline void puffer_shuffle(PufferGenerator *generator, int32_t *values, int32_t count) {
+    for (int32_t last = count - 1; last > 0; last--) {
+        uint32_t mask = 1, index;
+        while (mask < (uint32_t)last) mask = mask << 1 | 1;
+        do index = puffer_draw_half(generator) & mask;
+        while (index > (uint32_t)last);
+        const int32_t moved = values[last];
+        values[last] = values[index];
+        values[index] = moved;
+    }
+}
+
 /* Draws an index, like Gymnasium's `categorical_sample`: the first whose sum of probabilities up to and
  * including its own is above a number in [0, 1), or 0 if there is none, because the last sum was rounded. */
 static inline int32_t puffer_categorical(PufferGenerator *generator, const double *sums, int32_t count) {

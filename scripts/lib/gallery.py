@@ -20,10 +20,13 @@ def main() -> int:
         problems = pages.problems()
         print("\n".join(problems) or "the galleries are up to date")
         return 1 if problems else 0
-    names = options.names or [*pages.ocean_names(), *pages.binding_names()]
+    paths = pages.paths()
+    if unknown := {*options.names} - {path.stem for path in paths}:
+        parser.error(f"no environment is called {', '.join(sorted(unknown))}")
+    chosen = [path for path in paths if not options.names or path.stem in options.names]
     # One process per environment, because some bindings conflict in one process.
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for line in pool.imap(pictures.draw, names):
+        for line in pool.imap(pictures.draw, chosen):
             print(line, flush=True)
     pages.write()
     return 0

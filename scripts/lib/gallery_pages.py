@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gallery_pictures import ROOT, path_of
+from gallery_pictures import ROOT, path_of, path_of_binding
 from gymnasium.spaces import Box, Discrete
 
 import pufferlib
@@ -55,6 +55,11 @@ def binding_names() -> list[str]:
     return [facts.name for facts in registry.binding_facts().values() if not facts.unavailable]
 
 
+def paths() -> list[Path]:
+    """Return the paths of all images."""
+    return [*map(path_of, ocean_names()), *map(path_of_binding, binding_names())]
+
+
 def write() -> None:
     """Write the pages."""
     for page, text in _texts().items():
@@ -73,7 +78,7 @@ def problems() -> list[str]:
         for name in ocean_names()
         if not path_of(name).exists()
     ]
-    drawn = {path_of(name) for name in (*ocean_names(), *binding_names())}
+    drawn = set(paths())
     found += [
         f"{path.relative_to(ROOT)} belongs to no environment; delete it"
         for path in (DOCS / "pictures").glob("*/*.png")
@@ -86,8 +91,8 @@ def _texts() -> dict[Path, str]:
     return {OCEAN: _ocean_page(), BINDINGS: _bindings_page()}
 
 
-def _picture(name: str) -> str:
-    return f"![{name}]({path_of(name).relative_to(DOCS)})"
+def _picture(path: Path) -> str:
+    return f"![{path.stem}]({path.relative_to(DOCS)})"
 
 
 # ---- Ocean -------------------------------------------------------------------------------------------
@@ -110,7 +115,7 @@ def _ocean_page() -> str:
         "",
     ]
     for name in names:
-        lines += [f"## {name}", "", _picture(name), "", ocean.about(name), "", *_facts_of(name), ""]
+        lines += [f"## {name}", "", _picture(path_of(name)), "", ocean.about(name), "", *_facts_of(name), ""]
     return "\n".join(lines)
 
 
@@ -155,8 +160,8 @@ def _bindings_page() -> str:
         "",
     ]
     for name in binding_names():
-        if not path_of(name).exists():
+        if not path_of_binding(name).exists():
             continue
         facts = registry.binding_facts()[name]
-        lines += [f"## {name}", "", _picture(name), "", f"`{name}/{facts.example}`: {facts.about}", ""]
+        lines += [f"## {name}", "", _picture(path_of_binding(name)), "", f"`{name}/{facts.example}`: {facts.about}", ""]
     return "\n".join(lines)

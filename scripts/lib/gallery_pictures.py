@@ -27,26 +27,34 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "pong": lambda seen: np.where(np.abs(seen[:, 3] - seen[:, 1]) < 0.03, 0, 1 + (seen[:, 3] < seen[:, 1])),
 }
 
+# Keyword arguments of environments whose default shows little.
+KEYWORDS = {"minigrid": {"level": 64}}  # ObstructedMaze-Full
+
 LONGEST_SIDE = {"ocean": 640, "bindings": 320}  # pixels; larger frames are scaled down
 STEPS = 600  # steps per environment
 LOOKS = 40  # frames rendered in the second half of the steps; one of them becomes the image
 
 
 def path_of(name: str) -> Path:
-    """Return the path of the image of an Ocean environment or of a binding."""
-    folder = "ocean" if name in (*ocean.names(), *ocean.python_names()) else "bindings"
-    return PICTURES / folder / f"{name}.png"
+    """Return the path of the image of an Ocean environment."""
+    return PICTURES / "ocean" / f"{name}.png"
 
 
-def draw(name: str) -> str:
-    """Draw the image of ``name`` and return a line for the log.
+def path_of_binding(name: str) -> Path:
+    """Return the path of the image of a binding, which can have the name of an Ocean environment."""
+    return PICTURES / "bindings" / f"{name}.png"
+
+
+def draw(path: Path) -> str:
+    """Draw the image at ``path`` and return a line for the log.
 
     The existing image is kept if the environment is not installed.
     """
-    path = path_of(name)
-    facts = registry.binding_facts().get(name)
+    name = path.stem
+    if path == path_of_binding(name):
+        name = f"{name}/{registry.binding_facts()[name].example}"
     try:
-        frames = _frames(f"{name}/{facts.example}" if facts else name)
+        frames = _frames(name)
     except PufferError as error:
         return f"{name}: not drawn: {error}"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +68,7 @@ def draw(name: str) -> str:
 
 def _frames(name: str) -> list[tuple[int, Picture]]:
     """Run an environment and return a few frames, each with the age of its episode in steps."""
-    keywords: dict[str, Any] = {"num_envs": 1} if name in ocean.names() else {}
+    keywords: dict[str, Any] = {"num_envs": 1, **KEYWORDS.get(name, {})} if name in ocean.names() else {}
     env = pufferlib.vector.make(
         pufferlib.env_creator(name), env_kwargs={**keywords, "render_mode": "rgb_array"}, backend="Serial", seed=1
     )

@@ -10,7 +10,14 @@ import pufferlib.vector
 from pufferlib import ocean
 
 NAMES = [*ocean.names(), *ocean.python_names()]
-DETERMINISTIC = {"cliff_walking", "multiagent", "password", "pymultiagent", "stochastic"}  # the seed has no effect
+DETERMINISTIC = {
+    "cliff_walking",
+    "minigrid",
+    "multiagent",
+    "password",
+    "pymultiagent",
+    "stochastic",
+}  # the seed has no effect
 STEPS = 60
 
 

@@ -26,6 +26,7 @@ SCORES = [  # environment, steps, score of the evaluation
     ("blackjack", 2_000_000, -0.15),  # -0.05 is optimal, -0.32 at random
     ("cliff_walking", 4_000_000, -20.0),  # -13 is optimal, three seeds reached it
     ("frozen_lake", 2_000_000, 0.6),  # 0.74 is optimal, 0.02 at random
+    ("minigrid", 1_000_000, 0.9),  # 0.955 is optimal, 0.19 at random
     ("taxi", 10_000_000, 4.0),  # 8.5 is optimal, one seed reached 7.9
     ("bandit", 300_000, 0.9),
     ("stochastic", 500_000, 0.99),  # 0.957 at random, 0.91 with one action only

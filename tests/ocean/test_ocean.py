@@ -21,7 +21,7 @@ from tests.tiers import once
 RECORDED = Path(__file__).with_name("trajectories.json")
 
 # Environments on which the seed has no effect.
-DETERMINISTIC = {"cliff_walking", "multiagent", "password", "stochastic"}
+DETERMINISTIC = {"cliff_walking", "minigrid", "multiagent", "password", "stochastic"}
 # Environments whose observations never change.
 CONSTANT = {"bandit", "multiagent", "stochastic"}
 

@@ -47,7 +47,7 @@ def test_problems_lists_outdated_pages_and_missing_images(pages: Any, monkeypatc
     monkeypatch.setattr(pages, "path_of", lambda name: ROOT / "docs" / "pictures" / "ocean" / f"no_{name}.png")
     problems = pages.problems()
     assert problems[0].startswith("docs/ocean.md is out of date; run scripts/gallery")
-    assert "docs/pictures/ocean/no_squared.png is missing; run scripts/gallery squared" in problems[2]
+    assert "docs/pictures/ocean/no_squared.png is missing; run scripts/gallery squared" in problems[1]
     assert any("pong.png belongs to no environment" in problem for problem in problems)
 
 

@@ -1,0 +1,298 @@
+/* MiniGrid: 76 small worlds with doors, keys, balls, boxes, lava and moving obstacles, seen from inside.
+ *
+ * Levels       `level` is the number of a level in the sorted ids of the package, the rows of the table in
+ *              levels.h: BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch, FourRooms,
+ *              GoToDoor, GoToObject, KeyCorridor, LavaCrossing, LavaGap, LockedRoom, Memory, MultiRoom,
+ *              ObstructedMaze, Playground, PutNear, RedBlueDoors, SimpleCrossing, Unlock and UnlockPickup,
+ *              most of them in several sizes.
+ * Observation  uint8, the bytes of a struct with alignment:
+ *              - The agent's direction as an int32, little-endian: 0 east, 1 south, 2 west, 3 north.
+ *              - agent_view_size x agent_view_size cells in front of the agent, which is in the middle of the
+ *                last row, column by column from its left, each from far to near. A cell is three bytes:
+ *                  kind   0 not seen, 1 empty, 2 wall, 3 floor, 4 door, 5 key, 6 ball, 7 box, 8 goal, 9 lava
+ *                  color  0 red, 1 green, 2 blue, 3 purple, 4 yellow, 5 grey
+ *                  state  of a door: 0 open, 1 closed, 2 locked
+ *                Walls and closed doors hide what is behind them, except in some levels. The agent's own cell
+ *                shows what it carries.
+ *              - With `mission`, 96 bytes with the text of the mission, padded with 0.
+ *              - Padding to a multiple of 4 bytes.
+ * Actions      Discrete(7): 0 turn left, 1 turn right, 2 go forward, 3 pick up, 4 drop, 5 toggle (open, close
+ *              or unlock a door, open a box), 6 done. In Dynamic-Obstacles Discrete(3): above them is 0. Any
+ *              other number does nothing.
+ * Rewards      1 - 0.9 * steps / max_steps for success. -1 for a collision in Dynamic-Obstacles.
+ * Ends         terminal with success, failure (lava, a wrong object, the wrong end of a corridor, ...) and a
+ *              collision. Truncation after max_steps steps.
+ * Source       The package minigrid 3.2.0 (Chevalier-Boisvert et al. 2023, arXiv 2306.13831). A test checks
+ *              that the same seed and actions give the same bytes. */
+#ifndef MINIGRID_H
+#define MINIGRID_H
+
+#include "view.h"
+
+static const char minigrid_about[] =
+    "Explore small worlds with doors, keys, boxes and lava: the levels of MiniGrid.";
+
+/* clang-format off */
+static const PufferParameter minigrid_parameters[] = {
+    PUFFER_PARAMETER(MiniGrid, level, 14, 0, MINIGRID_LEVELS - 1, "number of the level in the sorted ids; 14 is MiniGrid-Empty-5x5-v0"),
+    PUFFER_PARAMETER(MiniGrid, max_steps, 0, 0, 1000000, "steps until the episode is cut off; 0 is the level's own number"),
+    PUFFER_PARAMETER(MiniGrid, agent_view_size, 7, 3, MINIGRID_MAX_VIEW, "cells in a row of the view, odd"),
+    PUFFER_PARAMETER(MiniGrid, see_through_walls, false, false, true, "nothing hides what is behind it, in every level"),
+    PUFFER_PARAMETER(MiniGrid, mission, false, false, true, "observations include the text of the mission"),
+};
+
+static const PufferMetric minigrid_metrics[] = {
+    PUFFER_METRIC(MiniGrid, score, "sum of the rewards"),
+    PUFFER_METRIC(MiniGrid, perf, "1 if the mission has succeeded"),
+};
+/* clang-format on */
+
+static inline size_t minigrid_bytes(const void *game) {
+    const MiniGridLevel *level = minigrid_level(game);
+    return sizeof(MiniGrid) + (size_t)(level->width * level->height) * sizeof(MiniGridCell);
+}
+
+/* ---- Observation --------------------------------------------------------------------------------------- */
+
+/* Offsets of the parts of an observation. */
+enum { MINIGRID_IMAGE_AT = sizeof(int32_t) };
+
+static inline int32_t minigrid_mission_at(const MiniGrid *env) {
+    return MINIGRID_IMAGE_AT + 3 * env->agent_view_size * env->agent_view_size;
+}
+
+static inline int32_t minigrid_observation_size(const MiniGrid *env) {
+    return (minigrid_mission_at(env) + (env->mission ? MINIGRID_MISSION_BYTES : 0) + 3) / 4 * 4;
+}
+
+/* The usual size of the view is a constant, for which the compiler writes faster code. */
+static inline void minigrid_observe(MiniGrid *env) {
+    uint8_t *row = env->game.observations;
+    memcpy(row, &env->direction, sizeof env->direction);
+    if (env->agent_view_size == 7)
+        minigrid_write_image(env, 7, row + MINIGRID_IMAGE_AT);
+    else
+        minigrid_write_image(env, env->agent_view_size, row + MINIGRID_IMAGE_AT);
+}
+
+enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104 }; /* width of the image and height of the panel, px */
+
+/* No level is higher than wide. */
+static inline int32_t minigrid_cell_pixels(const MiniGrid *env) {
+    return MINIGRID_PICTURE / minigrid_level(env)->width;
+}
+
+static inline int32_t minigrid_num_actions(const MiniGrid *env) {
+    return minigrid_level(env)->world->task == MINIGRID_DODGE ? MINIGRID_FORWARD + 1 : MINIGRID_ACTIONS;
+}
+
+static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
+    if (env->agent_view_size % 2 == 0) return "agent_view_size must be odd";
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_UINT8,
+        .observation_shape = {minigrid_observation_size(env)},
+        .observation_low = 0,
+        .observation_high = 255,
+        .action_kind = PUFFER_DISCRETE,
+        .action_sizes = {minigrid_num_actions(env)},
+        .agents = 1,
+        .picture_width = MINIGRID_PICTURE,
+        .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + MINIGRID_PANEL,
+        .frames_per_second = 6,
+    };
+    return NULL;
+}
+
+static inline void minigrid_reset(MiniGrid *env) {
+    const MiniGridLevel *level = minigrid_level(env);
+    env->width = level->width;
+    env->height = level->height;
+    env->position = (MiniGridPlace){-1, -1};
+    env->direction = MINIGRID_EAST;
+    env->carried = minigrid_empty;
+    minigrid_fill(env, minigrid_everywhere(env), minigrid_empty);
+    level->world->generate(env, level);
+
+    uint8_t *row = env->game.observations;
+    memset(row + minigrid_mission_at(env), 0,
+           (size_t)(minigrid_observation_size(env) - minigrid_mission_at(env)));
+    if (env->mission) minigrid_mission(env, (char *)row + minigrid_mission_at(env), MINIGRID_MISSION_BYTES);
+    minigrid_observe(env);
+}
+
+/* ---- Actions ------------------------------------------------------------------------------------------- */
+
+/* Moves each obstacle to a free place next to it. It stays if none is found. */
+static inline void minigrid_move_obstacles(MiniGrid *env) {
+    enum { TRIES = 101 };
+    for (int32_t i = 0; i < minigrid_level(env)->count; i++) {
+        const MiniGridPlace old = env->obstacles[i];
+        MiniGridPlace new;
+        int32_t tries = 0;
+        while (tries < TRIES && !minigrid_random_free(env, (MiniGridArea){old.x - 1, old.y - 1, 3, 3}, &new))
+            tries++;
+        if (tries == TRIES) continue;
+        *minigrid_at(env, new) = *minigrid_at(env, old);
+        *minigrid_at(env, old) = minigrid_empty;
+        env->obstacles[i] = new;
+    }
+}
+
+static inline bool minigrid_go_forward(MiniGrid *env, MiniGridCell front) {
+    const bool is_ground = front.kind == MINIGRID_EMPTY || front.kind == MINIGRID_FLOOR;
+    if (!is_ground && front.kind != MINIGRID_GOAL && front.kind != MINIGRID_LAVA && !minigrid_is_open(front))
+        return false;
+    env->position = minigrid_front(env);
+    return true;
+}
+
+static inline bool minigrid_pick_up(MiniGrid *env, MiniGridCell *front) {
+    const bool is_object = front->kind >= MINIGRID_KEY && front->kind <= MINIGRID_BOX;
+    if (!is_object || env->carried.kind != MINIGRID_EMPTY) return false;
+    env->carried = *front;
+    *front = minigrid_empty;
+    return true;
+}
+
+static inline bool minigrid_drop(MiniGrid *env, MiniGridCell *front) {
+    if (env->carried.kind == MINIGRID_EMPTY || front->kind != MINIGRID_EMPTY) return false;
+    *front = env->carried;
+    env->carried = minigrid_empty;
+    return true;
+}
+
+/* Opens, closes or unlocks a door, or replaces a box by what is in it. */
+static inline bool minigrid_toggle(MiniGrid *env, MiniGridCell *front) {
+    if (front->kind == MINIGRID_BOX) {
+        *front = front->inside > 0 ? minigrid_thing(MINIGRID_KEY, front->inside - 1) : minigrid_empty;
+        return true;
+    }
+    if (front->kind != MINIGRID_DOOR) return false;
+    if (front->state == MINIGRID_LOCKED &&
+        !minigrid_is_same(env->carried, minigrid_thing(MINIGRID_KEY, front->color)))
+        return false;
+    front->state = front->state == MINIGRID_OPEN ? MINIGRID_CLOSED : MINIGRID_OPEN;
+    return true;
+}
+
+/* Returns true if anything has changed. */
+static inline bool minigrid_act(MiniGrid *env, int32_t action) {
+    MiniGridCell *front = minigrid_at(env, minigrid_front(env));
+    switch (action) {
+        case MINIGRID_LEFT:
+            env->direction = (env->direction + 3) % MINIGRID_DIRECTIONS;
+            return true;
+        case MINIGRID_RIGHT:
+            env->direction = (env->direction + 1) % MINIGRID_DIRECTIONS;
+            return true;
+        case MINIGRID_FORWARD:
+            return minigrid_go_forward(env, *front);
+        case MINIGRID_PICK_UP:
+            return minigrid_pick_up(env, front);
+        case MINIGRID_DROP:
+            return minigrid_drop(env, front);
+        case MINIGRID_TOGGLE:
+            return minigrid_toggle(env, front);
+        default:
+            return false;
+    }
+}
+
+/* ---- Missions ------------------------------------------------------------------------------------------ */
+
+typedef enum { MINIGRID_CONTINUES, MINIGRID_SUCCEEDS, MINIGRID_FAILS, MINIGRID_COLLIDES } MiniGridResult;
+
+static inline MiniGridResult minigrid_succeeds_if(bool has_succeeded, MiniGridResult otherwise) {
+    return has_succeeded ? MINIGRID_SUCCEEDS : otherwise;
+}
+
+/* Judges standing on the goal or in lava. */
+static inline MiniGridResult minigrid_judge_place(MiniGrid *env) {
+    const int32_t kind = minigrid_at(env, env->position)->kind;
+    return minigrid_succeeds_if(kind == MINIGRID_GOAL,
+                                kind == MINIGRID_LAVA ? MINIGRID_FAILS : MINIGRID_CONTINUES);
+}
+
+/* Judges the corridor's ends. They are at the same distance from its middle. */
+static inline MiniGridResult minigrid_judge_match(const MiniGrid *env) {
+    const MiniGridPlace other = {env->target.x, env->height - 1 - env->target.y};
+    if (minigrid_is_place(env->position, other)) return MINIGRID_FAILS;
+    return minigrid_succeeds_if(minigrid_is_place(env->position, env->target), MINIGRID_CONTINUES);
+}
+
+/* `had` is what the agent carried before the action. */
+static inline MiniGridResult minigrid_judge_put_near(const MiniGrid *env, int32_t action, MiniGridCell had) {
+    const bool is_carrying = env->carried.kind != MINIGRID_EMPTY;
+    if (action == MINIGRID_PICK_UP && is_carrying && !minigrid_is_same(env->carried, env->object))
+        return MINIGRID_FAILS;
+    if (action != MINIGRID_DROP || had.kind == MINIGRID_EMPTY) return MINIGRID_CONTINUES;
+    return minigrid_succeeds_if(!is_carrying && minigrid_far(minigrid_front(env), env->target) <= 1,
+                                MINIGRID_FAILS);
+}
+
+/* Judges an action that was carried out. */
+static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniGridCell had) {
+    const MiniGridCell front = *minigrid_at(env, minigrid_front(env));
+    switch (minigrid_level(env)->world->task) {
+        case MINIGRID_FETCH:
+            if (env->carried.kind == MINIGRID_EMPTY) return MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_same(env->carried, env->object), MINIGRID_FAILS);
+        case MINIGRID_GO_TO:
+            if (action == MINIGRID_TOGGLE) return MINIGRID_FAILS;
+            if (action != MINIGRID_DONE) return MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_steps(env->position, env->target) == 1, MINIGRID_FAILS);
+        case MINIGRID_GET:
+            return minigrid_succeeds_if(minigrid_is_same(env->carried, env->object), MINIGRID_CONTINUES);
+        case MINIGRID_UNLOCK:
+            return minigrid_succeeds_if(minigrid_is_open(front), MINIGRID_CONTINUES);
+        case MINIGRID_PUT_NEAR:
+            return minigrid_judge_put_near(env, action, had);
+        case MINIGRID_OPEN_BOTH:
+            if (!minigrid_is_open(front) || front.color != MINIGRID_BLUE) return MINIGRID_CONTINUES;
+            return minigrid_succeeds_if(minigrid_is_open(*minigrid_at(env, env->target)), MINIGRID_FAILS);
+        case MINIGRID_MATCH:
+            return minigrid_judge_match(env);
+        default:
+            return minigrid_judge_place(env);
+    }
+}
+
+/* Returns the action that the package carries out instead of one that a level does not have. */
+static inline int32_t minigrid_available(MiniGridTask task, int32_t action) {
+    if (task == MINIGRID_DODGE && action > MINIGRID_FORWARD) return MINIGRID_LEFT;
+    if (task == MINIGRID_MATCH && action == MINIGRID_PICK_UP) return MINIGRID_TOGGLE;
+    return action;
+}
+
+/* Carries out an action, and observes its effect. Obstacles move first, and may then have left the cell that
+ * the agent walks into. That is a collision all the same. */
+static inline MiniGridResult minigrid_play(MiniGrid *env, MiniGridTask task, int32_t action) {
+    const MiniGridCell had = env->carried;
+    bool has_changed = false, collides = false;
+    if (task == MINIGRID_DODGE) {
+        const int32_t kind = minigrid_at(env, minigrid_front(env))->kind;
+        collides = action == MINIGRID_FORWARD && kind != MINIGRID_EMPTY && kind != MINIGRID_GOAL;
+        minigrid_move_obstacles(env);
+        has_changed = true;
+    }
+    has_changed |= minigrid_act(env, action);
+    if (has_changed) minigrid_observe(env);
+    return collides ? MINIGRID_COLLIDES : minigrid_judge(env, action, had);
+}
+
+static inline PufferOutcome minigrid_step(MiniGrid *env) {
+    const MiniGridLevel *level = minigrid_level(env);
+    const MiniGridTask task = level->world->task;
+    const int32_t action = minigrid_available(task, *(const int32_t *)env->game.actions);
+    const MiniGridResult result = minigrid_play(env, task, action);
+    const int32_t steps = env->game.episode_length;
+    const int32_t max_steps = env->max_steps > 0 ? env->max_steps : level->max_steps;
+    if (result == MINIGRID_SUCCEEDS) env->game.rewards[0] = (float)(1 - 0.9 * ((double)steps / max_steps));
+    if (result == MINIGRID_COLLIDES) env->game.rewards[0] = -1;
+    if (result == MINIGRID_CONTINUES && steps < max_steps) return PUFFER_RUNNING;
+    env->score = env->game.episode_return + env->game.rewards[0];
+    env->perf = result == MINIGRID_SUCCEEDS;
+    return result == MINIGRID_CONTINUES ? PUFFER_TRUNCATED : PUFFER_TERMINATED;
+}
+
+#endif
