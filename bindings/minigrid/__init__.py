@@ -17,6 +17,9 @@ Options:
   GoToDoor, GoToObject and PutNear cannot be solved.
 * ``mission_bytes``: include the mission as this number of bytes, and the agent's position in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
+* ``native``: training, and ``pufferlib.make`` with ``num_envs``, run MiniGrid's worlds (not BabyAI's levels) in C, with
+  the same results, if the other options are the defaults, ``max_steps``, ``agent_view_size`` or ``mission_bytes=96``.
+  With False they run the package.
 * Options of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size``, ...
 
 Differences from the package: the image space has the bounds of its small numbers (in the package, the bounds of a
@@ -29,13 +32,21 @@ Sources: Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831 (MiniG
 et al. 2019, https://arxiv.org/abs/1810.08272 (BabyAI).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+
+from pufferlib.registry.twins import Twin, box_in_c
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["env_creator", "names"]
+__all__ = ["env_creator", "names", "twin"]
+
+HIGHEST = 10  # number in a cell of an image
+MISSION_BYTES = 96  # in C
 
 # Listed here so that names() imports nothing.
 _MINIGRID = """
@@ -87,3 +98,31 @@ def env_creator(name: str) -> Callable[..., Any]:
         UnknownNameError: No world has this name. The error suggests similar names.
     """
     return creator(__name__, full_id(name, names(), "MiniGrid-"), names())
+
+
+def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
+    """Return the environment in C that equals a world, or None if there is none with these options.
+
+    Raises:
+        UnknownNameError: No world has this name. The error suggests similar names.
+    """
+    world = full_id(name, names())
+    worlds = [each for each in names() if each.startswith("MiniGrid-")]
+    usual = {"view": "partial", "tile_size": 8, "direction": True, "mission": False, "render_mode": None}
+    own = {key: value for key, value in options.items() if key not in usual and value is not None}
+    if world not in worlds or any(options.get(key, value) != value for key, value in usual.items()):
+        return None
+    side, length = own.get("agent_view_size", 7), own.pop("mission_bytes", None)
+    if (
+        own.keys() - {"max_steps", "agent_view_size"}
+        or own.get("max_steps") == 0
+        or length not in (None, MISSION_BYTES)
+    ):
+        return None
+    params = {"level": worlds.index(world), "mission": length is not None, **own}
+    if box_in_c("minigrid", params) is None:
+        return None
+    fields: dict[str, Any] = {"direction": Discrete(4), "image": Box(0, HIGHEST, (side, side, 3), np.uint8)}
+    if length is not None:
+        fields["mission"] = Box(0, 255, (MISSION_BYTES,), np.uint8)
+    return Twin("minigrid", params, Dict(fields))

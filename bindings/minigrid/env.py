@@ -39,6 +39,7 @@ def make_env(
     mission_bytes: int | None = None,
     max_steps: int | None = None,
     render_mode: str | None = None,
+    native: bool = True,
     **options: Any,
 ) -> Env:
     """Make the world ``name``. ``options`` are arguments of its class.
@@ -54,6 +55,7 @@ def make_env(
             position.
         max_steps: Length at which an episode is truncated. None is the world's own.
         render_mode: None or "rgb_array".
+        native: Whether batches may run in C, which matters to ``pufferlib.make`` and to training.
         options: ``agent_view_size``, ``see_through_walls`` and other options of the world's class.
 
     Raises:
@@ -63,7 +65,7 @@ def make_env(
     where = f"minigrid/{name}"
     if view not in VIEWS:
         raise APIUsageError(f"{where}: view must be one of {', '.join(VIEWS)}, got {view!r}")
-    check_switches(where, direction=direction, mission=mission)
+    check_switches(where, direction=direction, mission=mission, native=native)
     check_counts(where, tile_size=tile_size)
     if max_steps is not None:
         check_counts(where, max_steps=max_steps)

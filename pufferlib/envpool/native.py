@@ -78,12 +78,16 @@ class NativeBackend:
             config["env_seed"],
             config["batch_size"],
             num_threads=min(threads, config["batch_size"]),
-            max_episode_steps=config.get("max_episode_steps", 0),
+            max_episode_steps=config.get("max_episode_steps", 0) or self._own_limit(env_type, config),
             autoreset=config.get("autoreset", "next_step"),
             copy=config.get("copy", True),
             thread_affinity_offset=config.get("thread_affinity_offset", -1),
             shown_as=_fields_of(spec.observation_space),
         )
+
+    def _own_limit(self, env_type: EnvType, config: Mapping[str, Any]) -> int:
+        limit: int = OceanBatch(env_type.index, 1, self._values(env_type, config), 1).spec["max_steps"]
+        return limit
 
     def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float | bytes]:
         """Return the parameters as C expects them. The step limit of the pool replaces the environment's own limit."""

@@ -49,6 +49,7 @@ cdef extern from "puffer_batch.h" nogil:
         PufferRange action_mask
         int32_t agents, picture_width, picture_height
         float frames_per_second
+        int32_t max_steps
     ctypedef struct PufferCanvas:
         uint8_t *pixels
         int32_t width, height, agent

@@ -211,6 +211,9 @@ typedef struct {
     bool agents_end;                       /* each agent has its own episodes, see PUFFER_END_AGENT */
     int32_t picture_width, picture_height; /* px */
     float frames_per_second;               /* steps per second when a human watches */
+    /* Number of steps after which `step` truncates an episode, or 0. Interfaces of Python's environments then
+     * report an episode that terminates in this step as truncated, too. */
+    int32_t max_steps;
 } PufferSpec;
 
 /* An image in the caller's memory: uint8_t pixels[height][width][3], RGB. */

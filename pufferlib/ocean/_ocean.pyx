@@ -307,6 +307,7 @@ cdef class OceanBatch:
             "game_bytes": self.batch.game_bytes,
             "picture": (spec.picture_height, spec.picture_width),
             "frames_per_second": spec.frames_per_second,
+            "max_steps": spec.max_steps,
         }
 
     def bind(self, observations, final_observations, actions, rewards, terminals, truncations, masks):

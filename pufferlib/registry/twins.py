@@ -16,7 +16,7 @@ from pufferlib.ocean.types import spaces_of
 from pufferlib.registry.inside import binding_module, bindings
 from pufferlib.spaces import Space
 
-__all__ = ["TOY_TEXT", "Twin", "toy_text_twin", "twin_of"]
+__all__ = ["TOY_TEXT", "Twin", "box_in_c", "toy_text_twin", "twin_of"]
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,22 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any]) -> Twin | None:
         return None
     if toy.name == "frozen_lake" and not _translate_lake(params):
         return None
+    box = box_in_c(toy.name, params)
+    if box is None:
+        return None
+    if toy.name == "blackjack":
+        return Twin(toy.name, params, Tuple([Discrete(32), Discrete(11), Discrete(2)]))
+    return Twin(toy.name, params, Discrete(int(box.high.item()) + 1))
+
+
+def box_in_c(name: str, params: Mapping[str, Any]) -> Box | None:
+    """Return the observation space of an environment in C, or None if it rejects its keyword arguments."""
+    kind = type_of(name)
     try:
-        spec = OceanBatch(type_of(toy.name).index, 1, type_of(toy.name).in_c(params), 1).spec
+        box, *_ = spaces_of(OceanBatch(kind.index, 1, kind.in_c(dict(params)), 1).spec)
     except APIUsageError:
         return None
-    box, *_ = spaces_of(spec)
-    space = Tuple([Discrete(32), Discrete(11), Discrete(2)]) if toy.name == "blackjack" else _discrete(box)
-    return Twin(toy.name, params, space)
-
-
-def _discrete(box: Box) -> Discrete:
-    return Discrete(int(box.high.item()) + 1)
+    return box
 
 
 def _translate_lake(params: dict[str, Any]) -> bool:

@@ -79,6 +79,7 @@ class TwinEnvs(VectorEnv):
             rows["observations"], rows["final_observations"], rows["actions"], rows["rewards"], rows["terminals"],
             rows["truncations"], rows["masks"],
         )  # fmt: skip
+        self._limit = about["max_steps"]
         self._all = Batch.block(rows, 0, count)
         self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
         self._was_over = np.zeros(count, np.bool_)
@@ -124,6 +125,7 @@ class TwinEnvs(VectorEnv):
         if self.autoreset != AutoresetMode.SAME_STEP:  # an ended copy was reset, or has paused
             self._returns[self._was_over] = self._lengths[self._was_over] = 0
         self._infos, self._sources = [], []
+        rows["truncations"] |= rows["terminals"] & (self._lengths == self._limit)
         self._was_over = over = rows["terminals"] | rows["truncations"]
         if over.any():
             self._report(np.flatnonzero(over))

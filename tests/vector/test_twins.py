@@ -32,7 +32,7 @@ def both(name, num_envs=4, seed=3, **keywords):
 def outcome_of(vecenv, received):
     observations, rewards, terminals, truncations, infos = received
     ends = terminals | truncations
-    rows = [array.tolist() for array in (observations, rewards, terminals)]
+    rows = [array.tolist() for array in (observations, rewards, terminals, truncations)]
     stats = [{key: info[key] for key in ("score", "episode_return", "episode_length")} for info in infos]
     finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
     return rows, ends.tolist(), finals, stats, vecenv.info_sources

@@ -1,5 +1,6 @@
 """Tasks of the bindings dm_control, MiniGrid, Procgen and ViZDoom."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,10 +8,12 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.envpool.config import own_keywords
+from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import names
+from pufferlib.registry.twins import twin_of
 
 __all__ = ["tasks"]
 
@@ -74,13 +77,20 @@ def _minigrid_tasks() -> list[PoolTask]:
         PoolTask(
             name,
             "minigrid",
-            WorkerBackend(f"minigrid/{name}", _minigrid_settings, MINIGRID_INFOS, declared_only=True),
-            keywords={"mission_bytes": MISSION_BYTES[name.partition("-")[0]]},
+            TwinBackend(functools.partial(_native_minigrid, name), python),
+            keywords={"mission_bytes": MISSION_BYTES[name.partition("-")[0]], "native": True},
             any_keyword=True,
             extra="minigrid",
         )
         for name in names("minigrid")
+        for python in [WorkerBackend(f"minigrid/{name}", _minigrid_settings, MINIGRID_INFOS, declared_only=True)]
     ]
+
+
+def _native_minigrid(name: str, keywords: dict[str, Any]) -> NativeBackend | None:
+    """Return the backend in C, or None if it does not have this world with these keyword arguments."""
+    twin = twin_of(f"minigrid/{name}", keywords)
+    return None if twin is None else NativeBackend(twin.name, twin.observation_space, **twin.params)
 
 
 def _minigrid_settings(config: Mapping[str, Any]) -> dict[str, Any]:

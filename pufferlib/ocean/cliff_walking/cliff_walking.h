@@ -55,7 +55,6 @@ static const PufferInfo cliff_walking_infos[] = {
 /* clang-format on */
 
 static inline const char *cliff_walking_spec(const CliffWalking *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_INT32,
         .observation_shape = {1},
@@ -67,6 +66,7 @@ static inline const char *cliff_walking_spec(const CliffWalking *env, PufferSpec
         .picture_width = 480,
         .picture_height = 160,
         .frames_per_second = 4,
+        .max_steps = env->max_steps,
     };
     return NULL;
 }

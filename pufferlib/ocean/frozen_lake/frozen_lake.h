@@ -125,6 +125,7 @@ static inline const char *frozen_lake_spec(const FrozenLake *env, PufferSpec *sp
         .picture_width = 384,
         .picture_height = 384,
         .frames_per_second = 4,
+        .max_steps = env->max_steps,
     };
     return NULL;
 }

@@ -45,6 +45,10 @@ static const PufferMetric minigrid_metrics[] = {
     PUFFER_METRIC(MiniGrid, score, "sum of the rewards"),
     PUFFER_METRIC(MiniGrid, perf, "1 if the mission has succeeded"),
 };
+
+static const PufferInfo minigrid_infos[] = {
+    {"agent_pos", PUFFER_INT32, offsetof(MiniGrid, position), sizeof(MiniGridPlace), 0, INT16_MAX},
+};
 /* clang-format on */
 
 static inline size_t minigrid_bytes(const void *game) {
@@ -86,6 +90,10 @@ static inline int32_t minigrid_num_actions(const MiniGrid *env) {
     return minigrid_level(env)->world->task == MINIGRID_DODGE ? MINIGRID_FORWARD + 1 : MINIGRID_ACTIONS;
 }
 
+static inline int32_t minigrid_max_steps(const MiniGrid *env) {
+    return env->max_steps > 0 ? env->max_steps : minigrid_level(env)->max_steps;
+}
+
 static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
     if (env->agent_view_size % 2 == 0) return "agent_view_size must be odd";
     *spec = (PufferSpec){
@@ -99,6 +107,7 @@ static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
         .picture_width = MINIGRID_PICTURE,
         .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + MINIGRID_PANEL,
         .frames_per_second = 6,
+        .max_steps = minigrid_max_steps(env),
     };
     return NULL;
 }
@@ -286,7 +295,7 @@ static inline PufferOutcome minigrid_step(MiniGrid *env) {
     const int32_t action = minigrid_available(task, *(const int32_t *)env->game.actions);
     const MiniGridResult result = minigrid_play(env, task, action);
     const int32_t steps = env->game.episode_length;
-    const int32_t max_steps = env->max_steps > 0 ? env->max_steps : level->max_steps;
+    const int32_t max_steps = minigrid_max_steps(env);
     if (result == MINIGRID_SUCCEEDS) env->game.rewards[0] = (float)(1 - 0.9 * ((double)steps / max_steps));
     if (result == MINIGRID_COLLIDES) env->game.rewards[0] = -1;
     if (result == MINIGRID_CONTINUES && steps < max_steps) return PUFFER_RUNNING;

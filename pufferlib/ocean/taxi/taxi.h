@@ -95,7 +95,6 @@ static inline void taxi_prepare(void) {
 }
 
 static inline const char *taxi_spec(const Taxi *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_INT32,
         .observation_shape = {1},
@@ -107,6 +106,7 @@ static inline const char *taxi_spec(const Taxi *env, PufferSpec *spec) {
         .picture_width = 320,
         .picture_height = 360,
         .frames_per_second = 4,
+        .max_steps = env->max_steps,
     };
     return NULL;
 }
