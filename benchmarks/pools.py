@@ -29,6 +29,7 @@ from turns import Measure, main
 
 MANY = 16384
 CART = "CartPole-v1"
+MINIGRID = ("MiniGrid-Empty-5x5-v0", "MiniGrid-DoorKey-8x8-v0")
 TOY_TEXT = ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v3", "Blackjack-v1")
 ONE_THREAD, BOUND = "one thread", "ours, copy=False"
 GAMES, NUM_GAMES, ATARI_GOAL = ("Pong-v5", "Breakout-v5"), (8, 64), 1.2
@@ -46,8 +47,9 @@ def rows(sides: Sides) -> Pairs:
     for envs in (64, 256, 1024):
         what = f"{CART}, async, batches of {envs // 2} of {envs}, 1 thread, a call, of CPU"
         yield Row(what, "us", ratios={ENVPOOL: 20}), both(sides, CART, envs, envs // 2, 1, "process", seconds)
-    for task_id in TOY_TEXT:
-        row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: 20})
+    for task_id in (*TOY_TEXT, *MINIGRID):
+        goal = 20 if task_id in TOY_TEXT else 50
+        row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: goal})
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
     limit = "two processes, each with half of the environments"
     row = Row(f"{CART}, {MANY} environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.7}, limit=limit)

@@ -101,12 +101,8 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
-    """Return the environment in C that equals a world, or None if there is none with these options.
-
-    Raises:
-        UnknownNameError: No world has this name. The error suggests similar names.
-    """
-    world = full_id(name, names())
+    """Return the environment in C that equals a world, or None if there is none with these options."""
+    world = full_id(name, names(), "MiniGrid-")
     worlds = [each for each in names() if each.startswith("MiniGrid-")]
     usual = {"view": "partial", "tile_size": 8, "direction": True, "mission": False, "render_mode": None}
     own = {key: value for key, value in options.items() if key not in usual and value is not None}

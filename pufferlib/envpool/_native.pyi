@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class NativePool:
         copy: bool = True,
         thread_affinity_offset: int = -1,
         helper_ns: int = ...,
-        shown_as: Callable[[npt.NDArray[Any]], Any] | None = None,
+        fields: np.dtype[Any] | None = None,
     ) -> None: ...
     @property
     def num_in_flight(self) -> int: ...

@@ -58,6 +58,7 @@ cdef extern from "puffer_envpool.h" nogil:
         PUFFER_PLAYER_MASK
         PUFFER_COLUMNS
         PUFFER_MAX_COLUMNS
+        PUFFER_MAX_FIELDS
         PUFFER_IDLE
         PUFFER_SENT
         PUFFER_READY
@@ -65,6 +66,7 @@ cdef extern from "puffer_envpool.h" nogil:
         char *home
         char *batch
         size_t bytes
+        size_t stride
     ctypedef struct PufferEnvPool:
         PufferBatch batch
         PufferQueue queue
@@ -124,7 +126,7 @@ cdef class NativePool:
         autoreset: What follows the end of an episode: "next_step", "same_step" or "disabled".
         copy: Whether batches are arrays of their own; if not, they are those of the pool.
         thread_affinity_offset: Core of the caller, after which those of the helpers come; -1: any.
-        shown_as: Function that turns an array of observations into what batches contain, without a copy; None: nothing.
+        fields: Structured dtype of the fields of an observation, which batches show as a dict; None: it has none.
         helper_ns: Work, in ns, that makes one more thread worth while; 0 calls all of them, always.
     """
 
@@ -142,7 +144,8 @@ cdef class NativePool:
     cdef int32_t *order  # of what is in flight
     cdef int num_action_dims
     cdef Py_ssize_t action_width
-    cdef object shown_as
+    cdef tuple field_names  # of a Dict observation
+    cdef int fields  # column of the first field, after which come all others and those of finished episodes
     cdef list homes, fresh, bound
     cdef list info_names  # of the environment's own infos, whose columns start at PUFFER_COLUMNS
     cdef PyObject *given[PUFFER_MAX_COLUMNS]  # arrays of the batch, by column
@@ -151,13 +154,13 @@ cdef class NativePool:
 
     def __cinit__(self, int index, values, spec, seeds, int32_t batch_size, int32_t num_threads=1,
                   int32_t max_episode_steps=0, str autoreset="next_step", bint copy=True,
-                  int32_t thread_affinity_offset=-1, int32_t helper_ns=PUFFER_HELPER_NS, shown_as=None):
+                  int32_t thread_affinity_offset=-1, int32_t helper_ns=PUFFER_HELPER_NS, fields=None):
         cdef const PufferEnvType *kind = type_at(index)
         cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
         cdef int i
         self.num_envs, self.batch_size, self.spec, self.copies = len(seeds), batch_size, spec, copy
-        self.is_sync, self.shown_as = self.num_envs == batch_size, shown_as
+        self.is_sync, self.field_names = self.num_envs == batch_size, tuple(fields.names) if fields else ()
         self.where = kind.class_name.decode()
         if not len(values) == kind.num_parameters <= MAX_PARAMETERS or not 1 <= batch_size <= self.num_envs:
             raise APIUsageError(
@@ -173,7 +176,7 @@ cdef class NativePool:
         if self.pool.batch.games is NULL or not puffer_envpool_allocate(self.pool):
             raise MemoryError(f"{self.where}: no memory for {self.num_envs} games")
         self.pool.autoreset, self.pool.max_steps = AUTORESETS[autoreset], max_episode_steps
-        self._lay_out()
+        self._lay_out(fields)
         self._open(num_threads, helper_ns, thread_affinity_offset)
         for i, seed in enumerate(seeds):
             puffer_seed_game(&self.pool.batch, i, <uint64_t>env_seed(seed, 0))
@@ -187,7 +190,7 @@ cdef class NativePool:
                 "container on threads and memory")
         return 0
 
-    cdef int _lay_out(self) except -1:
+    cdef int _lay_out(self, fields) except -1:
         """Make the arrays in which the games play, and what gives out those of batches."""
         cdef PufferBatch *batch = &self.pool.batch
         cdef int agents = batch.spec.agents
@@ -224,6 +227,7 @@ cdef class NativePool:
             info = &batch.type.infos[i % num_infos]
             count = info.bytes // puffer_number_bytes(info.type)
             self._add(PUFFER_COLUMNS + i, np.zeros([envs, count][: 1 + (count > 1)], chr(info.type)))
+        self._add_fields(fields)
         self.ids_memory, self.order_memory = bytearray(4 * envs), bytearray(4 * envs)
         self.ids, self.order = <int32_t *><char *>self.ids_memory, <int32_t *><char *>self.order_memory
         self.action_width = puffer_action_count(&batch.spec)
@@ -236,6 +240,27 @@ cdef class NativePool:
         self.fresh[column] = FreshArrays(home.shape[1:], home.dtype)
         place.home = head_of(home).data
         place.bytes = home.nbytes // self.num_envs
+        place.stride = home.strides[0] * len(home) // self.num_envs
+        return 0
+
+    cdef int _add_fields(self, dtype) except -1:
+        """Give out each field of the observations in an array of its own, instead of whole rows."""
+        cdef int column
+        self.fields = self.pool.num_columns
+        if dtype is None:
+            return 0
+        if not self.is_single or len(dtype.names) > PUFFER_MAX_FIELDS:
+            raise APIUsageError(
+                f"NativePool: a Dict observation must have at most {PUFFER_MAX_FIELDS} fields, and one player, got "
+                f"{dtype.names} and {self.agents} players in {self.where}")
+        for column in (PUFFER_OBSERVATION, PUFFER_FINAL_OBSERVATION):
+            if self.fresh[column] is None:
+                continue
+            self.fresh[column] = None
+            records = self.homes[column].view(dtype)[:, 0]
+            for name in dtype.names:
+                self._add(self.pool.num_columns, records[name])
+                self.pool.num_columns += 1
         return 0
 
     cdef int _connect(self) except -1:
@@ -595,7 +620,11 @@ cdef class NativePool:
         return <object>self.given[column]
 
     cdef object _observations(self, int column):
-        return self._at(column) if self.shown_as is None else self.shown_as(self._at(column))
+        cdef int i
+        if not self.field_names:
+            return self._at(column)
+        first = self.fields + (len(self.field_names) if column == PUFFER_FINAL_OBSERVATION else 0)
+        return {name: self._at(first + i) for i, name in enumerate(self.field_names)}
 
     cdef _batch(self):
         infos = {} if self.is_single else {
@@ -614,7 +643,7 @@ cdef class NativePool:
         ))
 
     cdef inline bint _has_final(self):
-        return self.fresh[PUFFER_FINAL_OBSERVATION] is not None
+        return self.pool.autoreset == PUFFER_SAME_STEP
 
     cdef inline dict _final_info(self, ended):
         cdef int i
@@ -633,7 +662,7 @@ cdef class NativePool:
         if self.copies:
             return self._new_step_tuple()
         # With arrays that stay the same all that is returned does.
-        key = <size_t>self.given[PUFFER_OBSERVATION]
+        key = <size_t>self.given[self.fields if self.field_names else PUFFER_OBSERVATION]
         if self.same_key != key or self.same_tuple is None:
             self.same_tuple, self.same_key = self._new_step_tuple(), key
         elif self._has_final():
@@ -661,8 +690,9 @@ cdef class NativePool:
         """Last observations of all environments, of which none is in flight, in a new array."""
         self._enter("reset", ALONE)
         try:
-            copied = self.homes[PUFFER_OBSERVATION].copy()
-            return copied if self.shown_as is None else self.shown_as(copied)
+            if not self.field_names:
+                return self.homes[PUFFER_OBSERVATION].copy()
+            return {name: self.homes[self.fields + i].copy() for i, name in enumerate(self.field_names)}
         finally:
             self.is_busy = False
 

@@ -1,13 +1,11 @@
 """Backend for C environments: those of Ocean, and users' own C files."""
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict
 
-from pufferlib.buffers import Array
 from pufferlib.emulation.layout import observation_layout
 from pufferlib.envpool._native import NativePool
 from pufferlib.envpool.config import own_keywords
@@ -82,7 +80,7 @@ class NativeBackend:
             autoreset=config.get("autoreset", "next_step"),
             copy=config.get("copy", True),
             thread_affinity_offset=config.get("thread_affinity_offset", -1),
-            shown_as=_fields_of(spec.observation_space),
+            fields=observation_layout(space).dtype if isinstance(space := spec.observation_space, Dict) else None,
         )
 
     def _own_limit(self, env_type: EnvType, config: Mapping[str, Any]) -> int:
@@ -98,18 +96,6 @@ class NativeBackend:
             own = known[OWN_LIMIT]
             params[OWN_LIMIT] = int(min(max(limit, own.low), own.high))
         return env_type.in_c(params)
-
-
-def _fields_of(space: Space) -> Callable[[Array], dict[str, Array]] | None:
-    """Return a function that returns views of the fields of rows, or None if the space has no fields."""
-    if not isinstance(space, Dict):
-        return None
-    return functools.partial(_views, observation_layout(space).dtype)
-
-
-def _views(dtype: np.dtype[Any], rows: Array) -> dict[str, Array]:
-    records = rows.view(dtype)[:, 0]
-    return {name: records[name] for name in dtype.names or ()}
 
 
 class TwinBackend:

@@ -31,15 +31,17 @@ enum {
     PUFFER_PLAYER_TERMINATED,
     PUFFER_PLAYER_TRUNCATED,
     PUFFER_PLAYER_MASK,
-    PUFFER_COLUMNS, /* then the infos and, with PUFFER_SAME_STEP, the infos of finished episodes */
-    PUFFER_MAX_COLUMNS = PUFFER_COLUMNS + 2 * PUFFER_MAX_INFOS,
+    PUFFER_COLUMNS, /* then the infos and the fields of observations, each also of finished episodes */
+    PUFFER_MAX_FIELDS = 8,
+    PUFFER_MAX_COLUMNS = PUFFER_COLUMNS + 2 * PUFFER_MAX_INFOS + 2 * PUFFER_MAX_FIELDS,
 };
 
 /* One column: rows of one kind. */
 typedef struct PufferColumn {
-    char *home;   /* [num_envs][bytes]; NULL: the pool does not have this column */
-    char *batch;  /* destination of the batch's rows; NULL: they are not copied */
-    size_t bytes; /* per game */
+    char *home;    /* rows of all games; NULL: the pool does not have this column */
+    char *batch;   /* destination of the batch's rows; NULL: they are not copied */
+    size_t bytes;  /* per game */
+    size_t stride; /* from row to row of `home`; more than `bytes` for a field of observations */
 } PufferColumn;
 
 /* A game is owned by the caller, was sent, or has finished and can be received. */
@@ -160,8 +162,14 @@ static inline void puffer_copy_rows(const PufferEnvPool *pool, int32_t begin, in
     for (int32_t i = 0; i < pool->num_columns; i++) {
         const PufferColumn *column = &pool->columns[i];
         if (column->batch == NULL) continue;
-        memcpy(column->batch + (size_t)row * column->bytes, column->home + (size_t)begin * column->bytes,
-               (size_t)(end - begin) * column->bytes);
+        char *to = column->batch + (size_t)row * column->bytes;
+        const char *from = column->home + (size_t)begin * column->stride;
+        if (column->stride == column->bytes) {
+            memcpy(to, from, (size_t)(end - begin) * column->bytes);
+            continue;
+        }
+        for (int32_t game = begin; game < end; game++, to += column->bytes, from += column->stride)
+            memcpy(to, from, column->bytes);
     }
 }
 

@@ -10,6 +10,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.registry.twins import twin_of
 from pufferlib.training import Config, load_policy
 from pufferlib.vector.twins import TwinEnvs
+from tests.needs import missing_binding
 
 TASKS = [
     ("Blackjack-v1", {}),
@@ -17,6 +18,15 @@ TASKS = [
     ("FrozenLake-v1", {}),
     ("FrozenLake-v1", {"desc": ["SFFS", "FHFG"], "max_episode_steps": 9}),
     ("Taxi-v4", {"is_rainy": True, "max_episode_steps": 30}),
+]
+absent = missing_binding("minigrid")
+MINIGRID = [
+    pytest.param(f"minigrid/{name}", keywords, marks=pytest.mark.skipif(bool(absent), reason=absent))
+    for name, keywords in (
+        ("MiniGrid-DoorKey-5x5-v0", {"max_steps": 20}),
+        ("Dynamic-Obstacles-Random-5x5", {}),
+        ("MiniGrid-PutNear-6x6-N2-v0", {"mission_bytes": 96, "agent_view_size": 3}),
+    )
 ]
 
 
@@ -33,13 +43,14 @@ def outcome_of(vecenv, received):
     observations, rewards, terminals, truncations, infos = received
     ends = terminals | truncations
     rows = [array.tolist() for array in (observations, rewards, terminals, truncations)]
-    stats = [{key: info[key] for key in ("score", "episode_return", "episode_length")} for info in infos]
+    keys = ("score", "episode_return", "episode_length")
+    stats = [{key: np.float32(info[key]) for key in keys} for info in infos]  # rewards in C are float32
     finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
     return rows, ends.tolist(), finals, stats, vecenv.info_sources
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize(("name", "keywords"), TASKS, ids=str)
+@pytest.mark.parametrize(("name", "keywords"), [*TASKS, *MINIGRID], ids=str)
 def test_batches_equal_those_of_the_python_environments(name, keywords, autoreset):
     twins, originals = both(name, autoreset=autoreset, **keywords)
     for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
@@ -70,6 +81,18 @@ def test_make_with_num_envs_runs_in_c_unless_asked_otherwise():
             assert isinstance(envs, vector.Serial)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
+
+
+@pytest.mark.skipif(bool(absent), reason=absent)
+@pytest.mark.parametrize(
+    "keywords",
+    [{"view": "full"}, {"direction": False}, {"mission": True}, {"mission_bytes": 200}],
+    ids=str,
+)
+def test_options_of_minigrid_that_c_lacks_run_the_package(keywords):
+    assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", {}) is not None
+    with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, **keywords) as envs:
+        assert isinstance(envs, vector.Serial)
 
 
 def test_wrong_arguments_are_refused():

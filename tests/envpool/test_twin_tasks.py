@@ -1,10 +1,11 @@
-"""Toy text tasks in C, compared with Gymnasium's environments in workers."""
+"""Tasks in C, compared with the Python environments that they equal, in workers."""
 
 import numpy as np
 import pytest
 
 from pufferlib import envpool
 from pufferlib.errors import APIUsageError, PufferError
+from tests.needs import missing_binding
 
 TASKS = ("Blackjack-v1", "CliffWalking-v1", "CliffWalkingSlippery-v1", "FrozenLake-v1", "FrozenLake8x8-v1", "Taxi-v3")
 VARIED = [
@@ -15,6 +16,15 @@ VARIED = [
     ("FrozenLake-v1", {"map_name": "8x8", "max_episode_steps": 7}),
     ("FrozenLake-v1", {"success_rate": 0.7, "reward_schedule": (5, -1, 0)}),
     ("Taxi-v3", {"is_rainy": True, "fickle_passenger": True}),
+]
+absent = missing_binding("minigrid")
+MINIGRID = [
+    pytest.param(task_id, keywords, marks=pytest.mark.skipif(bool(absent), reason=absent))
+    for task_id, keywords in (
+        ("MiniGrid-Dynamic-Obstacles-5x5-v0", {}),
+        ("MiniGrid-Fetch-5x5-N2-v0", {"max_episode_steps": 20, "agent_view_size": 5}),
+        ("MiniGrid-PutNear-6x6-N2-v0", {}),  # some episodes end with their last step
+    )
 ]
 
 
@@ -62,14 +72,14 @@ def play_both(task_id, steps, **keywords):
 
 
 @pytest.mark.parametrize("steps", [50, pytest.param(1000, marks=pytest.mark.all)])
-@pytest.mark.parametrize(("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED], ids=str)
-def test_results_are_those_of_gymnasium(task_id, keywords, steps):
+@pytest.mark.parametrize(("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID], ids=str)
+def test_results_are_those_of_the_python_environment(task_id, keywords, steps):
     ends = play_both(task_id, steps, autoreset="same_step", **keywords)
     assert ends > 0 or steps == 50
 
 
 @pytest.mark.parametrize("task_id", ["FrozenLake-v1", "Blackjack-v1"])
-def test_results_are_those_of_gymnasium_with_resets_in_the_next_step(task_id):
+def test_results_are_the_same_with_resets_in_the_next_step(task_id):
     assert play_both(task_id, 50) > 0
 
 
