@@ -13,10 +13,11 @@ from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.types import spaces_of
-from pufferlib.registry.inside import binding_module, bindings
+from pufferlib.registry.inside import binding_facts, binding_module, bindings
+from pufferlib.registry.objects import has_module
 from pufferlib.spaces import Space
 
-__all__ = ["TOY_TEXT", "Twin", "box_in_c", "toy_text_twin", "twin_of"]
+__all__ = ["TOY_TEXT", "Twin", "box_in_c", "has_original", "toy_text_twin", "twin_of"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
     if not isinstance(is_native, bool):
         raise APIUsageError(f"{env_name}: native must be True or False, got {is_native!r:.80}")
     return found if is_native else None
+
+
+def has_original(env_name: str) -> bool:
+    """Return True if the package of an environment is installed. Toy text always is."""
+    facts = binding_facts().get(env_name.partition("/")[0])
+    return facts is None or all(has_module(module) for module in facts.modules)
 
 
 def toy_text_twin(env_id: str, keywords: Mapping[str, Any]) -> Twin | None:

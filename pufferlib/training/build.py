@@ -21,7 +21,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.models.devices import is_large, pick_device, threads_kept
-from pufferlib.registry.twins import twin_of
+from pufferlib.registry.twins import has_original, twin_of
 from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
@@ -123,7 +123,7 @@ def _in_c(config: Config) -> Any:
     if train.overlap == "envs" or train.restart_share or train.exact_resume:
         return None
     twin = twin_of(config.env_name, config.env)
-    if twin is None:
+    if twin is None or not has_original(config.env_name):  # evaluations need the package, and say how to install it
         return None
     threads = 1 if vec.backend == "Serial" else vec.num_workers or "auto"
     return TwinEnvs(twin, vec.num_envs, train.seed, AutoresetMode.SAME_STEP, threads)
