@@ -8,15 +8,16 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.emulation.layout import observation_layout
-from pufferlib.env import AutoresetMode, Infos
+from pufferlib.env import AutoresetMode, EnvIds, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
+from pufferlib.ocean.state import code_of, pack, unpack
 from pufferlib.ocean.types import spaces_of
 from pufferlib.registry.twins import Twin
 from pufferlib.seeding import env_seed
-from pufferlib.vector.calls import EnvCall
+from pufferlib.vector.calls import EnvCall, Raised
 from pufferlib.vector.specs import EnvDescription, EnvSpec, InfoSource, VectorSpec
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
@@ -27,7 +28,7 @@ class TwinEnvs(VectorEnv):
     """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
 
     Seeds, rows and episode infos are those of ``Serial`` with the Python environments in ``EpisodeStats``. There are no
-    Python objects, so ``call``, ``get_attr``, ``set_attr`` and states raise an error.
+    Python objects, so ``call``, ``get_attr`` and ``set_attr`` raise an error.
 
     Args:
         twin: Environment in C.
@@ -147,13 +148,48 @@ class TwinEnvs(VectorEnv):
     def _idle_envs(self) -> range:
         return range(self.num_envs)
 
+    def _call_envs(
+        self, where: str, name: str, env_ids: EnvIds, values: Any = (), kind: str | None = None, **arguments: Any
+    ) -> list[Any]:
+        if kind not in ("save", "load"):
+            raise APIUsageError(
+                f"{type(self).__name__}.{where}: environments in C have no Python objects, got {name!r}; make the "
+                "Python environments with native=False"
+            )
+        return super()._call_envs(where, name, env_ids, values, kind, **arguments)
+
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         (call,) = calls.values()
-        raise APIUsageError(
-            f"{type(self).__name__}: environments in C have no methods, attributes or states of Python, got "
-            f"{call.kind} {call.name}".rstrip()
-            + "; make the Python environments with native=False"
-        )
+        if call.kind == "save":
+            return {0: [self._saved(copy) for copy in call.positions]}
+        return {0: [self._load(copy, state) for copy, state in zip(call.positions, call.values, strict=True)]}
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "env": self._twin.name,
+            "code": code_of(self._twin.name),
+            "parameters": dict(self._twin.params),
+            "autoreset": str(self.autoreset),
+        }
+
+    def _saved(self, copy: int) -> bytes:
+        episode = {
+            "return": float(self._returns[copy]),
+            "length": int(self._lengths[copy]),
+            "over": bool(self._was_over[copy]),
+        }
+        return pack({**self._facts(), "episode": episode}, self._games.save_games([copy]))
+
+    def _load(self, copy: int, state: object) -> Raised | None:
+        try:
+            facts, games = unpack(f"{type(self).__name__}.load_state", state, self._facts())
+            self._games.load_games([copy], games)
+        except APIUsageError as error:
+            return Raised(error)
+        episode = facts["episode"]
+        self._returns[copy], self._lengths[copy] = episode["return"], episode["length"]
+        self._was_over[copy] = episode["over"]
+        return None
 
     def _notify(self) -> None:
         raise NotImplementedError(f"{type(self).__name__}: environments in C have no notify()")

@@ -101,12 +101,32 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(UnknownNameError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
         pufferlib.make("FrozenLake-v1", num_envs=2, is_slipery=True)
     twins, _ = both("FrozenLake-v1")
-    for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), twins.save_state):
-        twins.reset()
+    twins.reset()
+    for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), lambda: twins.set_attr("desc", "S")):
         with pytest.raises(APIUsageError, match="make the Python environments with native=False"):
             act()
+    twins.step([0] * 4)  # goes on
     with pytest.raises(APIUsageError, match="options must be None for environments in C"):
         twins.reset(options={"level": 1})
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_saved_states_continue_with_the_same_results(autoreset):
+    (twins, _), (others, _) = (both("FrozenLake-v1", seed=seed, autoreset=autoreset) for seed in (1, 2))
+    twins.reset()
+    others.reset()
+    rng = np.random.default_rng(0)
+    for actions in rng.integers(4, size=(30, 4)):
+        twins.step(actions)
+    assert others.load_state(twins.save_state()).tolist() == twins.observations.tolist()
+    for actions in rng.integers(4, size=(60, 4)):
+        assert outcome_of(twins, twins.step(actions)) == outcome_of(others, others.step(actions))
+    states = twins.save_state(env_ids=[2])
+    assert others.load_state(states, env_ids=[0])[0].tolist() == twins.observations[2].tolist()
+    (wrong, _) = both("FrozenLake-v1", is_slippery=False, autoreset=autoreset)
+    wrong.reset()
+    with pytest.raises(APIUsageError, match="make the environment with the keywords that it was saved with"):
+        wrong.load_state(states, env_ids=[0])
 
 
 def test_training_in_c_and_in_python_gives_the_same_weights(tmp_path):
