@@ -18,7 +18,7 @@ PLAYED = [
     ("box2d", "LunarLander-v2", {}, (8,), (), (), (400, 600)),
     ("box2d", "CarRacing-v3", {}, (96, 96, 3), (3,), (), (400, 600)),
     ("dm_control", "WalkerWalk-v1", {}, {"height": (), "orientations": (14,), "velocity": (9,)}, (6,), (), (480, 480)),
-    ("minigrid", "MiniGrid-DoorKey-5x5-v0", {}, {"direction": (), "image": (7, 7, 3), "mission": (96,)}, (),
+    ("minigrid", "MiniGrid-DoorKey-5x5-v0", {"native": False}, {"direction": (), "image": (7, 7, 3), "mission": (96,)}, (),
      ("agent_pos",), (160, 160)),
     ("mujoco", "Ant-v5", {"render_width": 64, "render_height": 48}, (105,), (8,), ("reward_survive", "x_velocity"),
      (48, 64)),
