@@ -20,7 +20,7 @@ int main(void) {
     int32_t action = 0, steps = 0, points = 0;
 
     for (size_t i = 0; i < sizeof(breakout_parameters) / sizeof(*breakout_parameters); i++)
-        puffer_set_parameter((char *)&game, &breakout_parameters[i], breakout_parameters[i].value);
+        puffer_set_default((char *)&game, &breakout_parameters[i]);
     game.game.observations = observation;
     game.game.actions = &action;
     game.game.rewards = &reward;

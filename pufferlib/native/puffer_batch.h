@@ -59,6 +59,12 @@ static inline void puffer_set_parameter(char *game, const PufferParameter *param
     }
 }
 
+/* Sets a parameter to its default. */
+static inline void puffer_set_default(char *game, const PufferParameter *parameter) {
+    const PufferValue value = {.number = parameter->value}, none = {.text = ""};
+    puffer_set_parameter(game, parameter, parameter->type == PUFFER_TEXT ? none : value);
+}
+
 static inline void puffer_set_parameters(PufferGame *game, const PufferEnvType *type,
                                          const PufferValue *values) {
     for (int32_t i = 0; i < type->num_parameters; i++) {

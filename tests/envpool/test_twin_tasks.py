@@ -75,7 +75,7 @@ def play_both(task_id, steps, **keywords):
 @pytest.mark.parametrize(("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID], ids=str)
 def test_results_are_those_of_the_python_environment(task_id, keywords, steps):
     ends = play_both(task_id, steps, autoreset="same_step", **keywords)
-    assert ends > 0 or steps == 50
+    assert ends > 0 or steps == 50 or task_id == "CliffWalking-v1"  # has no limit, and random walks hardly end
 
 
 @pytest.mark.parametrize("task_id", ["FrozenLake-v1", "Blackjack-v1"])

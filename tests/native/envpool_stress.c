@@ -99,19 +99,21 @@ static int32_t pick(Owner *owner, int32_t bound) {
     return (int32_t)((owner->random >> 33) % (uint64_t)bound);
 }
 
+static PufferColumn column_of(void *home, void *batch, size_t bytes) {
+    return (PufferColumn){.home = home, .batch = batch, .bytes = bytes, .stride = bytes};
+}
+
 static void lay_out(Owner *owner) {
     PufferEnvPool *pool = owner->pool;
     const size_t agents = (size_t)pool->batch.spec.agents;
     PufferColumn *columns = pool->columns;
-    columns[PUFFER_OBSERVATION] =
-        (PufferColumn){(char *)owner->observations, (char *)owner->rows, 8 * agents};
-    columns[PUFFER_REWARD] = (PufferColumn){(char *)owner->rewards, (char *)owner->batch_rewards, 4 * agents};
-    columns[PUFFER_GAME_TERMINATED] =
-        (PufferColumn){(char *)owner->terminated, (char *)owner->batch_terminated, 1};
-    columns[PUFFER_GAME_TRUNCATED] =
-        (PufferColumn){(char *)owner->truncated, (char *)owner->batch_truncated, 1};
-    columns[PUFFER_ENV_ID] = (PufferColumn){(char *)owner->env_id, (char *)owner->batch_ids, 4};
-    columns[PUFFER_ELAPSED_STEP] = (PufferColumn){(char *)owner->elapsed, (char *)owner->batch_elapsed, 4};
+    columns[PUFFER_OBSERVATION] = column_of(owner->observations, owner->rows, 8 * agents);
+    columns[PUFFER_REWARD] = column_of(owner->rewards, owner->batch_rewards, 4 * agents);
+    columns[PUFFER_GAME_TERMINATED] = column_of(owner->terminated, owner->batch_terminated, 1);
+    columns[PUFFER_GAME_TRUNCATED] = column_of(owner->truncated, owner->batch_truncated, 1);
+    columns[PUFFER_ENV_ID] = column_of(owner->env_id, owner->batch_ids, 4);
+    columns[PUFFER_ELAPSED_STEP] = column_of(owner->elapsed, owner->batch_elapsed, 4);
+    pool->num_columns = PUFFER_COLUMNS;
     pool->batch.observations = (char *)owner->observations;
     pool->batch.final_observations = (char *)owner->final;
     pool->batch.rewards = owner->rewards;

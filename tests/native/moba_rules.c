@@ -36,7 +36,7 @@ static Moba *begin(uint64_t seed) {
     memset(&game, 0, sizeof game);
     game.game = (PufferGame){.observations = rows, .actions = actions, .rewards = rewards, .masks = masks};
     for (size_t i = 0; i < sizeof moba_parameters / sizeof *moba_parameters; i++) {
-        puffer_set_parameter((char *)&game, &moba_parameters[i], moba_parameters[i].value);
+        puffer_set_default((char *)&game, &moba_parameters[i]);
     }
     game.script_opponents = false;
     puffer_seed(&game.game.rng, seed);
