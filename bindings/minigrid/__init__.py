@@ -17,10 +17,9 @@ Options:
   GoToDoor, GoToObject and PutNear cannot be solved.
 * ``mission_bytes``: include the mission as this number of bytes, and the agent's position in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
-* ``native``: training, and batches of ``pufferlib.make``, run MiniGrid's worlds (not BabyAI's levels) in C, with the
-  same results, if the other options are the defaults, ``max_steps``, ``agent_view_size`` or ``mission_bytes=96``. With
-  False they run the package.
-* Options of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size``, ...
+* ``native``: training runs MiniGrid's worlds (not BabyAI's levels) in C, with the same results, if the other options
+  are the defaults, ``max_steps``, ``agent_view_size`` or ``mission_bytes=96``. With False it runs the package. Batches
+  of ``pufferlib.make`` run in C with True only.
 
 Differences from the package: the image space has the bounds of its small numbers (in the package, the bounds of a
 byte), the mission space can be emulated, and BabyAI prints nothing.
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
-from pufferlib.registry.twins import Twin, box_in_c
+from pufferlib.registry.in_c import Twin, box_in_c
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id

@@ -55,7 +55,7 @@ def make_env(
             position.
         max_steps: Length at which an episode is truncated. None is the world's own.
         render_mode: None or "rgb_array".
-        native: Whether batches may run in C, which matters to ``pufferlib.make`` and to training.
+        native: Whether batches may run in C. It changes nothing here.
         options: ``agent_view_size``, ``see_through_walls`` and other options of the world's class.
 
     Raises:

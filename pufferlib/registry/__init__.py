@@ -257,8 +257,9 @@ def make(
         name: Name of the environment, in any form that ``env_creator`` accepts, or a class or function that makes it.
         num_envs: Number of environments in the batch, or None for a single environment. If the environment has this
             argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
-        backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process. Without it, a
-            batch of an environment that is also written in C, with the same results, runs in C unless ``native=False``.
+        backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process. With
+            ``native=True`` instead, a batch of an environment that is also written in C, with the same results, runs in
+            C. It has no Python objects, which the adapters for other libraries need.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
             environment.
@@ -291,7 +292,8 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     from pufferlib.vector.factory import VectorOptions, make as make_vector
 
     count = 1 if num_envs is None else num_envs
-    if isinstance(env, str) and backend is None and kwargs.keys() & VectorOptions.__annotations__.keys() <= {"seed"}:
+    is_plain = kwargs.keys() & VectorOptions.__annotations__.keys() <= {"seed"}
+    if isinstance(env, str) and backend is None and kwargs.get("native") is True and is_plain:
         from pufferlib.registry.twins import twin_of
         from pufferlib.vector.twins import TwinEnvs
 

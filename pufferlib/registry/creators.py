@@ -21,7 +21,7 @@ from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.registry.inside import inside_names, same_title
-from pufferlib.registry.twins import TOY_TEXT
+from pufferlib.registry.toy_text import has_toy_text
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
 __all__ = [
@@ -161,7 +161,7 @@ def gymnasium_creator(spec: EnvSpec) -> Creator:
 
     It accepts the keyword arguments of the environment and ``max_episode_steps``.
     """
-    maker = _make_original if spec.id in TOY_TEXT else _make_registered
+    maker = _make_original if has_toy_text(spec) else _make_registered
     return functools.partial(_create, spec.id, functools.partial(maker, spec))
 
 

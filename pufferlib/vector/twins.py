@@ -15,7 +15,7 @@ from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.state import code_of, pack, unpack
 from pufferlib.ocean.types import spaces_of
-from pufferlib.registry.twins import Twin
+from pufferlib.registry.in_c import Twin
 from pufferlib.seeding import env_seed
 from pufferlib.vector.calls import EnvCall, Raised
 from pufferlib.vector.specs import EnvDescription, EnvSpec, InfoSource, VectorSpec
@@ -27,8 +27,9 @@ __all__ = ["TwinEnvs"]
 class TwinEnvs(VectorEnv):
     """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
 
-    Seeds, rows and episode infos are those of ``Serial`` with the Python environments in ``EpisodeStats``. There are no
-    Python objects, so ``call``, ``get_attr`` and ``set_attr`` raise an error.
+    Seeds and rows are those of ``Serial`` with the Python environments. Infos have the statistics of
+    ``EpisodeStats``, but from float32 rewards and without the environment's own infos. There are no Python objects, so
+    ``call``, ``get_attr`` and ``set_attr`` raise an error.
 
     Args:
         twin: Environment in C.

@@ -1,12 +1,15 @@
 """Batches of environments in C behind the interface of the Python environments that they equal."""
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.registration import EnvSpec
 
 import pufferlib
 from pufferlib import vector
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.outside import REGISTERED, Registration
 from pufferlib.registry.twins import twin_of
 from pufferlib.training import Config, load_policy
 from pufferlib.vector.twins import TwinEnvs
@@ -72,12 +75,17 @@ def test_batches_equal_those_of_the_python_environments(name, keywords, autorese
     originals.close()
 
 
-def test_make_with_num_envs_runs_in_c_unless_asked_otherwise():
-    with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False) as envs:
+def test_make_runs_in_c_if_asked():
+    with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, native=True) as envs:
         assert isinstance(envs, TwinEnvs)
         assert envs.reset()[0].shape == (3, 1)
-    for more in ({"native": False}, {"backend": "Serial"}, {"desc": ["SG" * 20]}):
-        with pufferlib.make("FrozenLake-v1", num_envs=3, **more) as envs:
+    for keywords in (
+        {},
+        {"native": False},
+        {"native": True, "backend": "Serial"},
+        {"native": True, "desc": ["SG" * 20]},
+    ):
+        with pufferlib.make("FrozenLake-v1", num_envs=3, **keywords) as envs:
             assert isinstance(envs, vector.Serial)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
@@ -91,15 +99,43 @@ def test_make_with_num_envs_runs_in_c_unless_asked_otherwise():
 )
 def test_options_of_minigrid_that_c_lacks_run_the_package(keywords):
     assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", {}) is not None
-    with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, **keywords) as envs:
+    with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, native=True, **keywords) as envs:
         assert isinstance(envs, vector.Serial)
+
+
+class Constant(gymnasium.Env):
+    """Environment whose observation is always 7."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(16), gymnasium.spaces.Discrete(4)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return 7, {}
+
+    def step(self, action):
+        return 7, 1.0, False, False, {}
+
+
+def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
+    monkeypatch.setitem(gymnasium.registry, "FrozenLake-v1", EnvSpec("FrozenLake-v1", entry_point=Constant))
+    monkeypatch.setitem(REGISTERED, "Taxi-v4", Registration(Constant, None, ""))
+    for name in ("FrozenLake-v1", "Taxi-v4"):
+        assert twin_of(name, {}) is None
+        with pufferlib.make(name, num_envs=2) as envs:
+            assert envs.reset()[0].tolist() == [[7], [7]]
+
+
+@pytest.mark.parametrize("keyword", ["size", "max_steps", "goal_reward"])
+def test_keywords_that_only_c_has_are_unknown(keyword):
+    with pytest.raises(UnknownNameError, match=f"unknown keyword '{keyword}'"):
+        pufferlib.make("FrozenLake-v1", num_envs=2, native=True, **{keyword: 4})
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(APIUsageError, match="FrozenLake-v1: native must be True or False, got 'no'"):
-        pufferlib.make("FrozenLake-v1", num_envs=2, native="no")
+        twin_of("FrozenLake-v1", {"native": "no"})
     with pytest.raises(UnknownNameError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
-        pufferlib.make("FrozenLake-v1", num_envs=2, is_slipery=True)
+        pufferlib.make("FrozenLake-v1", num_envs=2, native=True, is_slipery=True)
     twins, _ = both("FrozenLake-v1")
     twins.reset()
     for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), lambda: twins.set_attr("desc", "S")):

@@ -14,7 +14,7 @@ from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
-from pufferlib.registry.twins import toy_text_twin
+from pufferlib.registry.toy_text import toy_text_twin
 
 __all__ = ["tasks"]
 
@@ -208,7 +208,7 @@ def _toy_text_task(toy: ToyText) -> PoolTask:
 
 def _native_toy_text(toy: ToyText, keywords: dict[str, Any]) -> NativeBackend | None:
     """Return the backend in C, or None if it does not have these keyword arguments."""
-    twin = toy_text_twin(toy.name, {**keywords, "max_episode_steps": 0})  # the pool truncates episodes
+    twin = toy_text_twin(toy.name, keywords, None)  # the pool truncates episodes
     if twin is None:
         return None
     return NativeBackend(twin.name, None if toy.maker else twin.observation_space, **twin.params)

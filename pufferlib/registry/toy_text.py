@@ -1,0 +1,96 @@
+"""Gymnasium's toy text, which Ocean also has in C."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Discrete, Tuple
+
+from pufferlib.registry.in_c import Twin, box_in_c
+
+__all__ = ["has_toy_text", "toy_text_twin"]
+
+
+class ToyText(NamedTuple):
+    """Environment in C of a class of Gymnasium.
+
+    Attributes:
+        name: Name in Ocean.
+        keywords: Keyword arguments of the class that exist in C.
+    """
+
+    name: str
+    keywords: frozenset[str]
+
+
+#: By entry point, because an id may be registered again for another environment.
+TOY_TEXT: Mapping[str, ToyText] = {
+    f"gymnasium.envs.toy_text.{place}": ToyText(name, frozenset(keywords.split()))
+    for place, name, keywords in (
+        ("blackjack:BlackjackEnv", "blackjack", "natural sab"),
+        ("cliffwalking:CliffWalkingEnv", "cliff_walking", "is_slippery"),
+        (
+            "frozen_lake:FrozenLakeEnv",
+            "frozen_lake",
+            "desc map_name is_slippery success_rate reward_schedule",
+        ),
+        ("taxi:TaxiEnv", "taxi", "is_rainy fickle_passenger rainy_probability fickle_probability"),
+    )
+}
+
+
+def has_toy_text(spec: EnvSpec) -> bool:
+    """Return True if a Gymnasium spec is of an environment that also exists in C."""
+    return spec.entry_point in TOY_TEXT and not spec.additional_wrappers
+
+
+def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: int | None) -> Twin | None:
+    """Return the environment in C for an id of Gymnasium's toy text, or None.
+
+    Values that only Gymnasium accepts, and wrong ones, have no environment in C. Gymnasium explains what is wrong.
+
+    Args:
+        env_id: Id, such as "FrozenLake-v1".
+        keywords: Keyword arguments of the environment's class.
+        max_episode_steps: Number of steps after which an episode is truncated, or None for no limit.
+    """
+    spec = gymnasium.spec(env_id)
+    assert isinstance(spec.entry_point, str), env_id
+    name, known = TOY_TEXT[spec.entry_point]
+    params = {**spec.kwargs, **keywords}
+    is_limited = max_episode_steps is not None
+    if params.keys() - known or (is_limited and (name == "blackjack" or max_episode_steps == 0)):
+        return None
+    if name == "frozen_lake" and not _translate_lake(params):
+        return None
+    if name != "blackjack":
+        params["max_steps"] = max_episode_steps if is_limited else 0
+    box = box_in_c(name, params)
+    if box is None:
+        return None
+    if name == "blackjack":
+        return Twin(name, params, Tuple([Discrete(32), Discrete(11), Discrete(2)]))
+    return Twin(name, params, Discrete(int(box.high.item()) + 1))
+
+
+def _translate_lake(params: dict[str, Any]) -> bool:
+    """Replace Gymnasium's keyword arguments of FrozenLake by those in C. Return False if C does not have them."""
+    desc = params.pop("desc", None)
+    map_name = params.pop("map_name", None)
+    if desc is not None:
+        if not isinstance(desc, tuple | list) or not all(isinstance(row, str) for row in desc):
+            return False
+        params["desc"] = "/".join(desc)
+    elif map_name is not None:
+        size = {"4x4": 4, "8x8": 8}.get(map_name)
+        if size is None:
+            return False
+        params["size"] = size
+    if "reward_schedule" in params:
+        rewards = params.pop("reward_schedule")
+        if not isinstance(rewards, tuple | list) or len(rewards) != 3:
+            return False
+        params["goal_reward"], params["hole_reward"], params["frozen_reward"] = rewards
+    rate = params.get("success_rate", 1 / 3)
+    return rate == 1 / 3 or (isinstance(rate, float | int) and round(rate, 6) == rate)
