@@ -201,9 +201,9 @@ class CudaRecorder:
         graph = torch.cuda.CUDAGraph()
         # If another device were the current one, the graph would stay empty without an error.
         with (
+            _garbage_kept(),
             torch.cuda.device(self._device),
             torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"),
-            _garbage_kept(),
         ):
             result = function()
         return graph.replay, result
@@ -254,9 +254,10 @@ class Recorded:
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
+                first = error.__context__ or error  # the end of a recording that has failed raises another error
                 words = (
                     "train.cuda_graphs: the network must do the same work on the GPU in each step and never wait "
-                    f"for a result, got {str(error).partition(chr(10))[0]}; remove .item(), bool(), .cpu() and boolean "
+                    f"for a result, got {str(first).partition(chr(10))[0]}; remove .item(), bool(), .cpu() and boolean "
                     "indices from the network, or set train.cuda_graphs to false"
                 )
                 if self._recorder.is_required:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -91,6 +92,7 @@ class FakeCuda:
     @contextlib.contextmanager
     def graph(self, graph, stream, capture_error_mode):
         assert stream.device.index == self._gpu.current, "the graph of another device stays empty"
+        assert not gc.isenabled(), "garbage may be collected when the recording begins"
         self._gpu.is_recording = True
         try:
             with graph.tape:

@@ -160,18 +160,26 @@ def test_update_synchronizes_once_per_step(train, target_kl):
     assert len(waits) <= trainer.rollout.horizon + 20 + passes - 1
 
 
+class Garbage:
+    """Object that only the garbage collection frees. That waits for the GPU, which ends a recording."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        torch.cuda.synchronize()
+
+
+def litter():
+    """Make garbage, and start the garbage collection if it is enabled."""
+    Garbage()
+    assert [[] for _ in range(10_000)]
+
+
 def test_garbage_is_not_collected_during_a_recording(tmp_path):
-    class Garbage:
-        def __init__(self):
-            self.itself = self
-
-        def __del__(self):
-            torch.cuda.synchronize()  # ends a recording
-
     class Litters(Default):
         def forward(self, *inputs):
-            Garbage()
-            assert [[] for _ in range(10_000)]  # starts the garbage collection
+            litter()
             return super().forward(*inputs)
 
     config = load_config("breakout", SMALL)
@@ -180,6 +188,17 @@ def test_garbage_is_not_collected_during_a_recording(tmp_path):
     for _ in range(3):
         trainer.step()  # a warning is an error
     trainer.close()
+
+
+def test_garbage_is_not_collected_when_a_recording_begins(train, monkeypatch):
+    begin = torch.cuda.CUDAGraph.capture_begin
+
+    def capture_begin(*args, **options):
+        begin(*args, **options)
+        litter()
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "capture_begin", capture_begin)
+    train(3, train__cuda_graphs=True)  # a recording that fails is an error
 
 
 def test_trains_if_pages_of_observations_are_locked_already(train):
