@@ -257,9 +257,10 @@ def make(
         name: Name of the environment, in any form that ``env_creator`` accepts, or a class or function that makes it.
         num_envs: Number of environments in the batch, or None for a single environment. If the environment has this
             argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
-        backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process. With
-            ``native=True`` instead, a batch of an environment that is also written in C, with the same results, runs in
-            C. It has no Python objects, which the adapters for other libraries need.
+        backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process, unless the
+            environment is also written in C, with the same results. Then the batch runs in C. It has no Python objects
+            to call, and its infos have only the statistics of episodes. ``native=False`` selects the Python
+            environments.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
             environment.
@@ -292,13 +293,13 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     from pufferlib.vector.factory import VectorOptions, make as make_vector
 
     count = 1 if num_envs is None else num_envs
-    is_plain = kwargs.keys() & VectorOptions.__annotations__.keys() <= {"seed"}
-    if isinstance(env, str) and backend is None and kwargs.get("native") is True and is_plain:
+    options = {key: kwargs[key] for key in VectorOptions.__annotations__.keys() & kwargs}
+    if isinstance(env, str) and backend is None and options.keys() <= {"seed", "autoreset"}:
         from pufferlib.registry.twins import twin_of
         from pufferlib.vector.twins import TwinEnvs
 
-        if (twin := twin_of(env, {key: value for key, value in kwargs.items() if key != "seed"})) is not None:
-            return TwinEnvs(twin, count, kwargs.get("seed", 0))
+        if (twin := twin_of(env, {key: value for key, value in kwargs.items() if key not in options})) is not None:
+            return TwinEnvs(twin, count, **options)
     own = creators.own_keywords(creator)
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)

@@ -1,6 +1,7 @@
 """Copies of an environment in C behind the interface of the Python environments that it equals."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -8,7 +9,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.emulation.layout import observation_layout
-from pufferlib.env import AutoresetMode, EnvIds, Infos
+from pufferlib.env import AutoresetLike, AutoresetMode, EnvIds, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
@@ -16,29 +17,34 @@ from pufferlib.ocean.env import type_of
 from pufferlib.ocean.state import code_of, pack, unpack
 from pufferlib.ocean.types import spaces_of
 from pufferlib.registry.in_c import Twin
-from pufferlib.seeding import env_seed
+from pufferlib.vector.arguments import env_specs
 from pufferlib.vector.calls import EnvCall, Raised
-from pufferlib.vector.specs import EnvDescription, EnvSpec, InfoSource, VectorSpec
+from pufferlib.vector.specs import EnvDescription, InfoSource, VectorSpec
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
-__all__ = ["TwinEnvs"]
+__all__ = ["ATTRIBUTES", "TwinEnvs"]
+
+#: Attributes of the Python environments that are known without them.
+ATTRIBUTES = ("observation_space", "action_space", "metadata", "render_mode", "np_random_seed")
 
 
 class TwinEnvs(VectorEnv):
     """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
 
     Seeds and rows are those of ``Serial`` with the Python environments. Infos have the statistics of
-    ``EpisodeStats``, but from float32 rewards and without the environment's own infos. There are no Python objects, so
-    ``call``, ``get_attr`` and ``set_attr`` raise an error.
+    ``EpisodeStats``, but from float32 rewards and without the environment's own infos. There are no Python objects:
+    ``get_attr`` knows the attributes in ``ATTRIBUTES``, and ``call`` and ``set_attr`` raise an error.
 
     Args:
         twin: Environment in C.
         num_envs: Number of copies.
         seed: Base seed. Copy i gets ``env_seed(seed, i)``.
-        autoreset: Autoreset mode.
+        autoreset: Autoreset mode: "next_step" (default), "same_step" or "disabled", or a member of
+            ``gymnasium.vector.AutoresetMode``.
         num_threads: Number of threads that share a step, or "auto" for one per usable core.
 
     Raises:
+        APIUsageError: An argument is wrong.
         PufferError: A helper thread could not be started.
     """
 
@@ -47,12 +53,13 @@ class TwinEnvs(VectorEnv):
         twin: Twin,
         num_envs: int = 1,
         seed: int = 0,
-        autoreset: AutoresetMode = AutoresetMode.NEXT_STEP,
+        autoreset: AutoresetLike | None = None,
         num_threads: int | str = 1,
     ) -> None:
         self._twin, self._threads = twin, checked_threads(type(self).__name__, num_threads)
-        envs = tuple(EnvSpec(index, Twin, (), twin.params, env_seed(seed, index)) for index in range(num_envs))
-        self._start(VectorSpec(envs, num_envs, 1, True, autoreset, seed, None, "raise", False))
+        envs = env_specs(Twin, None, twin.params, num_envs, seed)
+        mode = None if autoreset is None else AutoresetMode.of(type(self).__name__, autoreset)
+        self._start(VectorSpec(envs, len(envs), 1, True, mode, seed, None, "raise", False))
 
     def _start(self, spec: VectorSpec) -> None:
         twin, count = self._twin, len(spec.envs)
@@ -76,6 +83,12 @@ class TwinEnvs(VectorEnv):
             render_mode=None,
         )
         self._set_attributes(spec, description, description)
+        self._attributes = {
+            "observation_space": twin.observation_space,
+            "action_space": action_space,
+            "metadata": description.metadata,
+            "render_mode": description.render_mode,
+        }
         self._rows = rows = allocate(space, action_space, count)
         self._games.bind(
             rows["observations"], rows["final_observations"], rows["actions"], rows["rewards"], rows["terminals"],
@@ -83,6 +96,7 @@ class TwinEnvs(VectorEnv):
         )  # fmt: skip
         self._limit = about["max_steps"]
         self._all = Batch.block(rows, 0, count)
+        self._seeds: list[int | None] = [None] * count
         self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
         self._was_over = np.zeros(count, np.bool_)
         self._infos: Infos = []
@@ -96,13 +110,13 @@ class TwinEnvs(VectorEnv):
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         self._check_options(options)
         self._games.reset(seeds)
-        self._forget(np.arange(self.num_envs))
+        self._forget(range(self.num_envs), seeds)
 
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
         (call,) = calls.values()
         self._check_options(call.values)
         self._games.reset_games(call.positions, call.seeds)
-        self._forget(np.array(call.positions))
+        self._forget(call.positions, call.seeds)
         return self._recv()
 
     def _check_options(self, options: Any) -> None:
@@ -112,10 +126,12 @@ class TwinEnvs(VectorEnv):
                 "make the Python environments with native=False"
             )
 
-    def _forget(self, copies: Array) -> None:
-        """Forget the episodes of these copies, and the infos."""
-        self._returns[copies] = self._lengths[copies] = 0
-        self._was_over[copies] = False
+    def _forget(self, copies: Sequence[int], seeds: Sequence[int | None]) -> None:
+        """Forget the episodes of copies that were reset with these seeds, and the infos."""
+        for copy, seed in zip(copies, seeds, strict=True):
+            self._seeds[copy] = self._seeds[copy] if seed is None else seed
+            self._returns[copy] = self._lengths[copy] = 0
+            self._was_over[copy] = False
         self._infos, self._sources = [], []
 
     def _send(self, actions: Array) -> None:
@@ -152,7 +168,8 @@ class TwinEnvs(VectorEnv):
     def _call_envs(
         self, where: str, name: str, env_ids: EnvIds, values: Any = (), kind: str | None = None, **arguments: Any
     ) -> list[Any]:
-        if kind not in ("save", "load"):
+        is_known = name in ATTRIBUTES if where == "get_attr" else name == "has_wrapper_attr"
+        if kind is None and not is_known:
             raise APIUsageError(
                 f"{type(self).__name__}.{where}: environments in C have no Python objects, got {name!r}; make the "
                 "Python environments with native=False"
@@ -161,9 +178,18 @@ class TwinEnvs(VectorEnv):
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         (call,) = calls.values()
-        if call.kind == "save":
-            return {0: [self._saved(copy) for copy in call.positions]}
-        return {0: [self._load(copy, state) for copy, state in zip(call.positions, call.values, strict=True)]}
+        if call.kind == "load":
+            return {0: [self._load(copy, state) for copy, state in zip(call.positions, call.values, strict=True)]}
+        answers: dict[str, Callable[[int], Any]] = {
+            "save": self._saved,
+            "get": functools.partial(self._attribute, call.name),
+            "call": lambda copy: call.args[0] in ATTRIBUTES,  # has_wrapper_attr
+            "wrappers": lambda copy: [],
+        }
+        return {0: [answers[call.kind](copy) for copy in call.positions]}
+
+    def _attribute(self, name: str, copy: int) -> Any:
+        return self._seeds[copy] if name == "np_random_seed" else self._attributes[name]
 
     def _facts(self) -> dict[str, Any]:
         return {

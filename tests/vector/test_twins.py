@@ -5,13 +5,17 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit
+from stable_baselines3.common.monitor import Monitor
 
 import pufferlib
 from pufferlib import vector
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.frameworks.sb3 import to_sb3
 from pufferlib.registry.outside import REGISTERED, Registration
 from pufferlib.registry.twins import twin_of
 from pufferlib.training import Config, load_policy
+from pufferlib.vector import to_gymnasium
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
 
@@ -75,20 +79,51 @@ def test_batches_equal_those_of_the_python_environments(name, keywords, autorese
     originals.close()
 
 
-def test_make_runs_in_c_if_asked():
-    with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, native=True) as envs:
-        assert isinstance(envs, TwinEnvs)
-        assert envs.reset()[0].shape == (3, 1)
-    for keywords in (
-        {},
-        {"native": False},
-        {"native": True, "backend": "Serial"},
-        {"native": True, "desc": ["SG" * 20]},
-    ):
+def test_make_runs_batches_in_c():
+    for keywords in ({}, {"native": True, "autoreset": "same_step"}):
+        with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, **keywords) as envs:
+            assert isinstance(envs, TwinEnvs)
+            assert envs.reset()[0].shape == (3, 1)
+    for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"desc": ["SG" * 20]}):
         with pufferlib.make("FrozenLake-v1", num_envs=3, **keywords) as envs:
             assert isinstance(envs, vector.Serial)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
+
+
+def made(name, is_native, autoreset, **keywords):
+    return pufferlib.make(name, num_envs=3, seed=5, autoreset=autoreset, native=is_native, **keywords)
+
+
+def played_by_gymnasium(name, is_native, **keywords):
+    envs = to_gymnasium(made(name, is_native, "next_step", **keywords))
+    spaces = envs.single_observation_space, envs.single_action_space
+    observations, _ = envs.reset(seed=[3, 4, 5])
+    seen, seeds = [observations], envs.np_random_seed
+    for actions in np.random.default_rng(0).integers(envs.single_action_space.n, size=(40, 3)):
+        *step, infos = envs.step(actions)
+        seen += [step, infos.get("episode_length")]
+    envs.close()
+    return spaces, seeds, seen
+
+
+def played_by_sb3(name, is_native, **keywords):
+    envs = to_sb3(made(name, is_native, "same_step", **keywords))
+    envs.seed(3)
+    seen = [envs.observation_space, envs.action_space, envs.env_is_wrapped(Monitor), envs.env_is_wrapped(TimeLimit)[:0]]
+    seen += [envs.reset(), envs.has_attr("action_masks"), envs.get_attr("render_mode")]
+    for actions in np.random.default_rng(0).integers(envs.action_space.n, size=(40, 3)):
+        *step, infos = envs.step(actions)
+        seen += [step, [info.get("episode", {}).get("l") for info in infos]]
+    envs.close()
+    return seen
+
+
+@pytest.mark.parametrize(("name", "keywords"), [*TASKS, *MINIGRID], ids=str)
+def test_adapters_give_the_same_as_with_the_python_environments(name, keywords):
+    plays = [played_by_gymnasium, played_by_sb3]
+    for play in plays[:1] if name == "Blackjack-v1" else plays:  # SB3 has no Tuple observations
+        assert str(play(name, True, **keywords)) == str(play(name, False, **keywords))
 
 
 @pytest.mark.skipif(bool(absent), reason=absent)
@@ -99,7 +134,7 @@ def test_make_runs_in_c_if_asked():
 )
 def test_options_of_minigrid_that_c_lacks_run_the_package(keywords):
     assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", {}) is not None
-    with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, native=True, **keywords) as envs:
+    with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, **keywords) as envs:
         assert isinstance(envs, vector.Serial)
 
 
@@ -128,20 +163,27 @@ def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
 @pytest.mark.parametrize("keyword", ["size", "max_steps", "goal_reward"])
 def test_keywords_that_only_c_has_are_unknown(keyword):
     with pytest.raises(UnknownNameError, match=f"unknown keyword '{keyword}'"):
-        pufferlib.make("FrozenLake-v1", num_envs=2, native=True, **{keyword: 4})
+        pufferlib.make("FrozenLake-v1", num_envs=2, **{keyword: 4})
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(APIUsageError, match="FrozenLake-v1: native must be True or False, got 'no'"):
         twin_of("FrozenLake-v1", {"native": "no"})
     with pytest.raises(UnknownNameError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
-        pufferlib.make("FrozenLake-v1", num_envs=2, native=True, is_slipery=True)
+        pufferlib.make("FrozenLake-v1", num_envs=2, is_slipery=True)
     twins, _ = both("FrozenLake-v1")
     twins.reset()
     for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), lambda: twins.set_attr("desc", "S")):
         with pytest.raises(APIUsageError, match="make the Python environments with native=False"):
             act()
     twins.step([0] * 4)  # goes on
+    for keywords, words in (
+        ({"num_envs": 0}, "num_envs must be at least 1, got 0"),
+        ({"seed": 0.5}, "seed must be an int, got 0.5"),
+        ({"autoreset": "later"}, "autoreset 'later'"),
+    ):
+        with pytest.raises((APIUsageError, UnknownNameError), match=words):
+            pufferlib.make("FrozenLake-v1", **{"num_envs": 2, **keywords})
     with pytest.raises(APIUsageError, match="options must be None for environments in C"):
         twins.reset(options={"level": 1})
 
