@@ -27,6 +27,7 @@ from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.optimizers import on_device
 from pufferlib.training.ppo import Loss, Losses, ppo_loss
 from pufferlib.training.rollout import Minibatch
+from pufferlib.training.step_in_c import build_step_in_c
 
 __all__ = [
     "CudaRecorder",
@@ -35,7 +36,7 @@ __all__ = [
     "Recorder",
     "autocast",
     "build_actor",
-    "build_graphed_step",
+    "build_fused_step",
     "build_loss",
     "check_compiler",
     "in_precision",
@@ -431,17 +432,23 @@ class _Compiled:
         return self._loss(policy, batch, config)
 
 
-def build_graphed_step(
+def build_fused_step(
     policy: Policy, optimizer: torch.optim.Optimizer, loss: Loss, config: TrainConfig, device: torch.device, ranks: int
-) -> GraphedStep | None:
-    """Return the gradient step as a CUDA graph, or None with several ranks or without ``train.cuda_graphs``.
+) -> ppo.FusedStep | None:
+    """Return a gradient step in one call: a CUDA graph on a GPU, or C on a CPU.
+
+    The result is None with several ranks, on a GPU without ``train.cuda_graphs``, and on a CPU for what C does not
+    have. See ``build_step_in_c``.
 
     Raises:
         APIUsageError: ``train.cuda_graphs`` is True but cannot be used.
     """
-    if not uses_cuda_graphs(config, device) or ranks > 1:
+    is_graphed = uses_cuda_graphs(config, device)
+    if ranks > 1:
         return None
-    return GraphedStep(policy, optimizer, loss, CudaRecorder(device, bool(config.cuda_graphs)), device)
+    if is_graphed:
+        return GraphedStep(policy, optimizer, loss, CudaRecorder(device, bool(config.cuda_graphs)), device)
+    return build_step_in_c(policy, optimizer, loss, config) if device.type == "cpu" else None
 
 
 def check_compiler(device: torch.device) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import dis
 import hashlib
+from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
@@ -19,23 +20,33 @@ from pufferlib.training.rollout import Minibatch
 
 __all__ = ["fused_ppo_loss", "kernel_matches_loss"]
 
-TERMS = ("ppo_loss", "policy_loss", "value_loss", "normalize", "masked_mean")
-#: Fingerprint of these functions of ``ppo``, which the kernel reimplements. Change them and the kernel together.
-KERNEL_FINGERPRINT = "ca211a0ddb797c6e"
+TERMS = ("ppo_loss", "policy_loss", "value_loss", "normalize", "masked_mean", "accumulate_gradients", "apply_gradients")
+#: Fingerprint of these functions of ``ppo``, which C code reimplements. Change them and the C code together.
+KERNEL_FINGERPRINT = "b756c4393c066c35"
 
 
 def kernel_matches_loss() -> bool:
-    """Return whether ``ppo_loss`` and the functions that it calls are unedited."""
+    """Return whether ``ppo_loss``, the functions that it calls and the gradient step are unedited."""
     return fingerprint() == KERNEL_FINGERPRINT
 
 
 def fingerprint() -> str:
-    """Return a hash of the code of the loss and its terms, without docstrings, comments and layout."""
+    """Return a hash of the code of ``TERMS``, without docstrings, comments and layout."""
+    text = repr([_instructions(getattr(ppo, name)) for name in TERMS])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _instructions(code: Any) -> list[tuple[str, Any]]:
+    """Return the instructions of a function, and of those inside it."""
     # Under python -OO, docstrings become NOPs, which shift the targets of jumps.
     jumps = {*dis.hasjrel, *dis.hasjabs}
-    code = [each for name in TERMS for each in dis.get_instructions(getattr(ppo, name)) if each.opname != "NOP"]
-    text = repr([(each.opname, None if each.opcode in jumps else each.argval) for each in code])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return [
+        (each.opname, _instructions(inner) if isinstance(inner := each.argval, CodeType) else inner)
+        if each.opcode not in jumps
+        else (each.opname, None)
+        for each in dis.get_instructions(code)
+        if each.opname != "NOP"
+    ]
 
 
 def fused_ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:

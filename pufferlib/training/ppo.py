@@ -17,9 +17,9 @@ from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.rollout import Minibatch, Rollout, by_priority, in_order
 
 __all__ = [
+    "FusedStep",
     "Loss",
     "Losses",
-    "RecordedStep",
     "Reduction",
     "accumulate_gradients",
     "explained_variance",
@@ -293,8 +293,8 @@ class Reduction:
         """Restore ``state_dict``."""
 
 
-class RecordedStep(Protocol):
-    """Gradient step that is recorded once and launched for each minibatch, as with CUDA graphs."""
+class FusedStep(Protocol):
+    """Gradient step that does all work of a minibatch in one call: a CUDA graph on a GPU, or C on a CPU."""
 
     def begin(self, config: TrainConfig) -> None:
         """Set the coefficients of an update."""
@@ -330,9 +330,14 @@ def raise_for_loss(
         NonFiniteError: Always, for the first minibatch whose loss is not finite.
     """
     draws = in_order(rollout.as_parts(rollout.masks).shape[1], rollout.rows)
-    for batch in rollout.minibatches(estimates.advantages, torch.default_generator, estimates.returns, draws):
-        policy.zero_grad()
-        accumulate_gradients(policy, batch, config, loss)
+    gradients = [parameter.grad for parameter in policy.parameters()]
+    try:
+        for batch in rollout.minibatches(estimates.advantages, torch.default_generator, estimates.returns, draws):
+            policy.zero_grad()
+            accumulate_gradients(policy, batch, config, loss)
+    finally:  # the error report contains those of the last step
+        for parameter, gradient in zip(policy.parameters(), gradients, strict=True):
+            parameter.grad = gradient
     raise NonFiniteError("ppo.update: the loss must be finite, got NaN or infinity", batch.observations, batch.state)
 
 
@@ -342,11 +347,11 @@ def _passes(
     estimates: Estimates,
     config: TrainConfig,
     generator: torch.Generator,
-    graphed: RecordedStep | None,
+    fused: FusedStep | None,
 ) -> Iterator[Minibatch]:
     """Yield the minibatches of all passes over ``rollout``."""
     for epoch in range(config.update_epochs):
-        if epoch > 0 and graphed is not None and graphed.has_ended():
+        if epoch > 0 and fused is not None and fused.has_ended():
             return
         is_stale = epoch > 0 or config.overlap == "learning"  # the policy has changed since it acted
         if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
@@ -374,12 +379,12 @@ def update(
     generator: torch.Generator,
     loss: Loss = ppo_loss,
     reduction: Reduction | None = None,
-    graphed: RecordedStep | None = None,
+    fused: FusedStep | None = None,
 ) -> dict[str, float]:
     """Learn from one rollout, with ``update_epochs`` passes over it in minibatches.
 
     With ``target_kl`` above 0, the update ends after the first minibatch whose ``approx_kl`` exceeds it, unless
-    ``lr_schedule`` is "adaptive". A recorded step checks this on the GPU, and the CPU waits for it once per pass.
+    ``lr_schedule`` is "adaptive". A CUDA graph checks this on the GPU, and the CPU waits for it once per pass.
 
     Args:
         policy: Policy to train.
@@ -390,7 +395,7 @@ def update(
         generator: Random number generator that shuffles the minibatches.
         loss: Loss, a function of the policy, a minibatch and the settings.
         reduction: Reduction of gradients and statistics over several processes, or None for one process.
-        graphed: Gradient step as a CUDA graph, or None.
+        fused: Gradient step in one call, or None for torch's calls.
 
     Returns:
         Means over the minibatches as ``losses/<name>``, and ``losses/explained_variance`` of the values.
@@ -404,23 +409,23 @@ def update(
     explained = explain(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
     limit = kl_limit(config)
-    if graphed is not None:
-        graphed.begin(config)
-    for batch in _passes(policy, rollout, estimates, config, generator, graphed):
-        if graphed is not None:
-            parts = graphed(batch)
+    if fused is not None:
+        fused.begin(config)
+    for batch in _passes(policy, rollout, estimates, config, generator, fused):
+        if fused is not None:
+            parts = fused(batch)
         else:
             optimizer.zero_grad()
             parts = accumulate(policy, batch, config, loss)
             apply_gradients(policy, optimizer, config)
         figures += parts
-        if graphed is None and limit < math.inf and float(mean_kl(torch.stack(parts))) > limit:
+        if fused is None and limit < math.inf and float(mean_kl(torch.stack(parts))) > limit:
             break
-    # A recorded step cannot raise, so its losses are checked once at the end.
-    if graphed is not None and graphed.has_failed():
+    # A fused step does not raise, so its losses are checked once at the end.
+    if fused is not None and fused.has_failed():
         raise_for_loss(policy, rollout, estimates, config, loss)
     table = torch.stack(figures)
-    if graphed is not None and limit < math.inf:
+    if fused is not None and limit < math.inf:
         table = table[table[:, 0].isfinite()]  # without the steps after the end
     means = dict(zip(Losses._fields, table.mean(0).tolist(), strict=True))
     del means["total"]

@@ -24,7 +24,7 @@ from pufferlib.runs.initial_weights import load_initial, read_initial
 from pufferlib.runs.versions import versions_of
 from pufferlib.settings.config import Config, TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.accelerate import build_graphed_step, build_loss, in_precision, training_mode, uses_cuda_graphs
+from pufferlib.training.accelerate import build_fused_step, build_loss, in_precision, training_mode, uses_cuda_graphs
 from pufferlib.training.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.training.build import (
     build_policy,
@@ -188,7 +188,7 @@ class Trainer:
         is_cached = not uses_cuda_graphs(settings, self.device)
         self._network = in_precision(policy, settings.precision, self.device, is_cached)
         self._loss = build_loss(loss, settings, self.device)
-        self._graphed = build_graphed_step(self._network, self.optimizer, self._loss, settings, self.device, ranks.size)
+        self._fused = build_fused_step(self._network, self.optimizer, self._loss, settings, self.device, ranks.size)
         # One minibatch of a rollout has the parts of all accumulated minibatches. ppo.accumulate_gradients splits it.
         size = settings.minibatch_size * settings.accumulate_minibatches
         sizes = settings.horizon, size, self.device, settings.cpu_offload
@@ -496,7 +496,7 @@ class Trainer:
         )
         with self.state.torch_random.in_use(), training_mode(self._network, self.policy):
             learner = self._network, self.optimizer, rollout, advantages
-            return ppo.update(*learner, settings, self.state.generator, self._loss, self.reduction, self._graphed)
+            return ppo.update(*learner, settings, self.state.generator, self._loss, self.reduction, self._fused)
 
     def _fit_reward_scale(self) -> None:
         """Scale the rewards of this rollout and of all later ones so that returns have a size that is easy to learn.

@@ -142,7 +142,7 @@ def test_target_kl_ends_graphed_update_at_same_minibatch(target_env, by_torch, o
                 found = ppo.update(policy, chosen, *args)
             else:
                 counting = CountedSteps(graphed)
-                found = ppo.update(policy, chosen, *args, graphed=counting)
+                found = ppo.update(policy, chosen, *args, fused=counting)
                 launches += counting.count
             figures.append(found)
             weights.append([each.detach().clone() for each in policy.parameters()])

@@ -130,7 +130,7 @@ def test_nan_parameter_is_named(make: Any) -> None:
     with torch.no_grad():
         trainer.policy.encoder[2].bias[3] = math.nan
     assert "the first was in parameter encoder.2.bias; its tensors" in message_of(trainer)
-    trainer = make()
+    trainer = make("LSTM")
     trainer.step()
     for parameter in trainer.policy.parameters():
         parameter.grad.fill_(math.inf)

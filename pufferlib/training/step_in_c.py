@@ -1,0 +1,166 @@
+"""Gradient steps of small networks on a CPU in C: forward and backward pass, clipping and Adam.
+
+With minibatches of some hundred rows, torch spends most of its time on the overhead of about 100 calls.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pufferlib.models import Policy
+from pufferlib.models.engine import describe
+from pufferlib.models.network_spec import NetworkSpec
+from pufferlib.models.policies import FORBIDDEN
+from pufferlib.settings.config import TrainConfig
+from pufferlib.training import ppo
+from pufferlib.training._objective import objective
+from pufferlib.training._perceptron import KNOWN_ACTIVATIONS, Perceptron
+from pufferlib.training.fused_loss import fused_ppo_loss
+from pufferlib.training.rollout import Minibatch
+
+__all__ = ["StepInC", "build_step_in_c", "perceptron_spec"]
+
+LARGEST = torch.finfo(torch.float32).max
+
+
+def build_step_in_c(
+    policy: Policy, optimizer: torch.optim.Optimizer, loss: ppo.Loss, config: TrainConfig
+) -> "StepInC | None":
+    """Return the gradient step in C, or None if the network, the optimizer, the loss or a setting needs torch.
+
+    Args:
+        policy: Network that learns. See ``perceptron_spec``.
+        optimizer: Optimizer of its parameters. Supported is Adam.
+        loss: Loss. Supported is ``fused_ppo_loss``, which is ``ppo_loss`` in C.
+        config: Settings, of which ``precision`` and ``accumulate_minibatches`` are read.
+    """
+    if loss is not fused_ppo_loss or config.precision != "float32" or config.accumulate_minibatches > 1:
+        return None
+    if type(optimizer) is not torch.optim.Adam or perceptron_spec(policy) is None:
+        return None
+    return StepInC(policy, optimizer)
+
+
+def perceptron_spec(policy: Policy) -> NetworkSpec | None:
+    """Return the description of a network whose gradients C computes, or None for any other network.
+
+    Supported are networks that ``describe`` knows, without images, memory and normalization layers, with ReLU, tanh or
+    ELU. All parameters must learn, and log standard deviations must not depend on the observation.
+    """
+    spec = describe(policy)
+    if spec is None or spec.image_layer is not None or (spec.log_std is None and spec.num_log_stds):
+        return None
+    if any(trunk.memory is not None or not trunk.layers for trunk in spec.trunks):
+        return None
+    layers = [layer for trunk in spec.trunks for layer in trunk.layers]
+    if any(layer.activation not in KNOWN_ACTIVATIONS or layer.norm is not None for layer in layers):
+        return None
+    matrices = [*(layer.matrix for layer in layers), *(trunk.decoder for trunk in spec.trunks)]
+    has_biases = all(matrix.biases for matrix in matrices)
+    return spec if has_biases and all(tensor.requires_grad for tensor in spec.tensors) else None
+
+
+class StepInC:
+    """Gradient step in C. It has the interface of ``ppo.FusedStep``.
+
+    If the network changes so that it needs torch, for example by a hook or a frozen layer, torch takes the steps from
+    the next update on.
+
+    Args:
+        policy: Network that learns.
+        optimizer: Adam. It keeps the state of each parameter, so a checkpoint is the same as with torch.
+    """
+
+    def __init__(self, policy: Policy, optimizer: torch.optim.Adam) -> None:
+        self._policy, self._optimizer = policy, optimizer
+        self._net: Perceptron | None = None
+        self._tensors: list[Tensor] = []
+        self._rows = 0
+        self._params, self._values, self._d_log_probs, self._d_entropies, self._d_values = torch.empty(5, 0).unbind()
+        self._kl_limit = math.inf
+        self._has_failed = self._has_ended = self._has_stepped = False
+        self._config: Any = None
+
+    def begin(self, config: TrainConfig) -> None:
+        """Set the coefficients for the next update, and look whether the network has changed."""
+        self._config, self._kl_limit = config, ppo.kl_limit(config)
+        self._has_failed = self._has_ended = False
+        spec = perceptron_spec(self._policy)
+        if spec is None:
+            self._net, self._tensors = None, []
+            return
+        if self._net is None or [id(each) for each in spec.tensors] != [id(each) for each in self._tensors]:
+            self._net, self._tensors = Perceptron(spec), spec.tensors
+        states = self._optimizer.state
+        for parameter in self._net.parameters:
+            if not states[parameter]:
+                states[parameter] = {
+                    "step": torch.zeros(()),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+        self._net.bind([states[parameter] for parameter in self._net.parameters])
+
+    def __call__(self, batch: Minibatch) -> list[Tensor]:
+        """Take a gradient step. Return the values of ``Losses``, in its order.
+
+        Raises:
+            PufferError: The network needs torch, and the loss is not finite.
+        """
+        if self._has_failed or self._has_ended:
+            return [torch.full((len(ppo.Losses._fields),), torch.nan)]
+        figures = self._step_of_torch(batch) if self._net is None else self._step_in_c(batch, self._net)
+        self._has_ended = self._kl_limit < math.inf and float(ppo.mean_kl(figures[None])) > self._kl_limit
+        return [figures]
+
+    def has_ended(self) -> bool:
+        """Return whether ``target_kl`` has ended the update."""
+        return self._has_ended
+
+    def has_failed(self) -> bool:
+        """Return whether a loss of the update was not finite. No step was taken for it, and none after it.
+
+        Call it at the end of an update. The parameters then have the gradients of the last step.
+        """
+        if self._has_stepped and self._net is not None:
+            for parameter, gradient in zip(self._net.parameters, self._net.gradients(), strict=True):
+                parameter.grad = gradient
+        return self._has_failed
+
+    def _step_of_torch(self, batch: Minibatch) -> Tensor:
+        self._optimizer.zero_grad()
+        (figures,) = ppo.accumulate_gradients(self._policy, batch, self._config, fused_ppo_loss)
+        ppo.apply_gradients(self._policy, self._optimizer, self._config)
+        return figures
+
+    @torch.no_grad()
+    def _step_in_c(self, batch: Minibatch, net: Perceptron) -> Tensor:
+        policy, distribution, config = self._policy, self._policy.distribution, self._config
+        observations = batch.observations.flatten(0, 1).contiguous()
+        self._make_room(*batch.values.shape)
+        net.forward(observations, self._params, self._values)
+        mask = policy.action_mask(observations)
+        if mask is not None:
+            self._params.flatten(0, 1)[:, : distribution.num_logits].masked_fill_(mask == 0, FORBIDDEN)
+        log_probs, entropies = distribution.evaluate(self._params, batch.actions)
+        outputs = self._d_log_probs, self._d_entropies, self._d_values
+        figures = objective(log_probs, entropies, self._values, batch, config, *outputs)
+        self._has_failed = not abs(figures[0]) <= LARGEST  # also if it is NaN
+        if not self._has_failed:
+            d_params = distribution.differentiate(self._params, batch.actions, *outputs[:2])
+            net.backward(d_params.contiguous(), self._d_values)
+            group = self._optimizer.param_groups[0]
+            beta1, beta2 = group["betas"]
+            net.step(config.max_grad_norm, group["lr"], beta1, beta2, group["eps"])
+            self._has_stepped = True
+        return torch.tensor(figures)
+
+    def _make_room(self, steps: int, rows: int) -> None:
+        if steps * rows == self._rows:
+            return
+        self._rows = steps * rows
+        self._params = torch.empty(steps, rows, self._policy.distribution.num_params)
+        outputs = torch.empty(4, steps, rows).unbind()
+        self._values, self._d_log_probs, self._d_entropies, self._d_values = outputs
