@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
 from pufferlib.errors import APIUsageError
-from pufferlib.models import gpu_code
+from pufferlib.models import _gaussian, gpu_code
 from pufferlib.models._categorical import CategoricalKernel
 from pufferlib.spaces import MixedBox, Space
 
@@ -294,7 +294,11 @@ class Gaussian:
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``log_prob`` and ``entropy`` together, without gradients."""
-        return self.log_prob(params, actions), self.entropy(params)
+        if not is_plain(params):
+            return self.log_prob(params, actions), self.entropy(params)
+        log_probs, entropies = params.new_empty(2, *params.shape[:-1]).unbind()
+        _gaussian.evaluate(self._size, params.flatten(0, -2), actions.contiguous(), log_probs, entropies)
+        return log_probs, entropies
 
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
         """Return the derivative with respect to ``params``.
@@ -302,6 +306,10 @@ class Gaussian:
         With z = (x - mean) / std, the derivative of the log probability is z / std for the mean and z^2 - 1 for log
         std. The derivative of the entropy is 0 for the mean and 1 for log std.
         """
+        if is_plain(params):
+            d_params, rows = torch.empty(params.shape), params.flatten(0, -2)
+            _gaussian.differentiate(self._size, rows, actions.contiguous(), d_log_probs, d_entropies, d_params)
+            return d_params
         mean, log_std = params.chunk(2, -1)
         inverse, d_log_prob = (-log_std).exp(), d_log_probs.unsqueeze(-1)
         scaled = (actions.reshape(mean.shape) - mean) * inverse

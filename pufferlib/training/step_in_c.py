@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pufferlib.models import Policy
+from pufferlib.models.devices import is_large
 from pufferlib.models.engine import describe
 from pufferlib.models.network_spec import NetworkSpec
 from pufferlib.models.policies import FORBIDDEN
@@ -31,14 +32,14 @@ def build_step_in_c(
     """Return the gradient step in C, or None if the network, the optimizer, the loss or a setting needs torch.
 
     Args:
-        policy: Network that learns. See ``perceptron_spec``.
+        policy: Network that learns. See ``perceptron_spec``. Large networks learn faster with torch's threads.
         optimizer: Optimizer of its parameters. Supported is Adam.
         loss: Loss. Supported is ``fused_ppo_loss``, which is ``ppo_loss`` in C.
         config: Settings, of which ``precision`` and ``accumulate_minibatches`` are read.
     """
     if loss is not fused_ppo_loss or config.precision != "float32" or config.accumulate_minibatches > 1:
         return None
-    if type(optimizer) is not torch.optim.Adam or perceptron_spec(policy) is None:
+    if type(optimizer) is not torch.optim.Adam or perceptron_spec(policy) is None or is_large(policy):
         return None
     return StepInC(policy, optimizer)
 
@@ -111,7 +112,10 @@ class StepInC:
         """
         if self._has_failed or self._has_ended:
             return [torch.full((len(ppo.Losses._fields),), torch.nan)]
-        figures = self._step_of_torch(batch) if self._net is None else self._step_in_c(batch, self._net)
+        policy, rows = self._policy, batch.observations
+        is_known = rows.dtype == policy.observation_dtype and rows.shape[2:] == policy.observation_shape
+        net = self._net if is_known else None
+        figures = self._step_of_torch(batch) if net is None else self._step_in_c(batch, net)
         self._has_ended = self._kl_limit < math.inf and float(ppo.mean_kl(figures[None])) > self._kl_limit
         return [figures]
 

@@ -232,3 +232,20 @@ def test_log_prob_of_actions_out_of_range_is_nan():
 def test_distribution_can_be_copied():
     distribution = copy.deepcopy(action_distribution(MultiDiscrete([2, 5])))
     assert distribution.sample(torch.zeros(3, 7), generator()).shape == (3, 2)
+
+
+@pytest.mark.parametrize("size", [1, 3, 17])
+def test_normal_distributions_in_c_match_autograd(size):
+    normal, generator = action_distribution(Box(-1, 1, (size,), np.float32)), torch.Generator().manual_seed(0)
+    outputs = torch.randn(2, 40, 2 * size + 1, generator=generator)
+    outputs[..., size:] *= 3
+    params = outputs[..., :-1].requires_grad_()  # rows are apart, as beside the values of a network
+    actions = torch.randn(2, 40, size, generator=generator)
+    weights = torch.randn(2, 2, 40, generator=generator).unbind()
+    by_torch = normal.log_prob(params, actions), normal.entropy(params)
+    (expected,) = torch.autograd.grad(by_torch, params, weights)
+    plain = params.detach()
+    for in_c, one in zip(normal.evaluate(plain, actions), by_torch, strict=True):
+        torch.testing.assert_close(in_c, one.detach(), rtol=1e-5, atol=1e-5)
+    in_c = normal.differentiate(plain, actions, *weights)
+    torch.testing.assert_close(in_c, expected, rtol=1e-5, atol=1e-5)

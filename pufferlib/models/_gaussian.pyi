@@ -1,0 +1,6 @@
+from torch import Tensor
+
+def evaluate(size: int, params: Tensor, actions: Tensor, log_probs: Tensor, entropies: Tensor) -> None: ...
+def differentiate(
+    size: int, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor, d_params: Tensor
+) -> None: ...
