@@ -48,7 +48,8 @@ def perceptron_spec(policy: Policy) -> NetworkSpec | None:
     """Return the description of a network whose gradients C computes, or None for any other network.
 
     Supported are networks that ``describe`` knows, without images, memory and normalization layers, with ReLU, tanh or
-    ELU. All parameters must learn, and log standard deviations must not depend on the observation.
+    ELU. All parameters must learn. Log standard deviations must not depend on the observation. There must be no hooks of
+    the backward pass.
     """
     spec = describe(policy)
     if spec is None or spec.image_layer is not None or (spec.log_std is None and spec.num_log_stds):
@@ -60,14 +61,24 @@ def perceptron_spec(policy: Policy) -> NetworkSpec | None:
         return None
     matrices = [*(layer.matrix for layer in layers), *(trunk.decoder for trunk in spec.trunks)]
     has_biases = all(matrix.biases for matrix in matrices)
-    return spec if has_biases and all(tensor.requires_grad for tensor in spec.tensors) else None
+    is_learned = all(tensor.requires_grad and not tensor._backward_hooks for tensor in spec.tensors)
+    is_hooked = any(module._backward_hooks or module._backward_pre_hooks for module in policy.modules())
+    return spec if has_biases and is_learned and not is_hooked else None
+
+
+def is_plain_adam(optimizer: torch.optim.Adam) -> bool:
+    """Return whether a step is Adam's without additions that callbacks may have set: weight decay, groups, hooks."""
+    group, *others = optimizer.param_groups
+    is_changed = group["weight_decay"] or group["amsgrad"] or group["maximize"]
+    hooks = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    return not (others or is_changed or hooks)
 
 
 class StepInC:
     """Gradient step in C. It has the interface of ``ppo.FusedStep``.
 
-    If the network changes so that it needs torch, for example by a hook or a frozen layer, torch takes the steps from
-    the next update on.
+    If the network or the optimizer changes so that it needs torch, for example by a hook, a frozen layer or weight
+    decay, torch takes the steps from the next update on.
 
     Args:
         policy: Network that learns.
@@ -85,11 +96,11 @@ class StepInC:
         self._config: Any = None
 
     def begin(self, config: TrainConfig) -> None:
-        """Set the coefficients for the next update, and look whether the network has changed."""
+        """Set the coefficients for the next update, and look whether network or optimizer have changed."""
         self._config, self._kl_limit = config, ppo.kl_limit(config)
         self._has_failed = self._has_ended = False
         spec = perceptron_spec(self._policy)
-        if spec is None:
+        if spec is None or not is_plain_adam(self._optimizer):
             self._net, self._tensors = None, []
             return
         if self._net is None or [id(each) for each in spec.tensors] != [id(each) for each in self._tensors]:

@@ -171,18 +171,43 @@ def trainer(tmp_path):
     trainer.close()
 
 
-def test_changed_networks_learn_with_torch(trainer):
+def add_forward_hook(trainer, seen):
+    trainer.policy.encoder.register_forward_hook(lambda *_: seen.append(None))
+
+
+def add_backward_hook(trainer, seen):
+    trainer.policy.encoder[2].register_full_backward_hook(lambda *_: seen.append(None))
+
+
+def add_hook_of_gradient(trainer, seen):
+    trainer.policy.encoder[0].weight.register_hook(lambda _: seen.append(None))
+
+
+def add_hook_of_optimizer(trainer, seen):
+    trainer.optimizer.register_step_post_hook(lambda *_: seen.append(None))
+
+
+@pytest.mark.parametrize("change", [add_forward_hook, add_backward_hook, add_hook_of_gradient, add_hook_of_optimizer])
+def test_hooks_are_called(trainer, change):
     trainer.step()
     seen = []
-    hook = trainer.policy.encoder.register_forward_hook(lambda *_: seen.append(None))
+    change(trainer, seen)
     trainer.step()
     assert seen
-    hook.remove()
+
+
+def test_frozen_layers_and_weight_decay_take_effect(trainer):
+    trainer.step()
     trainer.policy.encoder[0].weight.requires_grad = False
     before = {name: weights.detach().clone() for name, weights in trainer.policy.named_parameters()}
     trainer.step()
     same = [name for name, weights in trainer.policy.named_parameters() if torch.equal(weights, before[name])]
     assert same == ["encoder.0.weight"]
+    trainer.policy.encoder[0].weight.requires_grad = True
+    trainer.optimizer.param_groups[0].update(weight_decay=1e3, lr=0.0)  # the decay shows in the moments
+    trainer.step()
+    decayed = trainer.optimizer.state[trainer.policy.encoder[0].weight]["exp_avg_sq"]
+    assert float(decayed.max()) > 1e2
 
 
 def test_nan_raises_and_keeps_weights(trainer):
