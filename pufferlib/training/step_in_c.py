@@ -48,8 +48,8 @@ def perceptron_spec(policy: Policy) -> NetworkSpec | None:
     """Return the description of a network whose gradients C computes, or None for any other network.
 
     Supported are networks that ``describe`` knows, without images, memory and normalization layers, with ReLU, tanh or
-    ELU. All parameters must learn. Log standard deviations must not depend on the observation. There must be no hooks of
-    the backward pass.
+    ELU. All parameters must learn. Log standard deviations must not depend on the observation. The backward pass must
+    have no hooks.
     """
     spec = describe(policy)
     if spec is None or spec.image_layer is not None or (spec.log_std is None and spec.num_log_stds):
