@@ -16,4 +16,5 @@ cdef extern from "puffer_task.h" nogil:
         int32_t num_items, threads, helper_ns
         double item_ns
     ctypedef struct PufferHelpers:
+        int (*prepare)(int32_t threads) noexcept nogil
         int (*run)(PufferTask *task) noexcept nogil
