@@ -187,7 +187,7 @@ cdef class RobotCopies:
         return 0
 
     def begin(self, int32_t index):
-        """Begin an episode of a copy whose simulation and observation are those of a reset."""
+        """Begin an episode of a copy whose simulation has been reset."""
         robot_begin(&self.robot, index)
 
     def step(self, const int32_t[::1] order):

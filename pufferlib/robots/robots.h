@@ -420,13 +420,10 @@ static inline bool robot_observe(const Robot *robot, const RobotCopy *copy, doub
     return has_nan;
 }
 
-/* Begins an episode: the simulation and the row are already those of a reset. */
+/* Begins an episode. The simulation is already reset. */
 static inline void robot_begin(const Robot *robot, int32_t index) {
     robot_find_place(robot, &robot->copies[index], robot->places + 2 * index);
     robot->elapsed[index] = 0;
-    robot->exact_rewards[index] = 0;
-    robot->rewards[index] = 0;
-    robot->terminals[index] = robot->truncations[index] = false;
 }
 
 /* Steps one copy. A reward of NaN marks an outcome that has one, in the observation or the reward. */
