@@ -14,9 +14,9 @@ Options: the arguments of Gymnasium's class, such as ``frame_skip``, ``reset_noi
 
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
-* ``native``: training steps the robots in C, in threads, with the same results. With False it steps Gymnasium's classes.
-  Batches of ``pufferlib.make`` run in C with True only. Robots of version 4, and environments with a ``render_mode``,
-  always run Gymnasium's classes.
+* ``native``: training steps the robots in C, in threads, with the same results. With False it steps Gymnasium's
+  classes. Batches of ``pufferlib.make`` run in C with True only. Robots of version 4, and environments with a
+  ``render_mode``, always run Gymnasium's classes.
 * ``render_mode``: None or "rgb_array". Images are drawn off-screen, by EGL if available, else by OSMesa. One of these
   libraries must be installed. Set the environment variable MUJOCO_GL ("egl", "osmesa", "glfw") to choose one.
 

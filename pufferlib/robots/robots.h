@@ -87,14 +87,14 @@ typedef struct {
     double dt, timestep, mass, initial_z;
     double forward, control, contact, healthy, near, dist; /* weights */
     double contact_low, contact_high, z_low, z_high, angle_low, angle_high, state_low, state_high;
-    bool is_single;  /* the product of `control` and a float32 is a float32 */
-    bool terminates; /* an episode ends when the robot is not healthy */
+    bool is_single;   /* the product of `control` and a float32 is a float32 */
+    bool terminates;  /* an episode ends when the robot is not healthy */
     bool clips_force; /* forces are clipped to the contact range, instead of their cost */
     bool has_contact, clips_action;
-    int32_t place, health, z; /* z: index of the height in qpos */
-    int32_t frame_skip, max_steps; /* 0 steps: no limit */
+    int32_t place, health, z;                                /* z: index of the height in qpos */
+    int32_t frame_skip, max_steps;                           /* 0 steps: no limit */
     int32_t positions, velocities, actions, bodies, numbers; /* numbers: of an observation */
-    int32_t body[ROBOT_BODIES]; /* start of a body's position in xpos */
+    int32_t body[ROBOT_BODIES];                              /* start of a body's position in xpos */
 } RobotTask;
 
 /* Addresses of a copy. */
@@ -108,8 +108,9 @@ typedef void (*RobotEngine)(const void *model, void *data);
 
 typedef struct Robot Robot;
 
-typedef double (*RobotReward)(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
-                              const double *before, const double *after, double *infos, bool *is_over);
+typedef double (*RobotReward)(const Robot *robot, const RobotCopy *copy, const float *action,
+                              const double *row, const double *before, const double *after, double *infos,
+                              bool *is_over);
 
 /* A robot, its copies, and the arrays that they share, with a row for each. */
 struct Robot {
@@ -122,7 +123,7 @@ struct Robot {
     const RobotPart *parts;
     int32_t num_parts;
     RobotCopy *copies;
-    const int32_t *order; /* copies of this step */
+    const int32_t *order;    /* copies of this step */
     const float *low, *high; /* bounds of actions */
     const float *actions;
     double *observations, *exact_rewards, *infos, *places;
@@ -270,8 +271,8 @@ static double robot_forward(const Robot *robot, const RobotCopy *copy, const flo
         reward = forward + infos[ROBOT_REWARD_SURVIVE];
         *is_over = !is_healthy && task->terminates;
     }
-    const double control = task->place == ROBOT_MASS_CENTER ? robot_control_cost(robot, copy)
-                                                            : robot_action_cost(robot, action);
+    const double control =
+        task->place == ROBOT_MASS_CENTER ? robot_control_cost(robot, copy) : robot_action_cost(robot, action);
     double costs = control;
     if (task->has_contact) {
         const double contact = robot_contact_cost(robot, copy);
@@ -308,8 +309,8 @@ static double robot_standup(const Robot *robot, const RobotCopy *copy, const flo
 
 /* InvertedDoublePendulum: survival, minus penalties for the position of the tip and for the speed. */
 static double robot_double_pendulum(const Robot *robot, const RobotCopy *copy, const float *action,
-                                    const double *row, const double *before, const double *after, double *infos,
-                                    bool *is_over) {
+                                    const double *row, const double *before, const double *after,
+                                    double *infos, bool *is_over) {
     (void)action, (void)row, (void)before, (void)after;
     const double *tip = copy->arrays[ROBOT_SITE_XPOS], *speed = copy->arrays[ROBOT_QVEL];
     *is_over = tip[2] <= 1;
@@ -323,8 +324,9 @@ static double robot_double_pendulum(const Robot *robot, const RobotCopy *copy, c
 }
 
 /* InvertedPendulum: survival. */
-static double robot_pendulum(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
-                             const double *before, const double *after, double *infos, bool *is_over) {
+static double robot_pendulum(const Robot *robot, const RobotCopy *copy, const float *action,
+                             const double *row, const double *before, const double *after, double *infos,
+                             bool *is_over) {
     (void)copy, (void)action, (void)before, (void)after;
     *is_over = !robot_is_finite(row, robot->task.numbers) || fabs(row[1]) > 0.2;
     infos[ROBOT_REWARD_SURVIVE] = !*is_over;
@@ -361,8 +363,8 @@ static const struct {
     const char *name;
     RobotReward reward;
 } robot_rewards[] = {
-    {"forward", robot_forward}, {"standup", robot_standup}, {"double_pendulum", robot_double_pendulum},
-    {"pendulum", robot_pendulum}, {"pusher", robot_pusher}, {"reacher", robot_reacher},
+    {"forward", robot_forward},   {"standup", robot_standup}, {"double_pendulum", robot_double_pendulum},
+    {"pendulum", robot_pendulum}, {"pusher", robot_pusher},   {"reacher", robot_reacher},
 };
 
 /* Returns the function with this name, or NULL. */

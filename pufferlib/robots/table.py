@@ -133,9 +133,7 @@ ROBOTS: Mapping[str, Robot] = {
             "reward_dist reward_ctrl",
             bodies=("fingertip", "target"),
         ),
-        "swimmer_v5:SwimmerEnv": Robot(
-            "forward", JOINTS, XY + "reward_forward reward_ctrl", skipped=2, place="root"
-        ),
+        "swimmer_v5:SwimmerEnv": Robot("forward", JOINTS, XY + "reward_forward reward_ctrl", skipped=2, place="root"),
         "walker2d_v5:Walker2dEnv": Robot(
             "forward",
             SLOW_JOINTS,

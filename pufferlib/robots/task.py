@@ -14,7 +14,7 @@ from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_B
 from pufferlib.robots.table import ROBOTS, Part, Robot
 from pufferlib.wrappers import ClipAction, EpisodeStats
 
-__all__ = ["Task", "UnlikeOriginal", "engine", "task_of"]
+__all__ = ["Task", "UnlikeOriginalError", "engine", "task_of"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -40,7 +40,7 @@ LEAST_JOINTS = {"double_pendulum": 3, "pendulum": 2}  # positions that a reward 
 LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
 
 
-class UnlikeOriginal(PufferError):
+class UnlikeOriginalError(PufferError):
     """A robot cannot be stepped in C with the results of Gymnasium. The message says why."""
 
 
@@ -67,7 +67,7 @@ def engine() -> tuple[int, int]:
     """Return the addresses of MuJoCo's functions ``mj_step`` and ``mj_rnePostConstraint``.
 
     Raises:
-        UnlikeOriginal: The library is missing, or does not have them.
+        UnlikeOriginalError: The library is missing, or does not have them.
     """
     import ctypes
 
@@ -76,18 +76,18 @@ def engine() -> tuple[int, int]:
     found = f"mujoco {mujoco.__version__}"
     files = sorted(Path(mujoco.__file__).parent.glob("libmujoco.so*"))
     if not files:
-        raise UnlikeOriginal(f"expected libmujoco.so in {Path(mujoco.__file__).parent} of {found}, found none")
+        raise UnlikeOriginalError(f"expected libmujoco.so in {Path(mujoco.__file__).parent} of {found}, found none")
     try:
         library = ctypes.CDLL(str(files[0]))
         library.mj_version.restype = ctypes.c_int
         version = library.mj_version()
         functions = [library.mj_step, library.mj_rnePostConstraint]
     except (OSError, AttributeError) as error:
-        raise UnlikeOriginal(
+        raise UnlikeOriginalError(
             f"expected a libmujoco with mj_step and mj_rnePostConstraint, found that of {found}: {error}"
         ) from error
     if version != mujoco.mj_version():
-        raise UnlikeOriginal(f"expected {files[0]} of version {mujoco.mj_version()}, found version {version}")
+        raise UnlikeOriginalError(f"expected {files[0]} of version {mujoco.mj_version()}, found version {version}")
     step, finish = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
     return step, finish
 
@@ -107,16 +107,9 @@ def task_of(env: Env) -> Task | None:
         layer = layer.env
     inner: Any = layer
     robot = ROBOTS.get(f"{type(inner).__module__}:{type(inner).__qualname__}")
-    model = inner.model if robot else None
-    if (
-        robot is None
-        or inner.render_mode is not None
-        or min(model.nq, model.nv) < LEAST_JOINTS.get(robot.reward, 3)
-        or not 1 <= model.nu <= MAX_ACTIONS
-        or model.nbody > MAX_BODIES
-        or (robot.reward == "double_pendulum" and not model.nsite)
-    ):
+    if robot is None or inner.render_mode is not None or not _has_room(robot, inner.model):
         return None
+    model = inner.model
     numbers = _numbers(inner)
     parts = None if numbers is None else _parts(inner, robot)
     space = inner.action_space
@@ -144,6 +137,16 @@ def task_of(env: Env) -> Task | None:
         "body": _bodies(inner, robot),
     }
     return Task(robot, fields, parts, space.low, space.high)
+
+
+def _has_room(robot: Robot, model: Any) -> bool:
+    """Return True if a model has the joints that the task reads, and C has room for its bodies and actions."""
+    return (
+        min(model.nq, model.nv) >= LEAST_JOINTS.get(robot.reward, 3)
+        and 1 <= model.nu <= MAX_ACTIONS
+        and model.nbody <= MAX_BODIES
+        and (robot.reward != "double_pendulum" or model.nsite > 0)
+    )
 
 
 def _numbers(env: Any) -> dict[str, Any] | None:

@@ -9,13 +9,13 @@ from typing import Any
 import gymnasium
 import mujoco
 import numpy as np
+from gymnasium.spaces import Box
 
 from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import source_hash
 from pufferlib.robots.batch import RobotBatch
-from pufferlib.robots.task import Task, UnlikeOriginal, task_of
-from pufferlib.spaces import Space
+from pufferlib.robots.task import Task, UnlikeOriginalError, task_of
 
 __all__ = ["RobotTwin", "robot_twin"]
 
@@ -41,8 +41,8 @@ class RobotTwin:
     name: str
     params: Mapping[str, str]
     code: str
-    observation_space: Space
-    action_space: Space
+    observation_space: Box
+    action_space: Box
     frames_per_second: float
     max_steps: int
     task: Task
@@ -84,8 +84,10 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
     )
     try:
         check_equal(twin, env.env.env)  # below EpisodeStats, which hides infos
-    except UnlikeOriginal as error:
-        warnings.warn(f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2)
+    except UnlikeOriginalError as error:
+        warnings.warn(
+            f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2
+        )
         return None
     except APIUsageError:  # the simulation is unstable
         return None
@@ -103,38 +105,41 @@ def check_equal(twin: RobotTwin, original: gymnasium.Env[Any, Any]) -> None:
     """Compare the first steps in C with those of an environment of Gymnasium, byte by byte.
 
     Raises:
-        UnlikeOriginal: A number differs.
+        UnlikeOriginalError: A number differs.
     """
     rows = allocate(twin.observation_space, twin.action_space, 1)
     games = twin.games(1, "disabled", 1)
     games.bind(**rows)
     rng = np.random.default_rng(0)
-    games.reset([0])
-    observation, _ = original.reset(seed=0)
-    found: dict[str, Any] = {"observation": rows["observations"][0]}
-    expected: dict[str, Any] = {"observation": observation}
+    is_over = True
     for step in range(CHECKED_STEPS):
-        if wrong := [name for name in expected if not same_bytes(found.get(name), expected[name])]:
-            raise UnlikeOriginal(
-                f"expected the {wrong[0]} of Gymnasium {gymnasium.__version__} in step {step}, {expected[wrong[0]]!r:.80}, "
-                f"found {found.get(wrong[0])!r:.80} with mujoco {mujoco.__version__} and NumPy {np.__version__}"
-            )
+        if is_over:
+            games.reset([step])
+            observation, _ = original.reset(seed=step)
+            check_same(step, {"observation": rows["observations"][0]}, {"observation": observation})
         actions = rng.uniform(-1.5, 1.5, rows["actions"].shape).astype(np.float32)
         if not twin.task.fields["clips_action"]:
             actions = np.clip(actions, twin.task.low, twin.task.high)
         games.step(actions)
         observation, reward, terminated, truncated, infos = original.step(actions[0])
-        expected = {"observation": observation, "reward": reward, **infos}
-        found = {"observation": rows["observations"][0], "reward": games.exact_rewards[0], **games.infos_of(0)}
-        expected |= {"terminated": terminated, "truncated": truncated}
-        found |= {"terminated": rows["terminals"][0], "truncated": rows["truncations"][0]}
-        if terminated or truncated:
-            games.reset([None])
-            observation, _ = original.reset()
-            expected |= {"observation": observation}
+        names = {"observation": "observations", "terminated": "terminals", "truncated": "truncations"}
+        found = {name: rows[row][0] for name, row in names.items()}
+        expected = {"observation": observation, "terminated": terminated, "truncated": truncated}
+        check_same(
+            step,
+            {**found, "reward": games.exact_rewards[0], **games.infos_of(0)},
+            {**expected, "reward": reward, **infos},
+        )
+        is_over = terminated or truncated
     games.close()
 
 
-def same_bytes(one: Any, other: Any) -> bool:
-    """Return True if two numbers, or arrays of numbers, are equal bit by bit as float64."""
-    return one is not None and np.float64(one).tobytes() == np.float64(other).tobytes()
+def check_same(step: int, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raise UnlikeOriginalError unless numbers and arrays of numbers have the same names and bytes."""
+    for name in sorted(found.keys() | expected.keys()):
+        one, other = (np.float64(values.get(name, np.nan)) for values in (found, expected))
+        if one.tobytes() != other.tobytes():
+            raise UnlikeOriginalError(
+                f"expected the {name} of Gymnasium {gymnasium.__version__} in step {step}, {other!r:.80}, found "
+                f"{one!r:.80} with mujoco {mujoco.__version__} and NumPy {np.__version__}"
+            )
