@@ -22,6 +22,7 @@ class RobotCopies:
         copies: list[tuple[int, ...]],
         loops: tuple[np.ufunc, np.ufunc, np.ufunc, np.ufunc],
         num_threads: int,
+        affinity: int = 0,
     ) -> None: ...
     def bind(
         self,

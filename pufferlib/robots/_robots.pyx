@@ -131,6 +131,7 @@ cdef class RobotCopies:
         copies: For each copy, the addresses of its data and of the ``ARRAYS`` in it.
         loops: NumPy's ufuncs ``add``, ``matmul``, ``sin`` and ``cos``.
         num_threads: Maximum number of threads that work on a step.
+        affinity: Of ``PufferTask``.
     """
 
     cdef Robot robot
@@ -139,7 +140,7 @@ cdef class RobotCopies:
     cdef object kept  # owners of the memory that addresses point to
 
     def __cinit__(self, str reward, dict task, list parts, tuple engine, size_t model, list copies, tuple loops,
-                  int32_t num_threads):
+                  int32_t num_threads, int32_t affinity=0):
         cdef Robot *robot = &self.robot
         cdef Py_ssize_t i, j
         robot.reward = robot_reward(reward.encode())
@@ -163,6 +164,7 @@ cdef class RobotCopies:
         robot.numpy.sin, robot.numpy.cos = _loop_of(sin, DOUBLE), _loop_of(cos, DOUBLE)
         self.stepping.work, self.stepping.context = robot_step_some, robot
         self.stepping.threads, self.stepping.helper_ns = num_threads, PUFFER_HELPER_NS
+        self.stepping.affinity = affinity
         self._check(shared_helpers().prepare(num_threads))
 
     def bind(self, const double[::1] body_mass, const float[::1] low, const float[::1] high, double[:, ::1] observations,

@@ -33,16 +33,27 @@ class RobotBatch:
         num_games: Number of copies.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
+        affinity: Core of the first thread, plus 1, after which those of the helpers come. 0 for any.
 
     Attributes:
         exact_rewards: Rewards of the last step, float64 ``(num_games,)``.
         infos: Infos of the last step, float64 ``(num_games, len(INFOS))``. Those that the robot lacks are undefined.
+        elapsed: Number of steps in the episode so far, int32 ``(num_games,)``.
 
     Raises:
         PufferError: A helper thread could not be started.
     """
 
-    def __init__(self, name: str, task: Task, original: Any, num_games: int, autoreset: str, num_threads: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        original: Any,
+        num_games: int,
+        autoreset: str,
+        num_threads: int,
+        affinity: int = 0,
+    ) -> None:
         self._name, self._task, self._original, self._autoreset = name, task, original, autoreset
         self._names = task.robot.infos.split()
         self._columns = [INFOS.index(info) for info in self._names]
@@ -53,7 +64,7 @@ class RobotBatch:
         self._last: dict[int, dict[str, Any]] = {}
         self.exact_rewards = np.zeros(num_games)
         self.infos = np.zeros((num_games, len(INFOS)))
-        self._places, self._elapsed = np.zeros((num_games, 2)), np.zeros(num_games, np.int32)
+        self._places, self.elapsed = np.zeros((num_games, 2)), np.zeros(num_games, np.int32)
         self._copies = RobotCopies(
             task.robot.reward,
             task.fields,
@@ -63,6 +74,7 @@ class RobotBatch:
             [(data._address, *(getattr(data, array).ctypes.data for array in ARRAYS)) for data in self._data],
             (np.add, np.matmul, np.sin, np.cos),
             num_threads,
+            affinity,
         )
 
     def bind(
@@ -80,7 +92,7 @@ class RobotBatch:
         self._rewards, self._terminals, self._truncations, self._masks = rewards, terminals, truncations, masks
         self._copies.bind(
             self._original.model.body_mass, self._task.low, self._task.high, observations, actions, rewards, terminals,
-            truncations, self.exact_rewards, self.infos, self._places, self._elapsed,
+            truncations, self.exact_rewards, self.infos, self._places, self.elapsed,
         )  # fmt: skip
 
     def reset(self, seeds: Sequence[int | None]) -> None:
@@ -90,11 +102,11 @@ class RobotBatch:
     def reset_games(self, indices: Sequence[int], seeds: Sequence[int | None]) -> None:
         """Start an episode in some copies."""
         for index, seed in zip(indices, seeds, strict=True):
-            self._begin(index, seed)
-            self._clear(index)
+            self.begin(index, seed)
+            self.clear(index)
 
-    def _begin(self, index: int, seed: int | None = None) -> dict[str, Any]:
-        """Reset a copy as Gymnasium does, and return its info."""
+    def begin(self, index: int, seed: int | None = None) -> dict[str, Any]:
+        """Reset a copy as Gymnasium does, and return its info. The outcome of the last step stays in the rows."""
         original = self._original
         original.data, original.np_random = self._data[index], self._generators[index]
         observation, info = original.reset(seed=seed)
@@ -104,7 +116,8 @@ class RobotBatch:
         self._over[index], self._masks[index] = False, True
         return dict(info)
 
-    def _clear(self, index: int) -> None:
+    def clear(self, index: int) -> None:
+        """Clear the outcome of the last step of a copy."""
         self._rewards[index] = self.exact_rewards[index] = 0
         self._terminals[index] = self._truncations[index] = False
 
@@ -117,22 +130,31 @@ class RobotBatch:
         if actions is not self._actions:
             self._actions[...] = actions
         paused = np.flatnonzero(self._over).tolist()
-        self._copies.step(np.flatnonzero(~self._over).astype(np.int32) if paused else self._order)
+        self.advance(np.flatnonzero(~self._over).astype(np.int32) if paused else self._order)
         for index in paused:
             if self._autoreset == "next_step":
-                self._begin(index)
+                self.begin(index)
             else:
                 self._masks[index] = False
-            self._clear(index)
-        if not (np.abs(self.exact_rewards) <= LARGEST).all():
-            index = int(np.flatnonzero(~(np.abs(self.exact_rewards) <= LARGEST))[0])
+            self.clear(index)
+        ended = self._terminals | self._truncations
+        if ended.any():
+            self._end(np.flatnonzero(ended).tolist())
+
+    def advance(self, order: npt.NDArray[np.int32]) -> None:
+        """Step some copies, each at most once, with the actions in their rows. An end has no consequence.
+
+        Raises:
+            APIUsageError: An observation has a NaN, or a reward is not a float32.
+        """
+        self._copies.step(order)
+        fits = np.abs(self.exact_rewards) <= LARGEST
+        if not fits.all():
+            index = int(np.flatnonzero(~fits)[0])
             raise APIUsageError(
                 f"{self._name}: environment {index} has an observation or reward that is NaN or too large, reward "
                 f"{self.exact_rewards[index]}; its simulation is unstable"
             )
-        ended = self._terminals | self._truncations
-        if ended.any():
-            self._end(np.flatnonzero(ended).tolist())
 
     def _end(self, indices: list[int]) -> None:
         self._last = {index: self.infos_of(index) for index in indices}
@@ -141,7 +163,7 @@ class RobotBatch:
             return
         self._final_observations[indices] = self._observations[indices]
         for index in indices:
-            self._begin(index)
+            self.begin(index)
 
     def infos_of(self, index: int) -> dict[str, Any]:
         """Return the infos of the last step of a copy."""
@@ -163,7 +185,7 @@ class RobotBatch:
         mujoco.mj_getState(model, data, simulation, STATE)
         facts = {
             "generator": self._generators[index].bit_generator.state,
-            "elapsed": int(self._elapsed[index]),
+            "elapsed": int(self.elapsed[index]),
             "reward": float(self.exact_rewards[index]),
             "flags": [bool(flags[index]) for flags in self._flags()],
         }
@@ -180,7 +202,7 @@ class RobotBatch:
         mujoco.mj_setState(model, data, numbers[:size].copy(), STATE)
         self._places[index], self._observations[index] = numbers[size : size + 2], numbers[size + 2 :]
         self._generators[index].bit_generator.state = facts["generator"]
-        self._elapsed[index] = facts["elapsed"]
+        self.elapsed[index] = facts["elapsed"]
         self._rewards[index] = self.exact_rewards[index] = facts["reward"]
         for flags, flag in zip(self._flags(), facts["flags"], strict=True):
             flags[index] = flag
