@@ -106,6 +106,7 @@ class RobotPool:
         self._infos = {name: np.zeros(self.num_envs) for name in infos}
         self._seeds: dict[int, int] = {env: int(seed) % 2**32 for env, seed in enumerate(config["env_seed"])}
         self._begins = np.ones(self.num_envs, np.bool_)  # the next command begins an episode
+        self._all = np.arange(self.num_envs, dtype=np.int32)
         self._flying: deque[int] = deque()
         self._sent = np.zeros(self.num_envs, np.bool_)
         self._lock, self._is_closed = threading.RLock(), False
@@ -144,12 +145,14 @@ class RobotPool:
     def _checked_ids(self, method: str, env_ids: Any, is_reset: bool) -> Array:
         """Return the ids as an array, after checking that each environment can take a command now."""
         self._check_open(method)
-        where = f"{self._where}.{method}"
-        ids = np.arange(self.num_envs) if env_ids is None else converted_ids(where, env_ids)
+        where, is_strict = f"{self._where}.{method}", not is_reset and self._autoreset == "disabled"
+        if env_ids is None and not self._flying and not (is_strict and self._begins.any()):  # the common case
+            return self._all
+        ids = self._all if env_ids is None else converted_ids(where, env_ids)
         seen: set[int] = set()
         for env in ids.tolist():
             is_known = 0 <= env < self.num_envs
-            needs_reset = is_known and not is_reset and self._autoreset == "disabled" and self._begins[env]
+            needs_reset = is_known and is_strict and self._begins[env]
             if not is_known or env in seen or self._sent[env] or needs_reset:
                 raise refused_id(where, env, self.num_envs, SENT if is_known and self._sent[env] else 0, env in seen)
             seen.add(env)
@@ -174,7 +177,7 @@ class RobotPool:
                     f"{self._where}.recv: it would wait for ever: a batch needs {needed or 1} environments in flight, "
                     f"got {len(self._flying)}; send some actions first, or reset"
                 )
-            ids = np.array([self._flying.popleft() for _ in range(needed)], np.int32)
+            ids = np.fromiter((self._flying.popleft() for _ in range(needed)), np.int32, needed)
             self._sent[ids] = False
             begins = self._begins[ids]
             self._step(ids[~begins])
@@ -207,7 +210,7 @@ class RobotPool:
                 self._begin(env)
         else:
             self._begins |= ended
-        is_whole = not self._copies and np.array_equal(ids, np.arange(self.num_envs))
+        is_whole = not self._copies and np.array_equal(ids, self._all)
         shown = {name: array if is_whole else array[ids] for name, array in self._rows.items()}
         return PoolBatch(
             env_id=ids,
