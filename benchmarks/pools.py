@@ -31,6 +31,7 @@ MANY = 16384
 CART = "CartPole-v1"
 MINIGRID = ("MiniGrid-Empty-5x5-v0", "MiniGrid-DoorKey-8x8-v0")
 TOY_TEXT = ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v3", "Blackjack-v1")
+ROBOTS = ("HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5")
 ONE_THREAD, BOUND = "one thread", "ours, copy=False"
 GAMES, NUM_GAMES, ATARI_GOAL = ("Pong-v5", "Breakout-v5"), (8, 64), 1.2
 Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
@@ -51,6 +52,12 @@ def rows(sides: Sides) -> Pairs:
         goal = 20 if task_id in TOY_TEXT else 50
         row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: goal})
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
+    for task_id in ROBOTS:
+        row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: 1})
+        yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
+    row = Row(f"{ROBOTS[0]}, 64 environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.8})
+    calls = both(sides, ROBOTS[0], 64, 64, 2, "wall", seconds)
+    yield row, {**calls, ONE_THREAD: sides.ask("step_us", "ours", ROBOTS[0], 64, 64, 1, "wall", seconds)}
     limit = "two processes, each with half of the environments"
     row = Row(f"{CART}, {MANY} environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.7}, limit=limit)
     yield (
@@ -85,8 +92,7 @@ def step_us(
     process and its worker processes.
     """
     env = open_pool(library, task_id, num_envs, batch_size, threads, copy)
-    drawn = np.random.default_rng(0).integers(0, int(env.action_space.n), (64, batch_size)).astype(np.int32)
-    actions = itertools.cycle([*drawn])
+    actions = itertools.cycle(random_actions(env.action_space, batch_size))
     if batch_size == num_envs:
         return us_per_call(lambda: env.step(next(actions)), seconds, clock_of(env, clock))
     env_ids = env.recv()[4]["env_id"]
@@ -98,6 +104,14 @@ def step_us(
     figure = us_per_call(step, seconds, clock_of(env, clock))
     env.send(next(actions), env_ids)  # so that all environments are in flight for the next measurement
     return figure
+
+
+def random_actions(space: Any, rows: int) -> list[Any]:
+    """Return the random actions of 64 steps."""
+    rng = np.random.default_rng(0)
+    if hasattr(space, "n"):
+        return [*rng.integers(0, int(space.n), (64, rows)).astype(np.int32)]
+    return [*rng.uniform(space.low, space.high, (64, rows, *space.shape)).astype(space.dtype)]
 
 
 @functools.cache  # an idle pool costs nothing

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
-from pufferlib.registry.in_c import Twin, box_in_c
+from pufferlib.registry.in_c import OceanTwin, box_in_c
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
@@ -99,7 +99,7 @@ def env_creator(name: str) -> Callable[..., Any]:
     return creator(__name__, full_id(name, names(), "MiniGrid-"), names())
 
 
-def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
+def twin(name: str, options: Mapping[str, Any]) -> OceanTwin | None:
     """Return the environment in C that equals a world, or None if there is none with these options."""
     world = full_id(name, names(), "MiniGrid-")
     worlds = [each for each in names() if each.startswith("MiniGrid-")]
@@ -120,4 +120,4 @@ def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
     fields: dict[str, Any] = {"direction": Discrete(4), "image": Box(0, HIGHEST, (side, side, 3), np.uint8)}
     if length is not None:
         fields["mission"] = Box(0, 255, (MISSION_BYTES,), np.uint8)
-    return Twin("minigrid", params, Dict(fields))
+    return OceanTwin("minigrid", params, Dict(fields))

@@ -14,6 +14,9 @@ Options: the arguments of Gymnasium's class, such as ``frame_skip``, ``reset_noi
 
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
+* ``native``: training steps the robots in C, in threads, with the same results. With False it steps Gymnasium's
+  classes. Batches of ``pufferlib.make`` run in C with True only. Robots of version 4, and environments with a
+  ``render_mode``, always run Gymnasium's classes.
 * ``render_mode``: None or "rgb_array". Images are drawn off-screen, by EGL if available, else by OSMesa. One of these
   libraries must be installed. Set the environment variable MUJOCO_GL ("egl", "osmesa", "glfw") to choose one.
 
@@ -30,13 +33,17 @@ Sources: Todorov, Erez, Tassa 2012, https://doi.org/10.1109/IROS.2012.6386109 (M
 https://arxiv.org/abs/2407.17032 (the robots, version 5).
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from pufferlib.registry.in_c import Twin
+from pufferlib.registry.objects import has_module
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["env_creator", "names"]
+__all__ = ["env_creator", "names", "twin"]
 
 
 def names() -> tuple[str, ...]:
@@ -66,3 +73,12 @@ def env_creator(name: str) -> Callable[..., Any]:
     """
     older = (robot.replace("-v5", "-v4") for robot in names())
     return creator(__name__, full_id(name, names()), (*names(), *older))
+
+
+def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
+    """Return the robot that is stepped in C with the same results, or None if there is none with these options."""
+    if full_id(name, names()) not in names() or not has_module("mujoco"):
+        return None
+    from pufferlib.robots.twin import robot_twin
+
+    return robot_twin(f"mujoco/{full_id(name, names())}", options, functools.partial(env_creator(name), **options))

@@ -16,6 +16,7 @@ from pufferlib.errors import APIUsageError
 
 from .._shared.gymnasium import control_task, environment
 from .._shared.opengl import cannot_draw
+from .._shared.options import check_switches
 
 __all__ = ["OffscreenRender", "make_env"]
 
@@ -37,8 +38,14 @@ if mujoco.get_mju_user_warning() is None:
     mujoco.set_mju_user_warning(_warn)
 
 
-def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
-    """Make the robot ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
+def make_env(name: str, *, render_mode: str | None = None, native: bool = True, **options: Any) -> Env:
+    """Make the robot ``name``.
+
+    Args:
+        name: Id of the robot.
+        render_mode: None or "rgb_array".
+        native: Whether batches may run in C. It changes nothing here.
+        **options: Arguments of ``control_task`` and of the robot's Gymnasium class.
 
     Raises:
         UnknownNameError: The robot has no such option.
@@ -46,6 +53,7 @@ def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> En
         BindingMissing: Images are requested, and OpenGL cannot draw them.
     """
     where = f"mujoco/{name}"
+    check_switches(where, native=native)
     env = control_task(where, name, render_mode=render_mode, **options)
     return env if render_mode is None else OffscreenRender(where, env)
 

@@ -107,10 +107,11 @@ class TwinBackend:
         native: Function that returns the backend in C for the task's own keyword arguments, or None if these need the
             Python environment.
         python: Backend of the Python environment.
+        draws: Whether the environment in C can render. If not, pools that render use Python.
     """
 
-    def __init__(self, native: Callable[[dict[str, Any]], NativeBackend | None], python: Backend) -> None:
-        self.native, self.python = native, python
+    def __init__(self, native: Callable[[dict[str, Any]], Backend | None], python: Backend, draws: bool = True) -> None:
+        self.native, self.python, self.draws = native, python, draws
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
         """Return the spec of the environments that ``make`` would create.
@@ -137,5 +138,6 @@ class TwinBackend:
         is_native = own.pop("native")
         if not isinstance(is_native, bool):
             raise APIUsageError(f"envpool.make: native must be True or False, got {is_native!r:.80}")
-        native = self.native(own) if is_native else None
+        can_draw = self.draws or config["render_mode"] is None
+        native = self.native(own) if is_native and can_draw else None
         return (self.python, {**common, **own}) if native is None else (native, common)

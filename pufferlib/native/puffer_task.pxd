@@ -13,7 +13,8 @@ cdef extern from "puffer_task.h" nogil:
         void *context
         c_bool (*stop)(void *owner) noexcept nogil
         void *owner
-        int32_t num_items, threads, helper_ns
+        int32_t num_items, threads, helper_ns, affinity
         double item_ns
     ctypedef struct PufferHelpers:
+        int (*prepare)(int32_t threads) noexcept nogil
         int (*run)(PufferTask *task) noexcept nogil

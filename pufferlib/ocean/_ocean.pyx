@@ -37,7 +37,8 @@ cdef extern from *:
 source_hash = puffer_source_hash.decode()  # hash of all compiled sources, see native/source_hash.py
 
 cdef enum:
-    ACTIONS = 2  # index of the actions among the bound arrays
+    ACTIONS = 2  # indices among the bound arrays
+    REWARDS = 3
 
 MAX_THREADS = PUFFER_MAX_THREADS
 
@@ -462,6 +463,15 @@ cdef class OceanBatch:
         if not PyBuffer_IsContiguous(view, b"C") or overlaps(view, rows):
             return False
         return view.format[0] == kind or kind == c"i" and view.itemsize == 8 and view.format[0] in (c"l", c"q")
+
+    @property
+    def exact_rewards(self):
+        """Rewards of the last step, float32. See ``pufferlib.registry.in_c.Games``."""
+        return <object>self.views[REWARDS].obj
+
+    def last_infos(self, index):
+        """Return an empty dict, because the next episode may have begun in the same game."""
+        return {}
 
     @property
     def state_bytes(self):

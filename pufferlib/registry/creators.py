@@ -22,6 +22,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.registry.inside import inside_names, same_title
 from pufferlib.registry.toy_text import has_toy_text
+from pufferlib.robots.table import has_robot
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
 __all__ = [
@@ -161,7 +162,7 @@ def gymnasium_creator(spec: EnvSpec) -> Creator:
 
     It accepts the keyword arguments of the environment and ``max_episode_steps``.
     """
-    maker = _make_original if has_toy_text(spec) else _make_registered
+    maker = _make_original if has_toy_text(spec) or has_robot(spec) else _make_registered
     return functools.partial(_create, spec.id, functools.partial(maker, spec))
 
 

@@ -7,7 +7,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, Tuple
 
-from pufferlib.registry.in_c import Twin, box_in_c
+from pufferlib.registry.in_c import OceanTwin, box_in_c
 
 __all__ = ["has_toy_text", "toy_text_twin"]
 
@@ -45,7 +45,7 @@ def has_toy_text(spec: EnvSpec) -> bool:
     return spec.entry_point in TOY_TEXT and not spec.additional_wrappers
 
 
-def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: int | None) -> Twin | None:
+def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: int | None) -> OceanTwin | None:
     """Return the environment in C for an id of Gymnasium's toy text, or None.
 
     Values that only Gymnasium accepts, and wrong ones, have no environment in C. Gymnasium explains what is wrong.
@@ -70,8 +70,8 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: i
     if box is None:
         return None
     if name == "blackjack":
-        return Twin(name, params, Tuple([Discrete(32), Discrete(11), Discrete(2)]))
-    return Twin(name, params, Discrete(int(box.high.item()) + 1))
+        return OceanTwin(name, params, Tuple([Discrete(32), Discrete(11), Discrete(2)]))
+    return OceanTwin(name, params, Discrete(int(box.high.item()) + 1))
 
 
 def _translate_lake(params: dict[str, Any]) -> bool:

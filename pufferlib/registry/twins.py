@@ -1,19 +1,24 @@
 """Lookup of environments in C that have the results of a Python environment, for the same seeds and actions.
 
-Those of Gymnasium are in ``toy_text``. A binding has a function ``twin(name, keywords)`` for its own.
+Those of Gymnasium are in ``toy_text`` and ``pufferlib.robots``. A binding has a function ``twin(name, keywords)`` for
+its own.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from pufferlib.errors import APIUsageError
+from pufferlib.registry.creators import gymnasium_creator
 from pufferlib.registry.in_c import Twin
 from pufferlib.registry.inside import binding_facts, binding_module, bindings
 from pufferlib.registry.objects import has_module
 from pufferlib.registry.outside import registrations
 from pufferlib.registry.toy_text import has_toy_text, toy_text_twin
+from pufferlib.robots.table import has_robot
 
 __all__ = ["has_original", "twin_of"]
 
@@ -28,21 +33,34 @@ def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
     Raises:
         APIUsageError: There is one, and ``native`` is not a bool.
     """
+    if keywords.get("native") is False:
+        return None
     binding, _, game = env_name.partition("/")
     own = {key: value for key, value in keywords.items() if key != "native"}
     found: Twin | None = None
     if game and binding in bindings():
         module = binding_module(binding)
         found = module.twin(game, own) if hasattr(module, "twin") else None
-    elif env_name not in registrations() and (spec := gymnasium.registry.get(env_name)) and has_toy_text(spec):
-        limit = own.pop("max_episode_steps", None)
-        found = toy_text_twin(env_name, own, spec.max_episode_steps if limit is None else limit)
+    elif env_name not in registrations() and (spec := gymnasium.registry.get(env_name)):
+        found = _gymnasium_twin(spec, own)
     if found is None:
         return None
-    is_native = keywords.get("native", True)
-    if not isinstance(is_native, bool):
-        raise APIUsageError(f"{env_name}: native must be True or False, got {is_native!r:.80}")
-    return found if is_native else None
+    if keywords.get("native", True) is not True:
+        raise APIUsageError(f"{env_name}: native must be True or False, got {keywords['native']!r:.80}")
+    return found
+
+
+def _gymnasium_twin(spec: EnvSpec, keywords: Mapping[str, Any]) -> Twin | None:
+    """Return the environment in C for an id of Gymnasium, or None."""
+    if has_toy_text(spec):
+        limit = keywords.get("max_episode_steps")
+        own = {key: value for key, value in keywords.items() if key != "max_episode_steps"}
+        return toy_text_twin(spec.id, own, spec.max_episode_steps if limit is None else limit)
+    if has_robot(spec) and has_module("mujoco"):
+        from pufferlib.robots.twin import robot_twin
+
+        return robot_twin(spec.id, keywords, functools.partial(gymnasium_creator(spec), **keywords))
+    return None
 
 
 def has_original(env_name: str) -> bool:

@@ -11,11 +11,8 @@ from pufferlib.buffers import Array, allocate
 from pufferlib.emulation.layout import observation_layout
 from pufferlib.env import AutoresetLike, AutoresetMode, EnvIds, Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
-from pufferlib.ocean.env import type_of
-from pufferlib.ocean.state import code_of, pack, unpack
-from pufferlib.ocean.types import spaces_of
+from pufferlib.ocean.state import pack, unpack
 from pufferlib.registry.in_c import Twin
 from pufferlib.vector.arguments import env_specs
 from pufferlib.vector.calls import EnvCall, Raised
@@ -32,8 +29,8 @@ class TwinEnvs(VectorEnv):
     """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
 
     Seeds and rows are those of ``Serial`` with the Python environments. Infos have the statistics of
-    ``EpisodeStats``, but from float32 rewards and without the environment's own infos. There are no Python objects:
-    ``get_attr`` knows the attributes in ``ATTRIBUTES``, and ``call`` and ``set_attr`` raise an error.
+    ``EpisodeStats``. Those of Ocean are of float32 rewards and without the environment's own infos. There are no Python
+    objects: ``get_attr`` knows the attributes in ``ATTRIBUTES``, and ``call`` and ``set_attr`` raise an error.
 
     Args:
         twin: Environment in C.
@@ -57,18 +54,15 @@ class TwinEnvs(VectorEnv):
         num_threads: int | str = 1,
     ) -> None:
         self._twin, self._threads = twin, checked_threads(type(self).__name__, num_threads)
-        envs = env_specs(Twin, None, twin.params, num_envs, seed)
+        envs = env_specs(type(twin), None, twin.params, num_envs, seed)
         mode = None if autoreset is None else AutoresetMode.of(type(self).__name__, autoreset)
         self._start(VectorSpec(envs, len(envs), 1, True, mode, seed, None, "raise", False))
 
     def _start(self, spec: VectorSpec) -> None:
         twin, count = self._twin, len(spec.envs)
-        kind = type_of(twin.name)
         mode = spec.autoreset or AutoresetMode.NEXT_STEP
-        # Reports over several episodes are not used, so they may be as rare as possible.
-        self._games = OceanBatch(kind.index, count, kind.in_c(dict(twin.params)), 2**31 - 1, mode.value, self._threads)
-        about = self._games.spec
-        _, action_space, _ = spaces_of(about)
+        self._games = twin.games(count, mode.value, self._threads)
+        action_space = twin.action_space
         layout = observation_layout(twin.observation_space)
         space = cast(Box, layout.flat_space)
         description = EnvDescription(
@@ -79,7 +73,7 @@ class TwinEnvs(VectorEnv):
             action_mask=None,
             obs_dtype=layout.dtype.base,
             autoreset=mode,
-            metadata={"render_fps": about["frames_per_second"]},
+            metadata={"render_fps": twin.frames_per_second},
             render_mode=None,
         )
         self._set_attributes(spec, description, description)
@@ -94,7 +88,7 @@ class TwinEnvs(VectorEnv):
             rows["observations"], rows["final_observations"], rows["actions"], rows["rewards"], rows["terminals"],
             rows["truncations"], rows["masks"],
         )  # fmt: skip
-        self._limit = about["max_steps"]
+        self._limit = twin.max_steps
         self._all = Batch.block(rows, 0, count)
         self._seeds: list[int | None] = [None] * count
         self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
@@ -138,7 +132,7 @@ class TwinEnvs(VectorEnv):
         rows = self._rows
         rows["actions"][...] = actions
         self._games.step(rows["actions"])
-        self._returns += rows["rewards"]
+        self._returns += self._games.exact_rewards
         self._lengths += 1
         if self.autoreset != AutoresetMode.SAME_STEP:  # an ended copy was reset, or has paused
             self._returns[self._was_over] = self._lengths[self._was_over] = 0
@@ -151,7 +145,8 @@ class TwinEnvs(VectorEnv):
     def _report(self, copies: Array) -> None:
         for copy in copies.tolist():
             total, length = float(self._returns[copy]), int(self._lengths[copy])
-            self._infos.append({"score": total, "episode_return": total, "episode_length": length})
+            infos = self._games.last_infos(copy)
+            self._infos.append({"score": total, **infos, "episode_return": total, "episode_length": length})
             self._sources.append(InfoSource(copy, "step"))
         self._returns[copies] = self._lengths[copies] = 0
 
@@ -194,7 +189,7 @@ class TwinEnvs(VectorEnv):
     def _facts(self) -> dict[str, Any]:
         return {
             "env": self._twin.name,
-            "code": code_of(self._twin.name),
+            "code": self._twin.code,
             "parameters": dict(self._twin.params),
             "autoreset": str(self.autoreset),
         }

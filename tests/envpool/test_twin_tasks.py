@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 from pufferlib import envpool
 from pufferlib.errors import APIUsageError, PufferError
@@ -24,6 +25,23 @@ MINIGRID = [
         ("MiniGrid-Dynamic-Obstacles-5x5-v0", {}),
         ("MiniGrid-Fetch-5x5-N2-v0", {"max_episode_steps": 20, "agent_view_size": 5}),
         ("MiniGrid-PutNear-6x6-N2-v0", {}),  # some episodes end with their last step
+    )
+]
+no_robots = missing_binding("mujoco")
+ROBOTS = [
+    pytest.param(task_id, keywords, marks=pytest.mark.skipif(bool(no_robots), reason=no_robots))
+    for task_id, keywords in (
+        ("Ant-v5", {"max_episode_steps": 40}),
+        ("HalfCheetah-v5", {"max_episode_steps": 20, "ctrl_cost_weight": 0.3}),
+        ("Hopper-v5", {}),
+        ("Humanoid-v5", {}),
+        ("HumanoidStandup-v5", {"max_episode_steps": 30}),
+        ("InvertedDoublePendulum-v5", {}),
+        ("InvertedPendulum-v5", {}),
+        ("Pusher-v5", {"max_episode_steps": 30}),
+        ("Reacher-v5", {}),
+        ("Swimmer-v5", {"max_episode_steps": 30}),
+        ("Walker2d-v5", {}),
     )
 ]
 
@@ -61,7 +79,7 @@ def play_both(task_id, steps, **keywords):
         assert (ours.observation_space, ours.action_space) == (theirs.observation_space, theirs.action_space)
         assert_same(ours.reset(), theirs.reset())
         for _ in range(steps):
-            actions = rng.integers(ours.action_space.n, size=8)
+            actions = random_actions(ours.action_space, rng)
             outcome = ours.step(actions)
             assert_same(outcome, theirs.step(actions))
             ends += int((outcome[2] | outcome[3]).sum())
@@ -71,14 +89,29 @@ def play_both(task_id, steps, **keywords):
     return ends
 
 
+def random_actions(space, rng):
+    if isinstance(space, Box):
+        return rng.uniform(1.2 * space.low, 1.2 * space.high, (8, *space.shape)).astype(np.float32)
+    return rng.integers(space.n, size=8)
+
+
 @pytest.mark.parametrize("steps", [50, pytest.param(1000, marks=pytest.mark.all)])
-@pytest.mark.parametrize(("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID], ids=str)
+@pytest.mark.parametrize(
+    ("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID, *ROBOTS], ids=str
+)
 def test_results_are_those_of_the_python_environment(task_id, keywords, steps):
     ends = play_both(task_id, steps, autoreset="same_step", **keywords)
     assert ends > 0 or steps == 50 or task_id == "CliffWalking-v1"  # has no limit, and random walks hardly end
 
 
-@pytest.mark.parametrize("task_id", ["FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize(
+    "task_id",
+    [
+        "FrozenLake-v1",
+        "Blackjack-v1",
+        pytest.param("InvertedPendulum-v5", marks=pytest.mark.skipif(bool(no_robots), reason=no_robots)),
+    ],
+)
 def test_results_are_the_same_with_resets_in_the_next_step(task_id):
     assert play_both(task_id, 50) > 0
 

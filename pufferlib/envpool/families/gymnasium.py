@@ -12,6 +12,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
+from pufferlib.envpool.robots import robot_backend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.toy_text import toy_text_twin
@@ -140,20 +141,23 @@ def _box2d_tasks() -> list[PoolTask]:
 
 def _mujoco_task(robot: Robot, version: int) -> PoolTask:
     task_id = f"{robot.name}-v{version}"
+    python = WorkerBackend(
+        f"mujoco/{task_id}",
+        _mujoco_settings,
+        infos=dict.fromkeys(robot.infos, NUMBER),
+        info_sources=MUJOCO_SOURCES,
+        draw=draw_robot,
+        is_limited=True,
+        declared_only=True,
+    )
+    infos = {name: (name, MUJOCO_SOURCES.get(name, name)) for name in robot.infos}
     return PoolTask(
         task_id,
         "mujoco",
-        WorkerBackend(
-            f"mujoco/{task_id}",
-            _mujoco_settings,
-            infos=dict.fromkeys(robot.infos, NUMBER),
-            info_sources=MUJOCO_SOURCES,
-            draw=draw_robot,
-            is_limited=True,
-            declared_only=True,
-        ),
+        TwinBackend(functools.partial(robot_backend, task_id, infos), python, draws=False),
         robot.max_episode_steps,
         robot.reward_threshold,
+        keywords={"native": True},
         any_keyword=True,
         extra="mujoco",
     )

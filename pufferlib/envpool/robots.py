@@ -1,0 +1,241 @@
+"""Pools of MuJoCo robots that are stepped in C."""
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array, allocate
+from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
+from pufferlib.envpool.refusals import SENT, converted_ids, refused_id
+from pufferlib.envpool.workers.arrays import ActionReader
+from pufferlib.errors import APIUsageError
+from pufferlib.ocean.arguments import checked_threads
+from pufferlib.registry.twins import twin_of
+
+__all__ = ["RobotBackend", "RobotPool", "robot_backend"]
+
+NUMBER = Box(-np.inf, np.inf, (), np.float64)
+
+
+def robot_backend(
+    task_id: str, infos: Mapping[str, tuple[str, ...]], keywords: Mapping[str, Any]
+) -> "RobotBackend | None":
+    """Return the backend of a robot in C, or None if there is none with these keyword arguments.
+
+    Args:
+        task_id: Id, such as "Ant-v5".
+        infos: Infos of the pool, each with the names that Gymnasium may have for it.
+        keywords: The task's own keyword arguments.
+    """
+    twin = twin_of(f"mujoco/{task_id}", keywords)
+    return None if twin is None else RobotBackend(twin, infos)
+
+
+class RobotBackend:
+    """Backend of a robot that is stepped in C.
+
+    Args:
+        twin: A ``RobotTwin``.
+        infos: Infos of the pool, each with the names that Gymnasium may have for it.
+    """
+
+    def __init__(self, twin: Any, infos: Mapping[str, tuple[str, ...]]) -> None:
+        self._twin, self._infos = twin, infos
+
+    def describe(self, config: Mapping[str, Any]) -> PoolSpec:
+        """Return the spec of the environments that ``make`` would create."""
+        return PoolSpec(
+            observation_space=self._twin.observation_space,
+            action_space=self._twin.action_space,
+            info_spaces=dict.fromkeys(self._infos, NUMBER),
+        )
+
+    def make(self, config: Mapping[str, Any], spec: PoolSpec) -> "RobotPool":
+        """Create the pool.
+
+        Raises:
+            PufferError: A helper thread could not be started.
+        """
+        return RobotPool(self._twin, self._infos, config, spec)
+
+
+class RobotPool:
+    """Robots that are stepped in C when ``recv`` needs them, in threads. It implements ``SeedPool``.
+
+    Args:
+        twin: A ``RobotTwin``.
+        infos: Infos of the pool, each with the names that Gymnasium may have for it.
+        config: As in ``Backend.make``.
+        spec: Spec of the pool.
+
+    Attributes:
+        spec: Spec of the pool.
+        num_envs: Number of environments.
+        batch_size: Number of environments per batch. If it equals ``num_envs``, a batch contains all that were sent.
+    """
+
+    def __init__(
+        self, twin: Any, infos: Mapping[str, tuple[str, ...]], config: Mapping[str, Any], spec: PoolSpec
+    ) -> None:
+        from pufferlib.robots._robots import INFOS
+        from pufferlib.robots.batch import RobotBatch
+
+        self.spec, self.num_envs, self.batch_size = spec, config["num_envs"], config["batch_size"]
+        self._where, self._copies, self._autoreset = twin.name, config["copy"], config["autoreset"]
+        threads = min(checked_threads(twin.name, config["num_threads"] or "auto"), self.batch_size)
+        task = twin.task._replace(fields={**twin.task.fields, "max_steps": config["max_episode_steps"]})
+        self._games = RobotBatch(
+            twin.name, task, twin.create().unwrapped, self.num_envs, "disabled", threads,
+            config["thread_affinity_offset"] + 1,
+        )  # fmt: skip
+        self._rows = allocate(twin.observation_space, twin.action_space, self.num_envs)
+        self._games.bind(**self._rows)
+        self._reader = ActionReader(self._where, spec.action_space, self.batch_size)
+        own = task.robot.infos.split()
+        self._sources = infos
+        # Column of each info of a step, or None if the robot does not have it.
+        self._columns = {
+            name: next((INFOS.index(source) for source in sources if source in own), None)
+            for name, sources in infos.items()
+        }
+        self._infos = {name: np.zeros(self.num_envs) for name in infos}
+        self._seeds: dict[int, int] = {env: int(seed) % 2**32 for env, seed in enumerate(config["env_seed"])}
+        self._begins = np.ones(self.num_envs, np.bool_)  # the next command begins an episode
+        self._all = np.arange(self.num_envs, dtype=np.int32)
+        self._flying: deque[int] = deque()
+        self._sent = np.zeros(self.num_envs, np.bool_)
+        self._lock, self._is_closed = threading.RLock(), False
+
+    @property
+    def num_in_flight(self) -> int:
+        """Number of environments in flight."""
+        return len(self._flying)
+
+    def reset(self, env_ids: Any = None) -> None:
+        """Start a new episode in these environments, or in all."""
+        with self._lock:
+            ids = self._checked_ids("reset", env_ids, is_reset=True)
+            self._begins[ids] = True
+            self._fly(ids)
+
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """Start a new episode in all environments, each with a seed."""
+        with self._lock:
+            if len(seeds) != self.num_envs:
+                raise APIUsageError(f"{self._where}.reset: expected {self.num_envs} seeds, got {len(seeds)}")
+            self.reset()
+            self._seeds = {env: int(seed) % 2**32 for env, seed in enumerate(seeds)}
+
+    def send(self, actions: Any, env_ids: Any = None) -> None:
+        """Send actions ``(len(env_ids), *action_shape)`` to these environments, or to all."""
+        with self._lock:
+            ids = self._checked_ids("send", env_ids, is_reset=False)
+            self._rows["actions"][ids] = self._reader.read(actions, len(ids))
+            self._fly(ids)
+
+    def _fly(self, ids: Array) -> None:
+        self._sent[ids] = True
+        self._flying.extend(ids.tolist())
+
+    def _checked_ids(self, method: str, env_ids: Any, is_reset: bool) -> Array:
+        """Return the ids as an array, after checking that each environment can take a command now."""
+        self._check_open(method)
+        where, is_strict = f"{self._where}.{method}", not is_reset and self._autoreset == "disabled"
+        if env_ids is None and not self._flying and not (is_strict and self._begins.any()):  # the common case
+            return self._all
+        ids = self._all if env_ids is None else converted_ids(where, env_ids)
+        seen: set[int] = set()
+        for env in ids.tolist():
+            is_known = 0 <= env < self.num_envs
+            needs_reset = is_known and is_strict and self._begins[env]
+            if not is_known or env in seen or self._sent[env] or needs_reset:
+                raise refused_id(where, env, self.num_envs, SENT if is_known and self._sent[env] else 0, env in seen)
+            seen.add(env)
+        return ids
+
+    def _check_open(self, method: str) -> None:
+        if self._is_closed:
+            raise APIUsageError(f"{self._where}.{method}: the pool is closed; make a new one")
+
+    def recv(self) -> PoolBatch:
+        """Step the environments of the next batch, and return it.
+
+        Raises:
+            APIUsageError: Fewer environments are in flight than a batch needs, or a simulation is unstable.
+        """
+        with self._lock:
+            self._check_open("recv")
+            is_sync = self.batch_size == self.num_envs
+            needed = len(self._flying) if is_sync else self.batch_size
+            if not needed or len(self._flying) < needed:
+                raise APIUsageError(
+                    f"{self._where}.recv: it would wait for ever: a batch needs {needed or 1} environments in flight, "
+                    f"got {len(self._flying)}; send some actions first, or reset"
+                )
+            ids = np.fromiter((self._flying.popleft() for _ in range(needed)), np.int32, needed)
+            self._sent[ids] = False
+            begins = self._begins[ids]
+            self._step(ids[~begins])
+            for env in ids[begins].tolist():
+                self._begin(env)
+                self._games.clear(env)
+            return self._batch(ids, ids[~begins])
+
+    def _step(self, ids: Ids) -> None:
+        self._games.advance(ids)
+        for name, column in self._columns.items():
+            self._infos[name][ids] = 0 if column is None else self._games.infos[ids, column]
+
+    def _begin(self, env: int) -> None:
+        info = self._games.begin(env, self._seeds.pop(env, None))
+        self._begins[env] = False
+        for name, sources in self._sources.items():
+            self._infos[name][env] = next((info[source] for source in sources if source in info), 0)
+
+    def _batch(self, ids: Ids, stepped: Ids) -> PoolBatch:
+        ended = np.zeros(self.num_envs, np.bool_)
+        ended[stepped] = (self._rows["terminals"] | self._rows["truncations"])[stepped]
+        final, final_infos = None, None
+        if self._autoreset == "same_step":
+            last = {"elapsed_step": self._games.elapsed, **self._infos}
+            final_infos = {name: array[ids] for name, array in last.items()}
+            final_infos |= {f"_{name}": ended[ids] for name in last}
+            final = self._rows["observations"][ids]
+            for env in np.flatnonzero(ended).tolist():
+                self._begin(env)
+        else:
+            self._begins |= ended
+        is_whole = not self._copies and np.array_equal(ids, self._all)
+        shown = {name: array if is_whole else array[ids] for name, array in self._rows.items()}
+        return PoolBatch(
+            env_id=ids,
+            player_env_id=ids,
+            observations=shown["observations"],
+            rewards=shown["rewards"],
+            terminated=shown["terminals"],
+            truncated=shown["truncations"],
+            elapsed_step=self._games.elapsed[ids],
+            infos={name: array[ids] for name, array in self._infos.items()},
+            final_observations=final,
+            final_infos=final_infos,
+        )
+
+    def observations(self) -> Array:
+        """Return the last observations of all environments as a new array."""
+        return self._rows["observations"].copy()
+
+    def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
+        """Raise APIUsageError, because pools that render step the robots in Python."""
+        raise APIUsageError(f"{self._where}.render: make the pool with render_mode='rgb_array'")
+
+    def close(self) -> None:
+        """Release the simulations. A second call does nothing."""
+        with self._lock:
+            if not self._is_closed:
+                self._games.close()
+            self._is_closed = True

@@ -1,0 +1,204 @@
+"""Steps of copies of a MuJoCo robot in C, shared by threads. All addresses come from the caller."""
+
+import os
+
+cimport cython
+from libc.stdint cimport int32_t
+from libcpp cimport bool as c_bool
+
+from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
+from pufferlib.ocean._ocean cimport shared_helpers
+
+from pufferlib.errors import APIUsageError, PufferError
+
+cdef extern from "robots.h" nogil:
+    enum:
+        ROBOT_ARRAYS
+        ROBOT_BODIES
+        ROBOT_INFOS
+        ROBOT_MAX_ACTIONS
+        ROBOT_MAX_BODIES
+    ctypedef struct RobotPart:
+        int32_t array, start, count, change, other
+        double low, high
+    ctypedef void (*RobotLoop)(char **, const Py_ssize_t *, const Py_ssize_t *, void *) noexcept
+    ctypedef struct RobotUfunc:
+        RobotLoop loop
+        void *data
+    ctypedef struct RobotNumpy:
+        RobotUfunc sum, single_sum, dot, sin, cos
+    ctypedef struct RobotTask:
+        double dt, timestep, mass, initial_z
+        double forward, control, contact, healthy, near, dist
+        double contact_low, contact_high, z_low, z_high, angle_low, angle_high, state_low, state_high
+        c_bool is_single, terminates, clips_force, has_contact, clips_action
+        int32_t place, health, z
+        int32_t frame_skip, max_steps
+        int32_t positions, velocities, actions, bodies, numbers
+        int32_t body[ROBOT_BODIES]
+    ctypedef struct RobotCopy:
+        void *data
+        double *arrays[ROBOT_ARRAYS]
+    ctypedef double (*RobotReward)() noexcept
+    ctypedef void (*RobotEngine)(const void *, void *) noexcept
+    ctypedef struct Robot:
+        void *model
+        double *body_mass
+        RobotEngine step, finish
+        RobotNumpy numpy
+        RobotTask task
+        RobotReward reward
+        RobotPart *parts
+        int32_t num_parts
+        RobotCopy *copies
+        int32_t *order
+        float *low
+        float *high
+        float *actions
+        double *observations
+        double *exact_rewards
+        double *infos
+        double *places
+        float *rewards
+        c_bool *terminals
+        c_bool *truncations
+        int32_t *elapsed
+    RobotReward robot_reward(const char *name)
+    void robot_begin(const Robot *robot, int32_t index)
+    void robot_step_some(void *robot, int32_t begin, int32_t end) noexcept
+
+# Lists in the order of the enums of robots.h.
+ARRAYS = ("qpos", "qvel", "ctrl", "xpos", "xipos", "site_xpos", "cinert", "cvel", "qfrc_actuator", "qfrc_constraint",
+          "cfrc_ext")
+INFOS = ("x_position", "y_position", "z_distance_from_origin", "distance_from_origin", "x_velocity", "y_velocity",
+         "reward_forward", "reward_ctrl", "reward_contact", "reward_survive", "reward_dist", "reward_near",
+         "distance_penalty", "velocity_penalty", "reward_linup", "reward_quadctrl", "reward_impact")
+CHANGES = ("copy", "clip", "sin", "cos", "minus")
+PLACES = ("", "root", "body", "mass_center")
+HEALTH = ("", "finite z", "z", "z angle", "state z angle")
+MAX_ACTIONS, MAX_BODIES = ROBOT_MAX_ACTIONS, ROBOT_MAX_BODIES
+assert (len(ARRAYS), len(INFOS)) == (ROBOT_ARRAYS, ROBOT_INFOS)
+
+# A ufunc as NumPy's C interface declares it. All versions have this layout, because compiled extensions depend on it.
+cdef extern from *:
+    """
+    typedef struct {
+        PyObject_HEAD
+        int nin, nout, nargs, identity;
+        void **functions;
+        void **data;
+        int ntypes, reserved;
+        const char *name;
+        const char *types;
+    } PufferUfuncHead;
+    """
+    ctypedef struct UfuncHead "PufferUfuncHead":
+        int nargs, ntypes
+        void **functions
+        void **data
+        const char *types
+
+cdef enum:  # numbers of NumPy's types
+    SINGLE = 11
+    DOUBLE = 12
+
+
+cdef RobotUfunc _loop_of(ufunc, int type_number) except *:
+    """Return the inner loop of a ufunc for numbers of one type."""
+    cdef UfuncHead *head = <UfuncHead *><void *>ufunc
+    cdef RobotUfunc found
+    cdef int i, j
+    for i in range(head.ntypes):
+        for j in range(head.nargs):
+            if head.types[i * head.nargs + j] != type_number:
+                break
+        else:
+            found.loop, found.data = <RobotLoop>head.functions[i], head.data[i] if head.data is not NULL else NULL
+            return found
+    raise APIUsageError(f"NumPy's {ufunc} has no loop for type number {type_number}")
+
+
+@cython.final
+cdef class RobotCopies:
+    """Copies of a robot, and the arrays that they share, with a row for each copy.
+
+    Args:
+        reward: Name of the function in ``robots.h`` that computes the reward.
+        task: Value of each field of ``RobotTask``.
+        parts: Value of each field of ``RobotPart``, for each part of an observation.
+        engine: Addresses of ``mj_step`` and ``mj_rnePostConstraint``.
+        model: Address of the model.
+        copies: For each copy, the addresses of its data and of the ``ARRAYS`` in it.
+        loops: NumPy's ufuncs ``add``, ``matmul``, ``sin`` and ``cos``.
+        num_threads: Maximum number of threads that work on a step.
+        affinity: Of ``PufferTask``.
+    """
+
+    cdef Robot robot
+    cdef PufferTask stepping
+    cdef bytearray parts_memory, copies_memory
+    cdef object kept  # owners of the memory that addresses point to
+
+    def __cinit__(self, str reward, dict task, list parts, tuple engine, size_t model, list copies, tuple loops,
+                  int32_t num_threads, int32_t affinity=0):
+        cdef Robot *robot = &self.robot
+        cdef Py_ssize_t i, j
+        robot.reward = robot_reward(reward.encode())
+        robot.task = task
+        robot.step, robot.finish = <RobotEngine><size_t>engine[0], <RobotEngine><size_t>engine[1]
+        robot.model = <void *>model
+        self.parts_memory = bytearray(len(parts) * sizeof(RobotPart))
+        cdef RobotPart *table = <RobotPart *><char *>self.parts_memory
+        robot.parts, robot.num_parts = table, len(parts)
+        for i, part in enumerate(parts):
+            table[i] = part
+        self.copies_memory = bytearray(len(copies) * sizeof(RobotCopy))
+        robot.copies = <RobotCopy *><char *>self.copies_memory
+        for i, addresses in enumerate(copies):
+            robot.copies[i].data = <void *><size_t>addresses[0]
+            for j in range(len(ARRAYS)):
+                robot.copies[i].arrays[j] = <double *><size_t>addresses[1 + j]
+        add, matmul, sin, cos = loops
+        robot.numpy.sum, robot.numpy.single_sum = _loop_of(add, DOUBLE), _loop_of(add, SINGLE)
+        robot.numpy.dot = _loop_of(matmul, DOUBLE)
+        robot.numpy.sin, robot.numpy.cos = _loop_of(sin, DOUBLE), _loop_of(cos, DOUBLE)
+        self.stepping.work, self.stepping.context = robot_step_some, robot
+        self.stepping.threads, self.stepping.helper_ns = num_threads, PUFFER_HELPER_NS
+        self.stepping.affinity = affinity
+        self._check(shared_helpers().prepare(num_threads))
+
+    def bind(self, const double[::1] body_mass, const float[::1] low, const float[::1] high, double[:, ::1] observations,
+             const float[:, ::1] actions, float[::1] rewards, c_bool[::1] terminals, c_bool[::1] truncations,
+             double[::1] exact_rewards, double[:, ::1] infos, double[:, ::1] places, int32_t[::1] elapsed):
+        """Use these arrays without copying them, and keep references to them."""
+        cdef Robot *robot = &self.robot
+        robot.body_mass, robot.low, robot.high = <double *>&body_mass[0], <float *>&low[0], <float *>&high[0]
+        robot.observations, robot.actions = &observations[0, 0], <float *>&actions[0, 0]
+        robot.rewards, robot.exact_rewards = &rewards[0], &exact_rewards[0]
+        robot.terminals, robot.truncations = &terminals[0], &truncations[0]
+        robot.infos, robot.places, robot.elapsed = &infos[0, 0], &places[0, 0], &elapsed[0]
+        self.kept = (body_mass, low, high, observations, actions, rewards, terminals, truncations, exact_rewards, infos,
+                     places, elapsed)
+
+    cdef int _check(self, int error) except -1:
+        if error:
+            raise PufferError(
+                f"num_threads={self.stepping.threads} needs {self.stepping.threads - 1} helper threads, and one could not "
+                f"be started ({os.strerror(error)}); choose a smaller num_threads, or raise the limits of this process or "
+                "container on threads and memory")
+        return 0
+
+    def begin(self, int32_t index):
+        """Begin an episode of a copy whose simulation has been reset."""
+        robot_begin(&self.robot, index)
+
+    def step(self, const int32_t[::1] order):
+        """Step the copies in ``order``, each at most once, with the actions in their rows."""
+        cdef const PufferHelpers *helpers = shared_helpers()
+        cdef int error
+        if order.shape[0] == 0:
+            return
+        self.robot.order, self.stepping.num_items = <int32_t *>&order[0], <int32_t>order.shape[0]
+        with nogil:
+            error = helpers.run(&self.stepping)
+        self._check(error)

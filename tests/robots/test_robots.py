@@ -1,0 +1,248 @@
+"""Robots stepped in C, compared byte by byte with Gymnasium's."""
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import pufferlib
+from pufferlib import vector
+from pufferlib.buffers import allocate
+from pufferlib.errors import APIUsageError
+from pufferlib.registry.twins import twin_of
+from pufferlib.settings.config import load_config
+from pufferlib.training.trainer import Trainer
+from pufferlib.vector.twins import TwinEnvs
+from tests.needs import missing_binding
+
+mujoco = pytest.importorskip("mujoco")
+from pufferlib.robots import task  # noqa: E402
+from pufferlib.robots.task import engine  # noqa: E402
+
+absent = missing_binding("mujoco")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
+
+ROBOTS = (
+    "Ant",
+    "HalfCheetah",
+    "Hopper",
+    "Humanoid",
+    "HumanoidStandup",
+    "InvertedDoublePendulum",
+    "InvertedPendulum",
+    "Pusher",
+    "Reacher",
+    "Swimmer",
+    "Walker2d",
+)
+WEIGHTS = {"forward_reward_weight": 1.7, "ctrl_cost_weight": 0.3, "reset_noise_scale": 0.07}
+VARIED = [
+    ("Ant", {**WEIGHTS, "healthy_z_range": (0.3, 0.9), "contact_force_range": (-0.2, 0.5), "main_body": "aux_1"}),
+    ("Ant", {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0.01, "frame_skip": 2}),
+    ("Ant", {"exclude_current_positions_from_observation": False, "terminate_when_unhealthy": False}),
+    ("HalfCheetah", {**WEIGHTS, "clip_action": True, "exclude_current_positions_from_observation": False}),
+    ("HalfCheetah", {"ctrl_cost_weight": 1, "max_episode_steps": 7}),
+    ("Hopper", {**WEIGHTS, "healthy_state_range": (-2.5, 2.5), "healthy_angle_range": (-0.1, 0.2)}),
+    ("Hopper", {"terminate_when_unhealthy": False, "healthy_reward": 0.3, "frame_skip": 2}),
+    ("Humanoid", {**WEIGHTS, "contact_cost_weight": 1e-4, "contact_cost_range": (0.5, 2.0), "clip_action": True}),
+    ("Humanoid", {"include_cinert_in_observation": False, "include_qfrc_actuator_in_observation": False}),
+    ("Humanoid", {"include_cvel_in_observation": False, "terminate_when_unhealthy": False, "healthy_reward": 2}),
+    ("HumanoidStandup", {"impact_cost_weight": 1e-4, "impact_cost_range": (-1.0, 0.5), "reset_noise_scale": 0.1}),
+    ("InvertedDoublePendulum", {"healthy_reward": 3.5, "frame_skip": 3, "max_episode_steps": 5}),
+    ("InvertedPendulum", {"reset_noise_scale": 0.1, "clip_action": True}),
+    ("Pusher", {"reward_near_weight": 0.7, "reward_dist_weight": 1.3, "reward_control_weight": 0.2}),
+    ("Reacher", {"reward_dist_weight": 1.3, "reward_control_weight": 0.7, "frame_skip": 3}),
+    ("Swimmer", {**WEIGHTS, "exclude_current_positions_from_observation": False}),
+    ("Walker2d", {**WEIGHTS, "healthy_z_range": (1.0, 1.4), "healthy_angle_range": (-0.3, 0.4)}),
+]
+
+
+def as_bytes(outcome):
+    """Return the outcome of a step of Gymnasium as bytes by name."""
+    observation, reward, terminated, truncated, infos = outcome
+    values = {"observation": observation, "reward": reward, "terminated": terminated, "truncated": truncated, **infos}
+    return {name: np.float64(value).tobytes() for name, value in values.items()}
+
+
+def compare(name, copies, steps, **keywords):
+    """Step copies in C and environments of Gymnasium with the same seeds and actions. Return the number of ends."""
+    twin = twin_of(name, keywords)
+    rows = allocate(twin.observation_space, twin.action_space, copies)
+    games = twin.games(copies, "same_step", 2)
+    games.bind(**rows)
+    originals = [pufferlib.make(name, **keywords).env.env for _ in range(copies)]  # below EpisodeStats
+    games.reset(range(copies))
+    for index, original in enumerate(originals):
+        assert rows["observations"][index].tobytes() == original.reset(seed=index)[0].tobytes()
+    low, high = twin.task.low, twin.task.high
+    ends = 0
+    rng = np.random.default_rng(0)
+    for step in range(steps):
+        actions = rng.uniform(low, high, rows["actions"].shape).astype(np.float32)
+        games.step(actions * 2 if keywords.get("clip_action") else actions)
+        for index, original in enumerate(originals):
+            outcome = original.step(rows["actions"][index])
+            over = outcome[2] or outcome[3]
+            row = rows["final_observations" if over else "observations"][index]
+            flags = rows["terminals"][index], rows["truncations"][index]
+            found = as_bytes((row, games.exact_rewards[index], *flags, infos_of(games, index, over)))
+            assert found == as_bytes(outcome), (step, index)
+            assert rows["rewards"][index] == np.float32(outcome[1])
+            ends += over
+            if over:
+                assert rows["observations"][index].tobytes() == original.reset()[0].tobytes(), (step, index)
+    games.close()
+    return ends
+
+
+def infos_of(games, index, over):
+    return games.last_infos(index) if over else games.infos_of(index)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_same_seeds_and_actions_give_the_bytes_of_gymnasium(robot):
+    assert compare(f"mujoco/{robot}-v5", copies=2, steps=60, max_episode_steps=50) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_long_play_gives_the_bytes_of_gymnasium(robot):
+    assert compare(f"{robot}-v5", copies=100, steps=1000) > 0
+
+
+@pytest.mark.parametrize(("robot", "keywords"), VARIED, ids=str)
+def test_keywords_have_the_effect_of_gymnasiums(robot, keywords):
+    compare(f"mujoco/{robot}", copies=2, steps=40, **keywords)
+
+
+def test_custom_model_has_the_results_of_gymnasium(tmp_path):
+    compare(
+        "mujoco/HalfCheetah",
+        copies=2,
+        steps=20,
+        xml_file=model_file(tmp_path, 'gravity="0 0 -9.81"', 'gravity="0 0 -5"'),
+    )
+
+
+def model_file(folder, text, other):
+    """Write the model of HalfCheetah with a change, and return its path."""
+    model = (Path(gymnasium.__file__).parent / "envs/mujoco/assets/half_cheetah.xml").read_text()
+    assert text in model
+    path = folder / "robot.xml"
+    path.write_text(model.replace(text, other))
+    return str(path)
+
+
+def both(name, num_envs=3, seed=3, autoreset="same_step", **keywords):
+    twins = TwinEnvs(twin_of(name, keywords), num_envs, seed, vector.AutoresetMode(autoreset))
+    creator = pufferlib.env_creator(name)
+    originals = vector.make(
+        creator, env_kwargs=keywords, num_envs=num_envs, seed=seed, backend="Serial", autoreset=autoreset
+    )
+    return twins, originals
+
+
+def outcome_of(vecenv, received):
+    *rows, infos = received
+    ends = rows[2] | rows[3]
+    finals = vecenv.final_observations[ends].tobytes() if vecenv.autoreset == "same_step" else None
+    infos = [{name: np.float64(value).tobytes() for name, value in info.items()} for info in infos]
+    return [row.tobytes() for row in rows], finals, infos, vecenv.info_sources
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize("name", ["mujoco/Humanoid", "Hopper-v5"])
+def test_batches_equal_those_of_the_python_environments(name, autoreset):
+    twins, originals = both(name, autoreset=autoreset, max_episode_steps=12)
+    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
+        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
+    twins.single_action_space.seed(0)
+    for seed in (None, 7):
+        assert twins.reset(seed)[0].tobytes() == originals.reset(seed)[0].tobytes()
+        for _ in range(30):
+            actions = [twins.single_action_space.sample() for _ in range(3)]
+            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
+            assert ours == theirs
+    for each in (twins, originals):
+        each.reset(env_ids=[1], seed=[5])
+    assert twins.observations.tobytes() == originals.observations.tobytes()
+    twins.close()
+    originals.close()
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_saved_states_continue_with_the_same_results(robot):
+    twins, others = (both(f"mujoco/{robot}", seed=seed, max_episode_steps=15)[0] for seed in (1, 2))
+    twins.reset()
+    others.reset()
+    twins.single_action_space.seed(0)
+    actions = [[twins.single_action_space.sample() for _ in range(3)] for _ in range(30)]
+    for action in actions[:8]:
+        twins.step(action)
+    assert others.load_state(twins.save_state()).tobytes() == twins.observations.tobytes()
+    for action in actions[8:]:
+        assert outcome_of(twins, twins.step(action)) == outcome_of(others, others.step(action))
+    (other, _) = both(f"mujoco/{robot}", max_episode_steps=16)
+    other.reset()
+    with pytest.raises(APIUsageError, match="make the environment with the keywords that it was saved with"):
+        other.load_state(twins.save_state())
+
+
+def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path):
+    weights, episodes = [], []
+    for native in (True, False):
+        settings = {"vec.backend": "Serial", "vec.num_envs": 4, "train.total_timesteps": 1024, "train.horizon": 128}
+        settings |= {"env.native": native, "env.max_episode_steps": 60, "train.device": "cpu", "train.update_epochs": 1}
+        trainer = Trainer(load_config("mujoco/HalfCheetah-v5", settings), tmp_path)
+        assert isinstance(trainer.vecenv, TwinEnvs) == native
+        metrics = [trainer.step() for _ in range(2)]
+        episodes.append([{name: each[name] for name in each if name.startswith("environment/")} for each in metrics])
+        weights.append(trainer.policy.state_dict())
+        trainer.close()
+    assert episodes[0] == episodes[1]
+    assert episodes[0][-1].keys() >= {"environment/episode_return", "environment/x_position", "environment/reward_ctrl"}
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("mujoco/HalfCheetah-v5", {"native": False}),
+        ("mujoco/HalfCheetah-v4", {}),
+        ("HalfCheetah-v4", {}),
+        ("HalfCheetah-v5", {"render_mode": "rgb_array"}),
+        ("mujoco/HalfCheetah-v5", {"ctrl_cost_weight": np.float32(0.1)}),
+        ("mujoco/HalfCheetah-v5", {"no_such_option": 1}),
+        ("mujoco/Ant-v5", {"main_body": "no such body"}),
+    ],
+    ids=str,
+)
+def test_options_that_c_lacks_run_in_python(name, keywords):
+    assert twin_of(name, keywords) is None
+
+
+def test_model_with_an_error_gets_the_message_of_mujoco(tmp_path):
+    broken = model_file(tmp_path, "<worldbody>", "<worldbodi>")
+    assert twin_of("mujoco/HalfCheetah", {"xml_file": broken}) is None
+    with pytest.raises(APIUsageError, match="XML"):
+        pufferlib.make("mujoco/HalfCheetah", num_envs=2, native=True, xml_file=broken)
+
+
+def test_model_without_the_expected_joints_runs_in_python(tmp_path):
+    assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
+
+
+def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
+    engine.cache_clear()
+    monkeypatch.setattr(mujoco, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.warns(UserWarning, match=rf"expected libmujoco.so in {tmp_path} of mujoco {mujoco.__version__}"):
+        assert twin_of("mujoco/Reacher", {}) is None
+
+
+def test_different_results_run_in_python_with_a_warning(monkeypatch):
+    monkeypatch.setitem(task.NUMBERS, "control", ())
+    with pytest.warns(UserWarning, match=f"expected the reward of Gymnasium {gymnasium.__version__} in step 0"):
+        assert twin_of("mujoco/Reacher", {}) is None
