@@ -14,6 +14,7 @@ from pufferlib.models import Default, make_policy
 from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.spaces import MixedBox
 from pufferlib.training import ppo
+from pufferlib.training.accelerate import build_fused_step
 from pufferlib.training.fused_loss import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch
@@ -212,7 +213,9 @@ def test_frozen_layers_and_weight_decay_take_effect(trainer):
 
 def test_nan_raises_and_keeps_weights(trainer):
     trainer.step()
-    assert isinstance(trainer._fused, StepInC)
+    trained = trainer.policy, trainer.optimizer, fused_ppo_loss, trainer.config.train
+    assert isinstance(build_fused_step(*trained, trainer.device, ranks=1), StepInC)
+    assert build_fused_step(*trained, trainer.device, ranks=2) is None
     take = trainer.source.take
 
     def broken():
