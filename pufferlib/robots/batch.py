@@ -151,9 +151,11 @@ class RobotBatch:
         fits = np.abs(self.exact_rewards) <= LARGEST
         if not fits.all():
             index = int(np.flatnonzero(~fits)[0])
+            reward = self.exact_rewards[index]
+            self.exact_rewards[index] = 0
             raise APIUsageError(
                 f"{self._name}: environment {index} has an observation or reward that is NaN or too large, reward "
-                f"{self.exact_rewards[index]}; its simulation is unstable"
+                f"{reward}: {self._copies.fault() or 'its simulation is unstable'}"
             )
 
     def _end(self, indices: list[int]) -> None:

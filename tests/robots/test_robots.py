@@ -235,6 +235,30 @@ def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
 
+def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
+    small = model_file(tmp_path, "<worldbody>", '<size memory="1K"/><worldbody>')
+    assert twin_of("mujoco/HalfCheetah", {"xml_file": small}) is None  # Gymnasium's first reset fails
+    monkeypatch.setattr("pufferlib.robots.twin.check_equal", lambda *_: None)
+    twins = TwinEnvs(twin_of("mujoco/HalfCheetah", {"xml_file": small, "reset_noise_scale": 0.0}), 4, num_threads=2)
+    twins.reset()
+    actions = np.ones((4, 6), np.float32)
+    with pytest.raises(APIUsageError, match="mj_stackAlloc: out of memory"):
+        [twins.step(actions) for _ in range(50)]
+    twins.reset()
+    twins.close()
+
+
+def test_warnings_of_mujoco_are_logged(caplog):
+    twins, originals = both("mujoco/HalfCheetah", num_envs=2)
+    twins.reset()
+    for data in twins._games._data:
+        data.qvel[:] = 1e9
+    twins.step(np.zeros((2, 6), np.float32))
+    assert caplog.text.count("The simulation is unstable") == 2
+    twins.close()
+    originals.close()
+
+
 def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
     engine.cache_clear()
     monkeypatch.setattr(mujoco, "__file__", str(tmp_path / "__init__.py"))
