@@ -1,5 +1,6 @@
 """Robots stepped in C, compared byte by byte with Gymnasium's."""
 
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -264,6 +265,12 @@ def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(mujoco, "__file__", str(tmp_path / "__init__.py"))
     with pytest.warns(UserWarning, match=rf"expected libmujoco.so in {tmp_path} of mujoco {mujoco.__version__}"):
         assert twin_of("mujoco/Reacher", {}) is None
+
+
+def test_missing_package_is_reported_by_the_original(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)  # import fails
+    for name in ("mujoco/Reacher", "Reacher-v5"):
+        assert twin_of(name, {}) is None
 
 
 def test_different_results_run_in_python_with_a_warning(monkeypatch):
