@@ -250,14 +250,16 @@ def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
 
 
 def test_warnings_of_mujoco_are_logged(caplog):
-    twins, originals = both("mujoco/HalfCheetah", num_envs=2)
-    twins.reset()
-    for data in twins._games._data:
+    twin = twin_of("mujoco/HalfCheetah", {})
+    rows = allocate(twin.observation_space, twin.action_space, 2)
+    games = twin.games(2, "disabled", 2)
+    games.bind(**rows)
+    games.reset([0, 1])
+    for data in games.data:
         data.qvel[:] = 1e9
-    twins.step(np.zeros((2, 6), np.float32))
+    games.step(rows["actions"])
     assert caplog.text.count("The simulation is unstable") == 2
-    twins.close()
-    originals.close()
+    games.close()
 
 
 def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
