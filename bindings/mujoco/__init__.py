@@ -38,7 +38,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pufferlib.registry.in_c import Twin
-from pufferlib.registry.objects import has_module
+from pufferlib.robots.find import find_robot
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
@@ -77,8 +77,7 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
     """Return the robot that is stepped in C with the same results, or None if there is none with these options."""
-    if full_id(name, names()) not in names() or not has_module("mujoco"):
+    robot = full_id(name, names())
+    if robot not in names():
         return None
-    from pufferlib.robots.twin import robot_twin
-
-    return robot_twin(f"mujoco/{full_id(name, names())}", options, functools.partial(env_creator(name), **options))
+    return find_robot(f"mujoco/{robot}", options, functools.partial(env_creator(robot), **options))

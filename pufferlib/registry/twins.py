@@ -18,6 +18,7 @@ from pufferlib.registry.inside import binding_facts, binding_module, bindings
 from pufferlib.registry.objects import has_module
 from pufferlib.registry.outside import registrations
 from pufferlib.registry.toy_text import has_toy_text, toy_text_twin
+from pufferlib.robots.find import find_robot
 from pufferlib.robots.table import has_robot
 
 __all__ = ["has_original", "twin_of"]
@@ -56,10 +57,8 @@ def _gymnasium_twin(spec: EnvSpec, keywords: Mapping[str, Any]) -> Twin | None:
         limit = keywords.get("max_episode_steps")
         own = {key: value for key, value in keywords.items() if key != "max_episode_steps"}
         return toy_text_twin(spec.id, own, spec.max_episode_steps if limit is None else limit)
-    if has_robot(spec) and has_module("mujoco"):
-        from pufferlib.robots.twin import robot_twin
-
-        return robot_twin(spec.id, keywords, functools.partial(gymnasium_creator(spec), **keywords))
+    if has_robot(spec):
+        return find_robot(spec.id, keywords, functools.partial(gymnasium_creator(spec), **keywords))
     return None
 
 

@@ -17,7 +17,7 @@ class RobotCopies:
         reward: str,
         task: dict[str, Any],
         parts: list[dict[str, Any]],
-        engine: tuple[int, int],
+        engine: tuple[int, ...],
         model: int,
         copies: list[tuple[int, ...]],
         loops: tuple[np.ufunc, np.ufunc, np.ufunc, np.ufunc],
@@ -39,5 +39,6 @@ class RobotCopies:
         places: npt.NDArray[np.float64],
         elapsed: npt.NDArray[np.int32],
     ) -> None: ...
+    def fault(self) -> str: ...
     def begin(self, index: int) -> None: ...
     def step(self, order: npt.NDArray[np.int32]) -> None: ...

@@ -40,11 +40,16 @@ cdef extern from "robots.h" nogil:
         void *data
         double *arrays[ROBOT_ARRAYS]
     ctypedef double (*RobotReward)() noexcept
-    ctypedef void (*RobotEngine)(const void *, void *) noexcept
+    ctypedef struct RobotEngine:
+        void *step
+        void *finish
+        void *set_logger
+        void *usual_logger
     ctypedef struct Robot:
         void *model
         double *body_mass
-        RobotEngine step, finish
+        RobotEngine engine
+        char *fault
         RobotNumpy numpy
         RobotTask task
         RobotReward reward
@@ -126,7 +131,7 @@ cdef class RobotCopies:
         reward: Name of the function in ``robots.h`` that computes the reward.
         task: Value of each field of ``RobotTask``.
         parts: Value of each field of ``RobotPart``, for each part of an observation.
-        engine: Addresses of ``mj_step`` and ``mj_rnePostConstraint``.
+        engine: Addresses of the functions in ``RobotEngine``.
         model: Address of the model.
         copies: For each copy, the addresses of its data and of the ``ARRAYS`` in it.
         loops: NumPy's ufuncs ``add``, ``matmul``, ``sin`` and ``cos``.
@@ -145,7 +150,8 @@ cdef class RobotCopies:
         cdef Py_ssize_t i, j
         robot.reward = robot_reward(reward.encode())
         robot.task = task
-        robot.step, robot.finish = <RobotEngine><size_t>engine[0], <RobotEngine><size_t>engine[1]
+        robot.engine.step, robot.engine.finish = <void *><size_t>engine[0], <void *><size_t>engine[1]
+        robot.engine.set_logger, robot.engine.usual_logger = <void *><size_t>engine[2], <void *><size_t>engine[3]
         robot.model = <void *>model
         self.parts_memory = bytearray(len(parts) * sizeof(RobotPart))
         cdef RobotPart *table = <RobotPart *><char *>self.parts_memory
@@ -188,6 +194,10 @@ cdef class RobotCopies:
                 "container on threads and memory")
         return 0
 
+    def fault(self):
+        """Return an error of libmujoco in the last step, or an empty text."""
+        return self.robot.fault.decode()
+
     def begin(self, int32_t index):
         """Begin an episode of a copy whose simulation has been reset."""
         robot_begin(&self.robot, index)
@@ -198,6 +208,7 @@ cdef class RobotCopies:
         cdef int error
         if order.shape[0] == 0:
             return
+        self.robot.fault[0] = 0
         self.robot.order, self.stepping.num_items = <int32_t *>&order[0], <int32_t>order.shape[0]
         with nogil:
             error = helpers.run(&self.stepping)

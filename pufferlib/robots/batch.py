@@ -36,6 +36,7 @@ class RobotBatch:
         affinity: Core of the first thread, plus 1, after which those of the helpers come. 0 for any.
 
     Attributes:
+        data: Simulation of each copy.
         exact_rewards: Rewards of the last step, float64 ``(num_games,)``.
         infos: Infos of the last step, float64 ``(num_games, len(INFOS))``. Those that the robot lacks are undefined.
         elapsed: Number of steps in the episode so far, int32 ``(num_games,)``.
@@ -57,7 +58,7 @@ class RobotBatch:
         self._name, self._task, self._original, self._autoreset = name, task, original, autoreset
         self._names = task.robot.infos.split()
         self._columns = [INFOS.index(info) for info in self._names]
-        self._data = [mujoco.MjData(original.model) for _ in range(num_games)]
+        self.data = [mujoco.MjData(original.model) for _ in range(num_games)]
         self._generators = [np_random()[0] for _ in range(num_games)]
         self._order = np.arange(num_games, dtype=np.int32)
         self._over = np.zeros(num_games, np.bool_)
@@ -71,7 +72,7 @@ class RobotBatch:
             task.parts,
             engine(),
             original.model._address,
-            [(data._address, *(getattr(data, array).ctypes.data for array in ARRAYS)) for data in self._data],
+            [(data._address, *(getattr(data, array).ctypes.data for array in ARRAYS)) for data in self.data],
             (np.add, np.matmul, np.sin, np.cos),
             num_threads,
             affinity,
@@ -97,7 +98,7 @@ class RobotBatch:
 
     def reset(self, seeds: Sequence[int | None]) -> None:
         """Start an episode in all copies. A copy whose seed is None continues its random stream."""
-        self.reset_games(range(len(self._data)), seeds)
+        self.reset_games(range(len(self.data)), seeds)
 
     def reset_games(self, indices: Sequence[int], seeds: Sequence[int | None]) -> None:
         """Start an episode in some copies."""
@@ -108,7 +109,7 @@ class RobotBatch:
     def begin(self, index: int, seed: int | None = None) -> dict[str, Any]:
         """Reset a copy as Gymnasium does, and return its info. The outcome of the last step stays in the rows."""
         original = self._original
-        original.data, original.np_random = self._data[index], self._generators[index]
+        original.data, original.np_random = self.data[index], self._generators[index]
         observation, info = original.reset(seed=seed)
         self._generators[index] = original.np_random
         self._observations[index] = observation
@@ -151,9 +152,11 @@ class RobotBatch:
         fits = np.abs(self.exact_rewards) <= LARGEST
         if not fits.all():
             index = int(np.flatnonzero(~fits)[0])
+            reward = self.exact_rewards[index]
+            self.exact_rewards[index] = 0
             raise APIUsageError(
                 f"{self._name}: environment {index} has an observation or reward that is NaN or too large, reward "
-                f"{self.exact_rewards[index]}; its simulation is unstable"
+                f"{reward}: {self._copies.fault() or 'its simulation is unstable'}"
             )
 
     def _end(self, indices: list[int]) -> None:
@@ -169,7 +172,7 @@ class RobotBatch:
         """Return the infos of the last step of a copy."""
         infos: dict[str, Any] = dict(zip(self._names, self.infos[index, self._columns].tolist(), strict=True))
         for name, attribute in self._task.robot.arrays.items():
-            array = getattr(self._data[index], attribute)
+            array = getattr(self.data[index], attribute)
             infos[name] = array.item() if array.size == 1 else array.copy()
         return infos
 
@@ -180,7 +183,7 @@ class RobotBatch:
     def save_games(self, indices: Sequence[int]) -> bytes:
         """Return the state of one copy."""
         (index,) = indices
-        model, data = self._original.model, self._data[index]
+        model, data = self._original.model, self.data[index]
         simulation = np.empty(mujoco.mj_stateSize(model, STATE))
         mujoco.mj_getState(model, data, simulation, STATE)
         facts = {
@@ -195,7 +198,7 @@ class RobotBatch:
     def load_games(self, indices: Sequence[int], state: memoryview) -> None:
         """Load the state of one copy."""
         (index,) = indices
-        model, data = self._original.model, self._data[index]
+        model, data = self._original.model, self.data[index]
         text, _, content = bytes(state).partition(b"\n")
         facts, numbers = json.loads(text), np.frombuffer(content)
         size = mujoco.mj_stateSize(model, STATE)
@@ -213,4 +216,4 @@ class RobotBatch:
     def close(self) -> None:
         """Release the simulations."""
         self._original.close()
-        self._data.clear()
+        self.data.clear()

@@ -10,12 +10,13 @@
 #define PUFFER_ROBOTS_H
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-enum { ROBOT_MAX_ACTIONS = 256, ROBOT_MAX_BODIES = 256, ROBOT_BODIES = 3 };
+enum { ROBOT_MAX_ACTIONS = 256, ROBOT_MAX_BODIES = 256, ROBOT_BODIES = 3, ROBOT_FAULT_BYTES = 512 };
 
 /* Arrays of an mjData, in the order of ARRAYS in _robots.pyx. */
 typedef enum {
@@ -103,8 +104,24 @@ typedef struct {
     double *arrays[ROBOT_ARRAYS];
 } RobotCopy;
 
-/* Function of libmujoco. */
-typedef void (*RobotEngine)(const void *model, void *data);
+/* Start of the message that libmujoco passes to a log handler. */
+typedef struct {
+    int level, topic;
+    char subject[1024];
+} RobotMessage;
+
+enum { ROBOT_ERROR = 3 }; /* level */
+
+typedef void (*RobotLogger)(const RobotMessage *message);
+
+/* Functions of libmujoco. */
+typedef struct {
+    void (*step)(const void *model, void *data); /* mj_step */
+    void (*finish)(const void *model,
+                   void *data); /* mj_rnePostConstraint, which computes the contact forces */
+    RobotLogger (*set_logger)(RobotLogger logger); /* of this thread; returns the one before */
+    RobotLogger (*usual_logger)(void);             /* of threads without one of their own */
+} RobotEngine;
 
 typedef struct Robot Robot;
 
@@ -116,7 +133,8 @@ typedef double (*RobotReward)(const Robot *robot, const RobotCopy *copy, const f
 struct Robot {
     const void *model;
     const double *body_mass;
-    RobotEngine step, finish; /* mj_step, and mj_rnePostConstraint, which computes the contact forces */
+    RobotEngine engine;
+    char fault[ROBOT_FAULT_BYTES]; /* last error of libmujoco, or empty */
     RobotNumpy numpy;
     RobotTask task;
     RobotReward reward;
@@ -446,8 +464,8 @@ static inline void robot_step(const Robot *robot, int32_t index) {
         action = clipped;
     }
     for (int32_t i = 0; i < task->actions; i++) copy->arrays[ROBOT_CTRL][i] = action[i];
-    for (int32_t i = 0; i < task->frame_skip; i++) robot->step(robot->model, copy->data);
-    robot->finish(robot->model, copy->data);
+    for (int32_t i = 0; i < task->frame_skip; i++) robot->engine.step(robot->model, copy->data);
+    robot->engine.finish(robot->model, copy->data);
     robot_find_place(robot, copy, place);
     const bool has_nan = robot_observe(robot, copy, row);
     const double reward = robot->reward(robot, copy, action, row, before, place, infos, &is_over);
@@ -457,8 +475,33 @@ static inline void robot_step(const Robot *robot, int32_t index) {
     robot->truncations[index] = ++robot->elapsed[index] >= task->max_steps && task->max_steps > 0;
 }
 
-static void robot_step_some(void *robot, int32_t begin, int32_t end) {
-    for (int32_t i = begin; i < end; i++) robot_step(robot, ((const Robot *)robot)->order[i]);
+/* The step that this thread computes. An error of libmujoco must not return to it, and would end the process. */
+static _Thread_local struct {
+    Robot *robot;
+    jmp_buf back;
+} robot_current;
+
+static void robot_log(const RobotMessage *message) {
+    Robot *robot = robot_current.robot;
+    if (message->level >= ROBOT_ERROR) {
+        strncpy(robot->fault, message->subject, ROBOT_FAULT_BYTES - 1);
+        longjmp(robot_current.back, 1);
+    }
+    robot->engine.usual_logger()(message);
+}
+
+static void robot_step_some(void *context, int32_t begin, int32_t end) {
+    Robot *robot = context;
+    robot_current.robot = robot;
+    const RobotLogger before = robot->engine.set_logger(robot_log);
+    for (volatile int32_t i = begin; i < end; i++) {
+        if (setjmp(robot_current.back) == 0) {
+            robot_step(robot, robot->order[i]);
+        } else {
+            robot->exact_rewards[robot->order[i]] = NAN;
+        }
+    }
+    robot->engine.set_logger(before);
 }
 
 #endif

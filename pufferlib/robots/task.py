@@ -35,6 +35,7 @@ RANGES = {
     "angle": ("_healthy_angle_range",),
     "state": ("_healthy_state_range",),
 }
+FUNCTIONS = ("mj_step", "mj_rnePostConstraint", "_mjPRIVATE_setTlsLogHandler", "_mjPRIVATE_getGlobalLogHandler")
 SPEEDS = (-10.0, 10.0)  # range of clipped speeds and forces
 LEAST_JOINTS = {"double_pendulum": 3, "pendulum": 2}  # positions that a reward reads. The other ones read 3
 LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
@@ -63,8 +64,8 @@ class Task(NamedTuple):
 
 
 @functools.cache
-def engine() -> tuple[int, int]:
-    """Return the addresses of MuJoCo's functions ``mj_step`` and ``mj_rnePostConstraint``.
+def engine() -> tuple[int, ...]:
+    """Return the addresses of the ``FUNCTIONS`` of MuJoCo's library.
 
     Raises:
         UnlikeOriginalError: The library is missing, or does not have them.
@@ -81,15 +82,14 @@ def engine() -> tuple[int, int]:
         library = ctypes.CDLL(str(files[0]))
         library.mj_version.restype = ctypes.c_int
         version = library.mj_version()
-        functions = [library.mj_step, library.mj_rnePostConstraint]
+        functions = [getattr(library, name) for name in FUNCTIONS]
     except (OSError, AttributeError) as error:
         raise UnlikeOriginalError(
-            f"expected a libmujoco with mj_step and mj_rnePostConstraint, found that of {found}: {error}"
+            f"expected a libmujoco with {', '.join(FUNCTIONS)}, as in 3.17.0, found that of {found}: {error}"
         ) from error
     if version != mujoco.mj_version():
         raise UnlikeOriginalError(f"expected {files[0]} of version {mujoco.mj_version()}, found version {version}")
-    step, finish = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
-    return step, finish
+    return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
 
 
 def task_of(env: Env) -> Task | None:

@@ -89,7 +89,7 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
             f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2
         )
         return None
-    except APIUsageError:  # the simulation is unstable
+    except (APIUsageError, mujoco.FatalError):  # the simulation fails
         return None
     return twin
 
@@ -120,8 +120,8 @@ def check_equal(twin: RobotTwin, original: gymnasium.Env[Any, Any]) -> None:
         actions = rng.uniform(-1.5, 1.5, rows["actions"].shape).astype(np.float32)
         if not twin.task.fields["clips_action"]:
             actions = np.clip(actions, twin.task.low, twin.task.high)
-        games.step(actions)
         observation, reward, terminated, truncated, infos = original.step(actions[0])
+        games.step(actions)
         names = {"observation": "observations", "terminated": "terminals", "truncated": "truncations"}
         found = {name: rows[row][0] for name, row in names.items()}
         expected = {"observation": observation, "terminated": terminated, "truncated": truncated}

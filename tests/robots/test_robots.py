@@ -1,5 +1,6 @@
 """Robots stepped in C, compared byte by byte with Gymnasium's."""
 
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -235,11 +236,43 @@ def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
 
+def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
+    small = model_file(tmp_path, "<worldbody>", '<size memory="1K"/><worldbody>')
+    assert twin_of("mujoco/HalfCheetah", {"xml_file": small}) is None  # Gymnasium's first reset fails
+    monkeypatch.setattr("pufferlib.robots.twin.check_equal", lambda *_: None)
+    twins = TwinEnvs(twin_of("mujoco/HalfCheetah", {"xml_file": small, "reset_noise_scale": 0.0}), 4, num_threads=2)
+    twins.reset()
+    actions = np.ones((4, 6), np.float32)
+    with pytest.raises(APIUsageError, match="mj_stackAlloc: out of memory"):
+        [twins.step(actions) for _ in range(50)]
+    twins.reset()
+    twins.close()
+
+
+def test_warnings_of_mujoco_are_logged(caplog):
+    twin = twin_of("mujoco/HalfCheetah", {})
+    rows = allocate(twin.observation_space, twin.action_space, 2)
+    games = twin.games(2, "disabled", 2)
+    games.bind(**rows)
+    games.reset([0, 1])
+    for data in games.data:
+        data.qvel[:] = 1e9
+    games.step(rows["actions"])
+    assert caplog.text.count("The simulation is unstable") == 2
+    games.close()
+
+
 def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
     engine.cache_clear()
     monkeypatch.setattr(mujoco, "__file__", str(tmp_path / "__init__.py"))
     with pytest.warns(UserWarning, match=rf"expected libmujoco.so in {tmp_path} of mujoco {mujoco.__version__}"):
         assert twin_of("mujoco/Reacher", {}) is None
+
+
+def test_missing_package_is_reported_by_the_original(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)  # import fails
+    for name in ("mujoco/Reacher", "Reacher-v5"):
+        assert twin_of(name, {}) is None
 
 
 def test_different_results_run_in_python_with_a_warning(monkeypatch):
