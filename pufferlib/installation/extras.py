@@ -51,7 +51,7 @@ def names() -> list[str]:
 def python_range() -> str:
     """Return the supported Python versions as in ">=3.11,<3.15", or "" if this package is not installed."""
     try:
-        return importlib.metadata.metadata(DISTRIBUTION).get("Requires-Python", "")
+        return importlib.metadata.metadata(DISTRIBUTION)["Requires-Python"]
     except importlib.metadata.PackageNotFoundError:
         return ""
 
