@@ -4,11 +4,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy
 
 from pufferlib.native._arrays cimport ArrayHead, heads_match_numpy
-
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject *value) noexcept
-    PyObject *PyList_GET_ITEM(object items, Py_ssize_t place) noexcept
-    Py_ssize_t PyList_GET_SIZE(object items) noexcept
+from pufferlib.native._python cimport Py_REFCNT, PyList_GET_ITEM, PyList_GET_SIZE
 
 cdef bint heads_are_readable = heads_match_numpy()
 
@@ -28,7 +24,7 @@ cdef class ArrayRing:
     def __init__(self, source):
         self.source, self.nbytes = source, source.nbytes
         self.arrays = [source.copy()]
-        head = <ArrayHead *>PyList_GET_ITEM(self.arrays, 0)
+        head = <ArrayHead *>PyList_GET_ITEM(<PyObject *>self.arrays, 0)
         self.dtype, self.flags = <PyObject *>head.dtype, head.flags
 
     cdef object copy(self):
@@ -37,7 +33,7 @@ cdef class ArrayRing:
         cdef Py_ssize_t turn, count = PyList_GET_SIZE(self.arrays)
         for turn in range(count):
             self.place = self.place + 1 if self.place + 1 < count else 0
-            array = PyList_GET_ITEM(self.arrays, self.place)
+            array = PyList_GET_ITEM(<PyObject *>self.arrays, self.place)
             if self.is_free(array):
                 memcpy((<ArrayHead *>array).data, (<ArrayHead *><PyObject *>self.source).data, self.nbytes)
                 return <object>array

@@ -6,12 +6,9 @@ cimport cython
 from cpython.object cimport PyObject
 
 from pufferlib.native._arrays cimport ArrayHead, head_of, heads_match_numpy
+from pufferlib.native._python cimport Py_REFCNT, PyList_GET_ITEM
 
 from pufferlib.errors import PufferError
-
-cdef extern from "Python.h":
-    PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
-    Py_ssize_t Py_REFCNT(PyObject *item)
 
 cdef enum:
     KEPT_ARRAYS = 4  # of one kind, for callers who hold some

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from pufferlib.errors import PufferError
@@ -87,10 +88,12 @@ def usable(findings: list[Finding]) -> bool:
 
 
 def python_version() -> Finding:
-    """Check the Python version. The compiled extension needs 3.11."""
+    """Check the Python version against the range in the metadata of this package, if it is installed."""
     version = platform.python_version()
-    if sys.version_info[:2] != (3, 11):
-        return Finding("python", version, "problem", "use Python 3.11, or the image: docker compose run --rm tank")
+    supported = SpecifierSet(extras.python_range())
+    if not supported.contains(version, prereleases=True):
+        advice = f"use Python {supported}, or the image: docker compose run --rm tank"
+        return Finding("python", version, "problem", advice)
     return Finding("python", f"{version} at {sys.executable}", data={"version": version})
 
 

@@ -8,11 +8,11 @@ from packaging.utils import canonicalize_name
 from pufferlib import registry
 from pufferlib.machine.commands import DISTRIBUTION
 
-__all__ = ["COMMON", "names", "pin_of", "required", "version_of"]
+__all__ = ["COMMON", "names", "pin_of", "python_range", "required", "version_of"]
 
 #: Name of the extra with all bindings that can be installed together.
 COMMON = "common"
-# Extras for users, besides the bindings. The others (test, lint, lock, dev) are for a checkout.
+# Extras for users, besides the bindings. The others (test, lint, lock, wheels, dev) are for a checkout.
 GENERAL = ("train", "render", "sweep", "track", "export", "ray", "rllib", "torchrl", "dm", "compiler", COMMON)
 
 
@@ -46,6 +46,14 @@ def names() -> list[str]:
     provided = importlib.metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
     for_users = {*GENERAL, *(facts.extra_name for facts in registry.binding_facts().values())}
     return [extra for extra in provided if extra in for_users]
+
+
+def python_range() -> str:
+    """Return the supported Python versions as in ">=3.11,<3.15", or "" if this package is not installed."""
+    try:
+        return importlib.metadata.metadata(DISTRIBUTION)["Requires-Python"]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def version_of(distribution: str) -> str:

@@ -194,7 +194,10 @@ cdef class Engine:
             self.copy(self.net.log_std, spec.log_std)
         puffer_network_init(&self.net)
         name = None if kernels is None else kernels.encode()
-        cdef const PufferKernels *chosen = puffer_kernels(NULL if name is None else <const char *>name)
+        cdef const char *wanted = NULL
+        if name is not None:
+            wanted = name
+        cdef const PufferKernels *chosen = puffer_kernels(wanted)
         error = puffer_network_task_init(&self.work, &self.net, chosen, threads)
         if error == ENOMEM:
             raise MemoryError

@@ -3,12 +3,11 @@
 from libc.string cimport memcpy
 
 from pufferlib.native._arrays cimport ArrayHead, head_of, heads_match_numpy
+from pufferlib.native._python cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 
 import numpy as np
 
 cdef extern from "Python.h":
-    char *PyByteArray_AS_STRING(object bytearray) noexcept
-    Py_ssize_t PyByteArray_GET_SIZE(object bytearray) noexcept
     int PyByteArray_Resize(object bytearray, Py_ssize_t size) except -1
 
 LIMIT_BYTES = 64 << 20

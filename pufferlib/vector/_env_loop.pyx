@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 from pufferlib.emulation._pack cimport ALWAYS_CHECKED_BYTES
 from pufferlib.emulation._rows cimport REWARDS, TERMINALS, TRUNCATIONS, EmulatedRows, Rows, five_values
 from pufferlib.native._arrays cimport holds_nan
+from pufferlib.native._python cimport PyDict_GET_SIZE, PyList_GET_SIZE
 from pufferlib.vector._copies cimport MAX_DEPTH, copied_below
 
 from collections.abc import Mapping
@@ -19,8 +20,6 @@ from pufferlib.env import reset_values, step_values
 from pufferlib.errors import APIUsageError
 
 cdef extern from "Python.h":
-    Py_ssize_t PyDict_GET_SIZE(object mapping) noexcept
-    Py_ssize_t PyList_GET_SIZE(object items) noexcept
     Py_ssize_t PY_SSIZE_T_MAX
 
 cdef object ndarray = np.ndarray

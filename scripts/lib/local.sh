@@ -57,7 +57,7 @@ install_local() {
             "or choose the image, which needs none here: --docker"
     [ -x "$venv/pip" ] || make_venv
     "$venv/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
-        die 1 "$root/.venv is $("$venv/python" --version), but pufferlib needs Python 3.11;" \
+        die 1 "$root/.venv is $("$venv/python" --version), but the tools of this checkout need Python 3.11;" \
             "remove that folder and run the same command again"
     install_torch
     requirements=$("$venv/python" -c "$print_build_requirements" "$root/pyproject.toml")

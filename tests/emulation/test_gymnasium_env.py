@@ -483,7 +483,7 @@ class TestReturnedObservations:
         self.env.reset()
         for _ in range(9):
             observation = self.env.step(0)[0]
-            observation.shape = (3, 1)
+            observation.resize((3, 1), refcheck=False)
             observation.flags.writeable = False
         observation = self.env.step(0)[0]
         assert (observation.shape, observation.flags.writeable) == ((3,), True)

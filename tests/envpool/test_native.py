@@ -233,7 +233,7 @@ def test_array_replaced_by_its_user_is_not_reused():
     pool = make_pool("cartpole", 4)
     for _ in range(3):
         observations = pool.step(np.ones(4))[0]
-        observations.shape = (2, 8)
+        observations.resize((2, 8), refcheck=False)
         del observations
         rewards = pool.step(np.ones(4))[1]
         rewards.setflags(write=False)

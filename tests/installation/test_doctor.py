@@ -38,6 +38,16 @@ def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]])
     monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}" if name in programs else None)
 
 
+def test_python_outside_of_the_supported_range_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "python_range", lambda: ">=3.11,<3.15")
+    monkeypatch.setattr(doctor.platform, "python_version", lambda: "3.15.0rc1")
+    found = doctor.python_version()
+    assert (found.value, found.level) == ("3.15.0rc1", "problem")
+    assert found.advice == "use Python <3.15,>=3.11, or the image: docker compose run --rm tank"
+    monkeypatch.setattr(doctor.platform, "python_version", lambda: "3.14.8")
+    assert doctor.python_version().level == "ok"
+
+
 @pytest.mark.parametrize(
     ("files", "limit"),
     [

@@ -177,7 +177,7 @@ def test_plan_of_an_extra_installs_its_requirements_but_not_pufferlib(
 
 def test_every_extra_for_users_can_be_installed() -> None:
     assert {*extras.GENERAL, "atari", "pokemon-red"} <= {*extras.names()}
-    assert not {"test", "lint", "lock", "dev"} & {*extras.names()}
+    assert not {"test", "lint", "lock", "wheels", "dev"} & {*extras.names()}
     assert install.plan("pokemon-red").name == "pokemon_red"  # a binding's extra is installed from its lock
     with pytest.raises(UnknownNameError, match="unknown binding or extra 'trian'; did you mean 'train'"):
         install.plan("trian")

@@ -1,0 +1,107 @@
+"""The wheels of scripts/wheels: their names, and their use in Debian without a compiler. Building takes minutes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
+
+# Suites of Debian, the package of Python, and the extras whose packages pip finds for it.
+SUITES = {"bookworm": ("python3", "[train]"), "trixie": ("python3", ""), "forky": ("python3.14", "")}
+USED = """
+import json, sys, pufferlib
+from pufferlib.ocean import _ocean
+envs = pufferlib.make("squared", num_envs=64)
+envs.reset(seed=1)
+for _ in range(100):
+    envs.step(envs.action_space.sample())
+emulated = pufferlib.make("CartPole-v1", num_envs=2)
+emulated.reset(seed=1)
+emulated.step(emulated.action_space.sample())
+print(json.dumps([sys.version_info[:2], _ocean.__file__.rpartition("/")[2]]))
+"""
+TRAIN = ["train", "squared", "--train.total-timesteps", "100000"]
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with everything that scripts/wheels builds."""
+    if PathFinder.find_spec("pip") is None:
+        pytest.skip("pip is not installed, as in the images")
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run([ROOT / "scripts/wheels", "--out", folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_release_has_an_sdist_and_a_wheel_for_every_platform(dist: Path) -> None:
+    version = pufferlib.__version__
+    linux = {arch: f"manylinux2014_{arch}.manylinux_2_17_{arch}" for arch in ("x86_64", "aarch64")}
+    assert {path.name for path in dist.iterdir()} == {
+        f"pufferlib-{version}.tar.gz",
+        f"pufferlib-{version}-cp311-cp311-{linux[os.uname().machine]}.whl",
+        *(f"pufferlib-{version}-cp311-abi3-{tags}.whl" for tags in linux.values()),
+    }
+
+
+@contextmanager
+def debian(suite: str, package: str, folder: Path) -> Iterator[Path]:
+    """Yield a new root of Debian with Python and no compiler."""
+    if not shutil.which("mmdebstrap") or os.geteuid():
+        pytest.skip("needs root and mmdebstrap (Debian: apt-get install mmdebstrap)")
+    options = ["--variant=minbase", f"--include={package},{package}-venv", "--dpkgopt=force-unsafe-io"]
+    options += ['--aptopt=Acquire::Check-Valid-Until "false"']  # mirrors of suites that change may be days behind
+    done = subprocess.run(["mmdebstrap", *options, suite, folder], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"Debian {suite} could not be downloaded: {done.stderr.splitlines()[-1]}")
+    subprocess.run(["mount", "-t", "proc", "proc", folder / "proc"], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder / "proc"], check=True)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_wheel_works_in_debian_without_a_compiler(dist: Path, suite: str, tmp_path: Path) -> None:
+    package, extras = SUITES[suite]
+    with debian(suite, package, tmp_path / "root") as root:
+        inside = ["chroot", root, "/usr/bin/env", "-i", "PATH=/env/bin:/usr/bin:/bin", "HOME=/root"]
+        assert not run(*inside, "sh", "-c", "command -v cc gcc clang || true")
+        python = run(*inside, package, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+        fetch_requirements(python, extras, root / "links")
+        for wheel in dist.glob("*.whl"):
+            shutil.copy(wheel, root / "links")
+        run(*inside, package, "-m", "venv", "/env")
+        run(*inside, "pip", "install", "--no-index", "--find-links", "/links", f"pufferlib{extras}")
+        version, module = json.loads(run(*inside, "python", "-W", "error", "-c", USED))
+        assert (".".join(map(str, version)), "abi3" in module) == (python, python != "3.11")
+        if extras:
+            assert "squared" in run(*inside, "puffer", *TRAIN)
+
+
+def fetch_requirements(python: str, extras: str, folder: Path) -> None:
+    """Download wheels of what pufferlib requires for another Python, with the pip settings of this machine."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(project["optional-dependencies"]["train"] if extras else [])]
+    options = ["--only-binary", ":all:", "--python-version", python, "--dest", folder, "--quiet"]
+    for glibc in range(17, 29):
+        options += ["--platform", f"manylinux_2_{glibc}_{os.uname().machine}"]
+    run(sys.executable, "-m", "pip", "download", *options, *wanted)
