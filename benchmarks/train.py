@@ -101,13 +101,15 @@ def own_network_rows(sides: Sides) -> Pairs:
 def sb3_rows(sides: Sides) -> Pairs:
     """Yield rows of training on eight Gymnasium environments, compared with Stable-Baselines3."""
     seconds = sides.seconds
-    calls = {
-        OURS: sides.ask("ours_cartpole", seconds),
-        SB3: sides.ask_peer("sb3_cartpole", seconds),
-        LIMIT: sides.ask("bare_cartpole", seconds / 2),
-    }
     limit = "the bare environments, and matrix products"
-    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 3}, limit=limit), calls
+    for minibatch, epochs in ((256, 4), (64, 10)):
+        calls = {
+            OURS: sides.ask("ours_cartpole", minibatch, epochs, seconds),
+            SB3: sides.ask_peer("sb3_cartpole", minibatch, epochs, seconds),
+            LIMIT: sides.ask("bare_cartpole", minibatch, epochs, seconds / 2),
+        }
+        what = f"CartPole-v1, 8 environments, one process, {epochs} epochs with minibatches of {minibatch}"
+        yield Row(what, "us", ratios={SB3: 3}, limit=limit), calls
     for precision, least in (("float32", None), ("bfloat16", 2.2)):
         calls = {
             OURS: sides.ask("ours_atari", precision, seconds),

@@ -56,14 +56,14 @@ def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
-def ours_cartpole(seconds: float) -> float:
+def ours_cartpole(minibatch: int, epochs: int, seconds: float) -> float:
     """Train on eight CartPole-v1 environments of Gymnasium in this process."""
-    with cartpole() as trainer:
+    with cartpole(minibatch, epochs) as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 @contextmanager
-def cartpole() -> Iterator[Any]:
+def cartpole(minibatch: int, epochs: int) -> Iterator[Any]:
     """Create the trainer of ``ours_cartpole``, and close it at the end."""
     import pufferlib
     from pufferlib.emulation import GymnasiumPufferEnv
@@ -73,13 +73,14 @@ def cartpole() -> Iterator[Any]:
         return GymnasiumPufferEnv(pufferlib.EpisodeStats(gymnasium.make("CartPole-v1")), buf=buf, seed=seed)
 
     envs = pufferlib.vector.make(make, num_envs=8, backend="Serial", autoreset="same_step")
-    same = {"policy.hidden_size": 64, "train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4}
-    config = load_config("CartPole-v1", {"train.device": "cpu", "train.num_threads": 1, **same})
+    same = {"policy.hidden_size": 64, "train.horizon": 128, "train.minibatch_size": minibatch}
+    same |= {"train.device": "cpu", "train.num_threads": 1, "train.update_epochs": epochs}
+    config = load_config("CartPole-v1", same)
     with run(config, envs) as trainer:
         yield trainer
 
 
-def bare_cartpole(seconds: float) -> float:
+def bare_cartpole(minibatch: int, epochs: int, seconds: float) -> float:
     """Measure only the environments of ``ours_cartpole`` in a loop and the matrix products of its network."""
     carts = [gymnasium.make("CartPole-v1") for _ in range(8)]
     for cart in carts:
@@ -92,17 +93,18 @@ def bare_cartpole(seconds: float) -> float:
                 cart.reset()
 
     us = sides.us_per_call(step, seconds / 2) / len(carts)
-    with cartpole() as trainer:
+    with cartpole(minibatch, epochs) as trainer:
         return us + _products(trainer, seconds / 2)
 
 
-def sb3_cartpole(seconds: float) -> float:
+def sb3_cartpole(minibatch: int, epochs: int, seconds: float) -> float:
     """Train like ``ours_cartpole`` with Stable-Baselines3."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
 
     torch.set_num_threads(1)
-    model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8), n_steps=128, batch_size=256, n_epochs=4, device="cpu")
+    sizes = {"n_steps": 128, "batch_size": minibatch, "n_epochs": epochs}
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8), device="cpu", **sizes)
     update = functools.partial(model.learn, 8 * 128, reset_num_timesteps=False)
     return us_per_step(update, 8 * 128, seconds)
 
