@@ -39,7 +39,8 @@ def test_host_variables_are_passed_to_the_container(monkeypatch: pytest.MonkeyPa
     for name in ("WANDB_API_KEY", "HF_TOKEN", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "7")
     shows = "echo $WANDB_API_KEY $HF_TOKEN $OMP_NUM_THREADS ${HF_ENDPOINT-unset}"
-    assert compose("tank", "bash", "-c", shows).stdout == "7 7 7 unset\n"
+    done = compose("tank", "bash", "-c", shows)
+    assert done.stdout == "7 7 7 unset\n", done.stderr
 
 
 def test_script_imports_its_neighbor_and_the_installed_package(tmp_path: Path) -> None:
@@ -90,7 +91,8 @@ def test_documented_way_to_add_a_package_works(tmp_path: Path) -> None:
 
 
 def test_exit_codes_are_returned() -> None:
-    assert compose("tank", "bash", "-c", "exit 42").returncode == 42
+    done = compose("tank", "bash", "-c", "exit 42")
+    assert done.returncode == 42, done.stderr
 
 
 def test_terminated_run_without_a_terminal_leaves_no_container() -> None:
@@ -113,7 +115,8 @@ def containers(pid: int) -> list[str]:
 
 
 def test_stdout_contains_only_the_output_of_the_command() -> None:
-    assert compose("tank", "echo", "hello").stdout == "hello\n"
+    done = compose("tank", "echo", "hello")
+    assert done.stdout == "hello\n", done.stderr
 
 
 def test_wrong_path_to_certificates_is_reported() -> None:
