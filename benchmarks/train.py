@@ -43,6 +43,13 @@ OWN_NETWORKS: dict[str, dict[str, Any] | None] = {
     "moba": {"num_envs": 128},
     "tactical": None,
 }
+# Python environments that also exist in C.
+IN_C = ("minigrid/MiniGrid-DoorKey-8x8-v0", "mujoco/HalfCheetah-v5")
+WITHOUT_C = {
+    "ours, in the Python environments": "environments",
+    "ours, with torch's gradient steps": "gradient steps",
+    "ours, with both": "both",
+}
 LOOPS = {64: 12, 1024: 45, 4096: 160}  # maximum microseconds of a step, by number of agents
 Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
 
@@ -67,6 +74,7 @@ def rows(sides: Sides) -> Pairs:
             yield Row(what, "us", ratios={PUFFER: least}, limit=PRODUCTS), calls
     yield from own_network_rows(sides)
     yield from sb3_rows(sides)
+    yield from c_rows(sides)
     for agents, most in LOOPS.items():
         calls = {
             OURS: sides.ask("ours_loop", agents, seconds),
@@ -118,6 +126,16 @@ def sb3_rows(sides: Sides) -> Pairs:
         }
         goals, limit = {SB3: least} if least else {}, "two games at a time, and the network's passes"
         yield Row(f"Atari Pong, 8 games, 2 workers, {precision}", "us", ratios=goals, limit=limit), calls
+
+
+def c_rows(sides: Sides) -> Pairs:
+    """Yield rows of training where environments and gradient steps run in C, compared with training without them."""
+    own = {"vec.backend": "Serial", "train.num_threads": 1, "train.act_threads": 1}
+    for env in IN_C:
+        calls = {OURS: sides.ask("ours", env, own, sides.seconds)}
+        for name, part in WITHOUT_C.items():
+            calls[name] = sides.ask("ours_without_c", env, own, part, sides.seconds)
+        yield Row(f"{env} with its own settings, one process", "us"), calls
 
 
 def overlap_rows(sides: Sides) -> Pairs:

@@ -56,6 +56,17 @@ def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
+def ours_without_c(env: str, overrides: dict[str, Any], part: str, seconds: float) -> float:
+    """Train like ``ours`` with the Python environments, with torch's gradient steps, or with both."""
+    from pufferlib.training import load_config
+
+    python = {"env.native": False} if part != "gradient steps" else {}
+    with run(load_config(env, {"train.device": "cpu", **overrides, **python})) as trainer:
+        if part != "environments":
+            trainer.policy.register_full_backward_hook(lambda *_: None)  # torch alone has hooks
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
 def ours_cartpole(minibatch: int, epochs: int, seconds: float) -> float:
     """Train on eight CartPole-v1 environments of Gymnasium in this process."""
     with cartpole(minibatch, epochs) as trainer:
@@ -384,6 +395,7 @@ def us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
 
 CASES = (
     ours,
+    ours_without_c,
     ours_to_bar,
     puffer_to_bar,
     ours_cartpole,

@@ -17,9 +17,9 @@ Options:
   GoToDoor, GoToObject and PutNear cannot be solved.
 * ``mission_bytes``: include the mission as this number of bytes, and the agent's position in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
-* ``native``: training runs MiniGrid's worlds (not BabyAI's levels) in C, with the same results, if the other options
-  are the defaults, ``max_steps``, ``agent_view_size`` or ``mission_bytes=96``. With False it runs the package. Batches
-  of ``pufferlib.make`` run in C with True only.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` run MiniGrid's worlds (not BabyAI's levels) in C,
+  with the same results and without the package, if the other options are the defaults, ``max_steps``,
+  ``agent_view_size`` or ``mission_bytes=96``. With False they run the package.
 
 Differences from the package: the image space has the bounds of its small numbers (in the package, the bounds of a
 byte), the mission space can be emulated, and BabyAI prints nothing.

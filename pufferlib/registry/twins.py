@@ -14,14 +14,13 @@ from gymnasium.envs.registration import EnvSpec
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import gymnasium_creator
 from pufferlib.registry.in_c import Twin
-from pufferlib.registry.inside import binding_facts, binding_module, bindings
-from pufferlib.registry.objects import has_module
+from pufferlib.registry.inside import binding_module, bindings
 from pufferlib.registry.outside import registrations
 from pufferlib.registry.toy_text import has_toy_text, toy_text_twin
 from pufferlib.robots.find import find_robot
 from pufferlib.robots.table import has_robot
 
-__all__ = ["has_original", "twin_of"]
+__all__ = ["twin_of"]
 
 
 def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
@@ -60,9 +59,3 @@ def _gymnasium_twin(spec: EnvSpec, keywords: Mapping[str, Any]) -> Twin | None:
     if has_robot(spec):
         return find_robot(spec.id, keywords, functools.partial(gymnasium_creator(spec), **keywords))
     return None
-
-
-def has_original(env_name: str) -> bool:
-    """Return True if the package of an environment is installed. Toy text always is."""
-    facts = binding_facts().get(env_name.partition("/")[0])
-    return facts is None or all(has_module(module) for module in facts.modules)

@@ -145,7 +145,8 @@ def load(
 
     Raises:
         APIUsageError: There is no such run, or it has no complete checkpoint.
-        BindingMissing: The package of the environment is not installed. It is needed to read the spaces.
+        BindingMissing: The package of the environment is not installed. It is needed to read the spaces, unless the
+            environment is also written in C.
     """
     if not isinstance(run, str | PathLike):
         raise APIUsageError(
@@ -326,7 +327,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment is enough to build the policy
         whole = dataclasses.replace(config.train, overlap="none")  # batches of halves need workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"), train=whole)
-    vecenv = make_vecenv(config, native=False)
+    vecenv = make_vecenv(config)
     try:
         policy = build_policy(dataclasses.replace(config, train=on_cpu), normalized(vecenv, config.train))
         checkpoint.load_weights(policy, weights, path, about.env_name)

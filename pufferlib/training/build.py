@@ -21,7 +21,8 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.models.devices import is_large, pick_device, threads_kept
-from pufferlib.registry.twins import has_original, twin_of
+from pufferlib.registry.in_c import Twin
+from pufferlib.registry.twins import twin_of
 from pufferlib.settings.config import Config, PolicyConfig, TrainConfig, VecConfig
 from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
@@ -38,6 +39,7 @@ __all__ = [
     "pick_num_threads",
     "tunable_keywords",
     "tuned_settings",
+    "twin_for",
     "warn_of_action_bounds",
     "warn_of_unread_masks",
     "with_tuned_vec",
@@ -72,7 +74,7 @@ def build_vecenv(config: Config) -> Any:
         raise
 
 
-def make_vecenv(config: Config, native: bool = True) -> Any:
+def make_vecenv(config: Config) -> Any:
     """Make the vector environment of a run, without normalization.
 
     Autoreset is "same_step" unless ``env.autoreset`` of a native environment is set. An environment that is also
@@ -80,7 +82,6 @@ def make_vecenv(config: Config, native: bool = True) -> Any:
 
     Args:
         config: Settings, of which ``env``, ``vec`` and ``train.seed`` are read.
-        native: Whether it may run in C. The Python environments can do more than step.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -89,7 +90,7 @@ def make_vecenv(config: Config, native: bool = True) -> Any:
     """
     check_present(config.env)
     vec = config.vec
-    if native and (twins := _in_c(config)) is not None:
+    if (twins := _in_c(config)) is not None:
         return twins
     if config.train.overlap == "envs":
         vec = _in_halves(vec)
@@ -118,15 +119,20 @@ def make_vecenv(config: Config, native: bool = True) -> Any:
 def _in_c(config: Config) -> Any:
     """Return the environments in C that equal those of a run, or None if there are none, or settings need Python."""
     vec, train = config.vec, config.train
-    if vec.backend not in ("Serial", "Multiprocessing") or vec.record or vec.batch_size not in (None, vec.num_envs):
+    if vec.record or vec.batch_size not in (None, vec.num_envs):
         return None
     if train.overlap == "envs" or train.restart_share or train.exact_resume:
         return None
-    twin = twin_of(config.env_name, config.env)
-    if twin is None or not has_original(config.env_name):  # evaluations need the package, and say how to install it
+    twin = twin_for(config)
+    if twin is None:
         return None
     threads = 1 if vec.backend == "Serial" else vec.num_workers or "auto"
     return TwinEnvs(twin, vec.num_envs, train.seed, AutoresetMode.SAME_STEP, threads)
+
+
+def twin_for(config: Config) -> Twin | None:
+    """Return the environment in C that equals the one of a run, or None if there is none or the backend is another."""
+    return twin_of(config.env_name, config.env) if config.vec.backend in ("Serial", "Multiprocessing") else None
 
 
 def _in_halves(vec: VecConfig) -> VecConfig:

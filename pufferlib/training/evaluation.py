@@ -25,9 +25,10 @@ from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.settings.config import Config
 from pufferlib.settings.env_values import check_present
-from pufferlib.training.build import close_vecenv
+from pufferlib.training.build import close_vecenv, twin_for
 from pufferlib.training.episodes import EpisodeMeans, reports_means, score_advice
 from pufferlib.training.normalization import with_moments
+from pufferlib.vector.twins import TwinEnvs
 
 __all__ = ["Camera", "EvalResult", "Evaluator", "NoEpisodeError", "Record", "evaluate", "unfinished_result"]
 
@@ -159,7 +160,8 @@ class Evaluator:
             if policy is not None:
                 player = PolicyPlayer(policy, vecenv.num_agents, generator, self._config.eval.greedy)
             with drawn_unseen():
-                played += _play(vecenv, player, count, seed, self._config.eval.max_steps, record)
+                started = _episodes_of(self._vecenv)
+                played += _play(vecenv, player, started, count, seed, self._config.eval.max_steps, record)
             record = None
         return _result(self._config, played, score_advice(vecenv))
 
@@ -211,19 +213,55 @@ def _result(config: Config, played: "list[_PlayedEpisode]", advice: str) -> Eval
 
 
 class _PlayedEpisode:
-    """Episode of one environment, until every agent present has ended and a score is known.
+    """Episode of one environment, until every agent present has ended and a score is known."""
 
-    It wraps the environment's ``step``, because a batch does not report which environment an info is from. With several
-    agents the score is the mean over agents. If an agent ends while others continue, it starts again, but only its
-    first life counts. Otherwise short lives would count more often than long ones. A life may end before the score is
-    known, as with ``episodic_life``. Then the episode continues.
-    """
-
-    def __init__(self, env: Any) -> None:
+    def __init__(self, means: EpisodeMeans) -> None:
         self.steps = 0
         self.score: float | None = None
         self.report: dict[str, float] = {}
-        self._means = EpisodeMeans(reports_means(env))
+        self._means = means
+
+    def end(self) -> bool:
+        """Read the score after all agents have ended, and stop the environment. Return False if there is none yet."""
+        self.score = self._means.get("score", "episode_return")
+        if self.score is not None:
+            self.report = self._means.means()
+            self.stop()
+        return self.score is not None
+
+    def stop(self) -> None:
+        """Step the environment no more."""
+
+    def release(self) -> None:
+        """Step the environment again."""
+
+
+class _EpisodeInC(_PlayedEpisode):
+    """Episode of a copy in C. The batch reports it when it ends, and steps the copy on unread."""
+
+    def __init__(self, batch: TwinEnvs, copy: int) -> None:
+        super().__init__(EpisodeMeans(are_means=False))
+        self._batch, self._copy = batch, copy
+
+    def end(self) -> bool:
+        """Read the report of the batch."""
+        report = self._batch.reports[self._copy]
+        self.steps = report["episode_length"]
+        self._means.add([report])
+        return super().end()
+
+
+class _EpisodeInPython(_PlayedEpisode):
+    """Episode of a Python environment.
+
+    It wraps the environment's ``step`` to stop the environment at the end of the episode. With several agents the score
+    is the mean over agents. If an agent ends while others continue, it starts again, but only its first life counts.
+    Otherwise short lives would count more often than long ones. A life may end before the score is known, as with
+    ``episodic_life``. Then the episode continues.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(EpisodeMeans(reports_means(env)))
         self._ended = np.zeros(1 if env.emulated else env.num_agents, bool)
         self._env, self._env_step = env, env.step
         self._source = env.env if env.emulated else env
@@ -251,14 +289,6 @@ class _PlayedEpisode:
         self._ended |= ends
         return float(first.sum() / ends.sum()) if ends.any() else 1.0
 
-    def end(self) -> bool:
-        """Read the score after all agents have ended, and stop the environment. Return False if there is none yet."""
-        self.score = self._means.get("score", "episode_return")
-        if self.score is not None:
-            self.report = self._means.means()
-            self.stop()
-        return self.score is not None
-
     def stop(self) -> None:
         """Replace the environment's ``step`` by a function that does nothing."""
         self._env.step = self._repeat_rows
@@ -280,9 +310,11 @@ class _PlayedEpisode:
 def _make_vecenv(
     config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool = False
 ) -> Any:
-    """Make one environment for each episode. With ``render``, the first one renders frames."""
+    """Make one environment for each episode, in C if possible. With ``render``, the first one renders frames."""
     check_present(config.env)
     is_given = env_creator is not None
+    if not is_given and not render and (twin := twin_for(config)) is not None:
+        return TwinEnvs(twin, num_envs, seed, AutoresetMode.SAME_STEP)
     if env_creator is None:
         env_creator = registry.env_creator(config.env_name)
     kwargs = creators.single_game(env_creator, config.env)
@@ -316,19 +348,31 @@ def _make_rendering_vecenv(config: Config, env_creator: Callable[..., Any] | Non
 
 
 def _play(
-    vecenv: Any, player: Player, count: int, seed: int, max_steps: int, record: Record | None = None
+    vecenv: Any,
+    player: Player,
+    episodes: list[_PlayedEpisode],
+    count: int,
+    seed: int,
+    max_steps: int,
+    record: Record | None = None,
 ) -> list[_PlayedEpisode]:
-    """Run one episode in each of the first ``count`` environments in parallel. The other environments do not step."""
-    observations, _ = vecenv.reset(seed)
-    episodes = [_PlayedEpisode(env) for env in vecenv.envs]
+    """Run the first ``count`` episodes in parallel. The environments of the others do not count."""
     for episode in episodes[count:]:
         episode.stop()
     try:
+        observations, _ = vecenv.reset(seed)
         _step_until_ended(vecenv, player, observations, episodes, count, max_steps, record)
     finally:
         for episode in episodes:
             episode.release()
     return episodes[:count]
+
+
+def _episodes_of(vecenv: Any) -> list[_PlayedEpisode]:
+    """Return the episode of each environment."""
+    if isinstance(vecenv, TwinEnvs):
+        return [_EpisodeInC(vecenv, copy) for copy in range(vecenv.num_envs)]
+    return [_EpisodeInPython(env) for env in vecenv.envs]
 
 
 def _step_until_ended(

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, allocate
-from pufferlib.emulation.layout import observation_layout
+from pufferlib.emulation.layout import Layout, action_layout, observation_layout
 from pufferlib.env import AutoresetLike, AutoresetMode, EnvIds, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.arguments import checked_threads
@@ -23,6 +24,19 @@ __all__ = ["ATTRIBUTES", "TwinEnvs"]
 
 #: Attributes of the Python environments that are known without them.
 ATTRIBUTES = ("observation_space", "action_space", "metadata", "render_mode", "np_random_seed")
+
+
+@dataclass(frozen=True)
+class TwinDescription(EnvDescription):
+    """Description of an environment in C.
+
+    Attributes:
+        observation_layout: Layout of the observations of the Python environment in a row.
+        action_layout: Layout of its actions.
+    """
+
+    observation_layout: Layout
+    action_layout: Layout
 
 
 class TwinEnvs(VectorEnv):
@@ -65,7 +79,7 @@ class TwinEnvs(VectorEnv):
         action_space = twin.action_space
         layout = observation_layout(twin.observation_space)
         space = cast(Box, layout.flat_space)
-        description = EnvDescription(
+        description = TwinDescription(
             single_observation_space=space,
             single_action_space=action_space,
             num_agents=1,
@@ -75,6 +89,8 @@ class TwinEnvs(VectorEnv):
             autoreset=mode,
             metadata={"render_fps": twin.frames_per_second},
             render_mode=None,
+            observation_layout=layout,
+            action_layout=action_layout(action_space),
         )
         self._set_attributes(spec, description, description)
         self._attributes = {
@@ -93,13 +109,17 @@ class TwinEnvs(VectorEnv):
         self._seeds: list[int | None] = [None] * count
         self._returns, self._lengths = np.zeros(count), np.zeros(count, np.int64)
         self._was_over = np.zeros(count, np.bool_)
-        self._infos: Infos = []
-        self._sources: list[InfoSource] = []
+        self._reports: dict[int, dict[str, Any]] = {}
+
+    @property
+    def reports(self) -> Mapping[int, dict[str, Any]]:
+        """Infos of the last step by the copy whose episode ended in it."""
+        return self._reports
 
     @property
     def info_sources(self) -> list[InfoSource]:
         """``InfoSource(env_id, "step")`` for each info of the last batch."""
-        return self._sources
+        return [InfoSource(copy, "step") for copy in self._reports]
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         self._check_options(options)
@@ -126,7 +146,7 @@ class TwinEnvs(VectorEnv):
             self._seeds[copy] = self._seeds[copy] if seed is None else seed
             self._returns[copy] = self._lengths[copy] = 0
             self._was_over[copy] = False
-        self._infos, self._sources = [], []
+        self._reports = {}
 
     def _send(self, actions: Array) -> None:
         rows = self._rows
@@ -136,7 +156,7 @@ class TwinEnvs(VectorEnv):
         self._lengths += 1
         if self.autoreset != AutoresetMode.SAME_STEP:  # an ended copy was reset, or has paused
             self._returns[self._was_over] = self._lengths[self._was_over] = 0
-        self._infos, self._sources = [], []
+        self._reports = {}
         rows["truncations"] |= rows["terminals"] & (self._lengths == self._limit)
         self._was_over = over = rows["terminals"] | rows["truncations"]
         if over.any():
@@ -146,12 +166,11 @@ class TwinEnvs(VectorEnv):
         for copy in copies.tolist():
             total, length = float(self._returns[copy]), int(self._lengths[copy])
             infos = self._games.last_infos(copy)
-            self._infos.append({"score": total, **infos, "episode_return": total, "episode_length": length})
-            self._sources.append(InfoSource(copy, "step"))
+            self._reports[copy] = {"score": total, **infos, "episode_return": total, "episode_length": length}
         self._returns[copies] = self._lengths[copies] = 0
 
     def _recv(self) -> tuple[Batch, Infos]:
-        return self._all, self._infos
+        return self._all, list(self._reports.values())
 
     @property
     def _envs_per_runner(self) -> int:

@@ -1,5 +1,7 @@
 """Batches of environments in C behind the interface of the Python environments that they equal."""
 
+import contextlib
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from stable_baselines3.common.monitor import Monitor
 
 import pufferlib
 from pufferlib import vector
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.frameworks.sb3 import to_sb3
+from pufferlib.registry.inside import binding_module
 from pufferlib.registry.outside import REGISTERED, Registration
 from pufferlib.registry.twins import twin_of
-from pufferlib.training import Config, load_policy
+from pufferlib.training import Config, evaluate, load_config, load_policy
+from pufferlib.training.build import build_policy, make_vecenv
 from pufferlib.vector import to_gymnasium
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
@@ -124,6 +128,44 @@ def test_adapters_give_the_same_as_with_the_python_environments(name, keywords):
     plays = [played_by_gymnasium, played_by_sb3]
     for play in plays[:1] if name == "Blackjack-v1" else plays:  # SB3 has no Tuple observations
         assert str(play(name, True, **keywords)) == str(play(name, False, **keywords))
+
+
+@pytest.mark.parametrize("act", ["at random", "sampled", "greedy"])
+@pytest.mark.parametrize(("name", "keywords"), [*TASKS[1:], MINIGRID[0]], ids=str)
+def test_evaluations_in_c_equal_those_of_the_python_environments(name, keywords, act, monkeypatch):
+    results, made_in_python = [], []
+    make = vector.make
+    monkeypatch.setattr(vector, "make", lambda *args, **options: made_in_python.append(name) or make(*args, **options))
+    for native in (True, False):
+        settings = {f"env.{key}": value for key, value in {**keywords, "native": native}.items()}
+        config = load_config(name, {**settings, "vec.num_envs": 4, "eval.greedy": act == "greedy"})
+        with contextlib.closing(make_vecenv(config)) as vecenv:
+            policy = None if act == "at random" else build_policy(config, vecenv)
+        made_in_python.clear()
+        results.append(evaluate(config, policy, episodes=10, seed=3))
+        assert bool(made_in_python) is not native
+    ours, theirs = results
+    assert ours.scores == pytest.approx(theirs.scores, rel=1e-6)  # rewards in C are float32
+    assert [report["episode_length"] for report in ours.reports] == [
+        report["episode_length"] for report in theirs.reports
+    ]
+
+
+def test_levels_of_minigrid_train_and_play_without_the_package(tmp_path, monkeypatch):
+    def creator(**keywords):
+        raise BindingMissing("needs the package minigrid")
+
+    monkeypatch.setattr(binding_module("minigrid"), "env_creator", lambda name: creator)
+    name = "minigrid/MiniGrid-Empty-5x5-v0"
+    with pytest.raises(BindingMissing):
+        pufferlib.make(name)
+    settings = {"train.total_timesteps": 1024, "train.device": "cpu", "eval.episodes": 4}
+    with pytest.warns(UserWarning, match=f"no video of {name}.*needs the package minigrid"):
+        trained = pufferlib.train(name, settings, runs=tmp_path, progress=False)
+    assert trained.comparison.agent.episodes == 4
+    agent = pufferlib.load(trained.run.folder)
+    with pufferlib.make(name, num_envs=3) as envs:
+        assert envs.single_action_space.contains(agent(envs.reset()[0])[0])
 
 
 @pytest.mark.skipif(bool(absent), reason=absent)
