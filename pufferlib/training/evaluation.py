@@ -430,7 +430,16 @@ class Camera:
                 self._record(picture, self._motion.fps)
         except Exception as error:  # a failure to draw must not lose the scores
             self._record = None
-            name = type(getattr(self._env, "unwrapped", self._env)).__name__
+            env = getattr(self._env, "unwrapped", self._env)
+            advice = "; let the function that makes it take render_mode, and pass it on" if _lacks_mode(env) else ""
             warnings.warn(
-                f"{name}: recording stopped: {type(error).__name__}: {error}; the episode continues", stacklevel=3
+                f"{type(env).__name__}: recording stopped: {type(error).__name__}: {error}; the episode "
+                f"continues{advice}",
+                stacklevel=3,
             )
+
+
+def _lacks_mode(env: Any) -> bool:
+    """Return True if an environment was made without the render mode that it has."""
+    has_modes = bool((getattr(env, "metadata", None) or {}).get("render_modes"))
+    return has_modes and getattr(env, "render_mode", "") is None

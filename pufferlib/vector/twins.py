@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -24,6 +24,8 @@ __all__ = ["ATTRIBUTES", "TwinEnvs"]
 
 #: Attributes of the Python environments that are known without them.
 ATTRIBUTES = ("observation_space", "action_space", "metadata", "render_mode", "np_random_seed")
+
+NO_OBJECTS = "environments in C have no Python objects; make the Python environments with native=False"
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,15 @@ class TwinEnvs(VectorEnv):
         self._reports: dict[int, dict[str, Any]] = {}
 
     @property
+    def envs(self) -> NoReturn:
+        """There is no list of environments, as ``Serial`` has it.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError(f"{type(self).__name__}.envs: {NO_OBJECTS}")
+
+    @property
     def reports(self) -> Mapping[int, dict[str, Any]]:
         """Infos of the last step by the copy whose episode ended in it."""
         return self._reports
@@ -184,10 +195,7 @@ class TwinEnvs(VectorEnv):
     ) -> list[Any]:
         is_known = name in ATTRIBUTES if where == "get_attr" else name == "has_wrapper_attr"
         if kind is None and not is_known:
-            raise APIUsageError(
-                f"{type(self).__name__}.{where}: environments in C have no Python objects, got {name!r}; make the "
-                "Python environments with native=False"
-            )
+            raise APIUsageError(f"{type(self).__name__}.{where}: got {name!r}, but {NO_OBJECTS}")
         return super()._call_envs(where, name, env_ids, values, kind, **arguments)
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:

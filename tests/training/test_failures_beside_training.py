@@ -69,6 +69,14 @@ class BreaksWhileRendering(Short):
         return FRAME
 
 
+class NeedsRenderMode(Short):
+    def __init__(self):
+        super().__init__(None)
+
+    def render(self):
+        raise AttributeError("Unexpected mode: None")  # as Gymnasium's robots do
+
+
 class ChangesSize(Short):
     def render(self):
         return FRAME[: 61 - 5 * self.count]
@@ -279,6 +287,7 @@ def test_failing_evaluation_does_not_stop_training(make_trainer, target_env):
     [
         (NoDisplay, "cannot be made with render_mode='rgb_array': .*no display"),
         (BreaksWhileRendering, "recording stopped: ValueError: the window is gone"),
+        (NeedsRenderMode, "the episode continues; let the function that makes it take render_mode, and pass it on"),
     ],
 )
 def test_env_that_fails_to_render_is_evaluated(env, words, tmp_path):

@@ -218,6 +218,8 @@ def test_wrong_arguments_are_refused():
     for act in (lambda: twins.call("render"), lambda: twins.get_attr("desc"), lambda: twins.set_attr("desc", "S")):
         with pytest.raises(APIUsageError, match="make the Python environments with native=False"):
             act()
+    with pytest.raises(AttributeError, match=r"TwinEnvs\.envs: .*make the Python environments with native=False"):
+        list(twins.envs)
     twins.step([0] * 4)  # goes on
     for keywords, words in (
         ({"num_envs": 0}, "num_envs must be at least 1, got 0"),
