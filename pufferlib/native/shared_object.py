@@ -21,7 +21,7 @@ __all__ = ["FLAGS", "build_library"]
 FLAGS = (
     *("-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wall", "-Wextra"),
     *("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"),
-    *("-Werror=return-type", f"-I{HEADERS}"),
+    *("-Werror=return-type", f"-I{HEADERS}", f"-I{HEADERS.parent / 'ocean'}"),
 )
 KEPT_S = 30 * 24 * 3600  # time since the last use of a library
 # Code built with -O2 runs as fast as with -O3, and large environments compile in a third of the time. "-z defs" makes

@@ -14,9 +14,19 @@ from pufferlib.native.shared_object import build_library
 from pufferlib.ocean._ocean import add_type
 from pufferlib.ocean.types import EnvType, env_type_of
 
-__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of", "write_template"]
+__all__ = [
+    "TEMPLATES",
+    "CFile",
+    "compile_file",
+    "is_c_file",
+    "load_type",
+    "settings_of_file",
+    "source_of",
+    "write_template",
+]
 
-TEMPLATE = Path(__file__).parent / "_template"
+#: Folders with a C file and its settings, by name of the template. The first one is the default.
+TEMPLATES = {name: Path(__file__).parent / "_template" / name for name in ("corridor", "minigrid")}
 TAKEN = {"puffer", "draw"}  # prefixes of names in the headers
 
 
@@ -138,12 +148,13 @@ def _check_declarations(where: str, env_type: EnvType) -> None:
             )
 
 
-def write_template(name: str, folder: Path) -> tuple[Path, Path]:
+def write_template(name: str, folder: Path, template: str = "corridor") -> tuple[Path, Path]:
     """Write a complete environment ``<name>.c`` and its training settings ``<name>.toml`` into ``folder``.
 
     Args:
         name: Name of the environment: lower-case letters, digits and underscores.
         folder: Target folder, created if it does not exist.
+        template: One of ``TEMPLATES``.
 
     Returns:
         Paths of the two files.
@@ -160,10 +171,10 @@ def write_template(name: str, folder: Path) -> tuple[Path, Path]:
         if file.exists():
             raise APIUsageError(f"puffer new: {file} exists already; choose another name, or remove it")
     type_name = "".join(part.title() for part in name.split("_"))
-    code = (TEMPLATE / "template.c").read_text("utf-8")
+    code = (TEMPLATES[template] / "template.c").read_text("utf-8")
     for old, new in (("template", name), ("Template", type_name), ("TEMPLATE", name.upper())):
         code = code.replace(old, new)
     folder.mkdir(parents=True, exist_ok=True)
     files[0].write_text(code, "utf-8")
-    files[1].write_text((TEMPLATE / "train.toml").read_text("utf-8"), "utf-8")
+    files[1].write_text((TEMPLATES[template] / "train.toml").read_text("utf-8"), "utf-8")
     return files

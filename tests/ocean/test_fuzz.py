@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pufferlib.ocean.files import write_template
+from pufferlib.ocean.files import TEMPLATES, write_template
 from pufferlib.ocean.fuzz import CLASSES, fuzz_file
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
@@ -61,8 +61,10 @@ def test_defect_is_found_with_its_class(kind, source, monkeypatch):
 
 
 @pytest.mark.all
-def test_template_has_no_defects(source):
-    assert fuzz_file(str(source), steps=1000).defects == ()
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_template_has_no_defects(template, tmp_path, source):
+    made, _ = write_template("own", tmp_path, template)
+    assert fuzz_file(str(made), steps=1000).defects == ()
 
 
 def test_compiler_without_sanitizers_finds_other_defects(source, tmp_path, monkeypatch):

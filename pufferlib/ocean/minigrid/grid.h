@@ -1,4 +1,5 @@
-/* A world of MiniGrid: its cells, and how levels draw random numbers and place things in it. */
+/* A world of MiniGrid: its cells, and how levels draw random numbers and place things in it. Levels of your own
+ * use these functions too (`puffer new NAME --template minigrid`). */
 #ifndef MINIGRID_GRID_H
 #define MINIGRID_GRID_H
 
@@ -72,7 +73,13 @@ typedef enum {
     MINIGRID_PUT_NEAR,  /* success if `object` was dropped next to `target`, otherwise failure */
     MINIGRID_OPEN_BOTH, /* when the blue door opens: success if the door at `target` is open, or failure */
     MINIGRID_MATCH,     /* success at `target`, failure at the other end of the corridor */
+    MINIGRID_OWN,       /* what the function `judge` of the level returns */
 } MiniGridTask;
+
+typedef enum { MINIGRID_CONTINUES, MINIGRID_SUCCEEDS, MINIGRID_FAILS, MINIGRID_COLLIDES } MiniGridResult;
+
+/* Judges an action that was carried out. `had` is what the agent carried before it. */
+typedef MiniGridResult (*MiniGridJudge)(MiniGrid *env, int32_t action, MiniGridCell had);
 
 /* A kind of level. */
 typedef struct {
@@ -87,14 +94,15 @@ struct MiniGridLevel {
     const char *id;
     const MiniGridWorld *world;
     int32_t width, height, max_steps;
-    int32_t count;     /* of rivers, obstacles, objects, rooms or quarters */
-    int32_t room_size; /* with walls. The largest one in MultiRoom */
-    int32_t row;       /* of the second strip of lava */
-    int32_t column;    /* of the room in a maze where the agent starts */
-    bool is_random;    /* where the agent starts, or how long a corridor is */
-    bool is_boxed;     /* keys are in boxes */
-    bool is_blocked;   /* balls are in front of locked doors */
-    bool keys_last;    /* keys are placed after balls, which therefore cannot replace them */
+    int32_t count;       /* of rivers, obstacles, objects, rooms or quarters */
+    int32_t room_size;   /* with walls. The largest one in MultiRoom */
+    int32_t row;         /* of the second strip of lava */
+    int32_t column;      /* of the room in a maze where the agent starts */
+    bool is_random;      /* where the agent starts, or how long a corridor is */
+    bool is_boxed;       /* keys are in boxes */
+    bool is_blocked;     /* balls are in front of locked doors */
+    bool keys_last;      /* keys are placed after balls, which therefore cannot replace them */
+    MiniGridJudge judge; /* of MINIGRID_OWN */
 };
 
 struct MiniGrid {
@@ -111,6 +119,7 @@ struct MiniGrid {
     MiniGridCell object, other; /* of the mission */
     MiniGridPlace target;
     int32_t opening; /* first words of a mission to fetch */
+    bool is_full;    /* a level of your own had no free place */
     int32_t width, height;
     PufferGenerator generator;
     MiniGridPlace obstacles[MINIGRID_MAX_OBSTACLES];
@@ -249,11 +258,31 @@ static inline bool minigrid_random_free(MiniGrid *env, MiniGridArea area, MiniGr
     return minigrid_at(env, *place)->kind == MINIGRID_EMPTY && !minigrid_is_place(*place, env->position);
 }
 
+/* Returns the first free place, or the first place if none is free. */
+static inline MiniGridPlace minigrid_first_free(MiniGrid *env, MiniGridArea area) {
+    for (int32_t y = area.y; y < area.y + area.height && y < env->height; y++) {
+        for (int32_t x = area.x; x < area.x + area.width && x < env->width; x++) {
+            const MiniGridPlace place = {x, y};
+            if (minigrid_at(env, place)->kind == MINIGRID_EMPTY && !minigrid_is_place(place, env->position))
+                return place;
+        }
+    }
+    env->is_full = true;
+    return (MiniGridPlace){area.x, area.y};
+}
+
 /* Puts a cell on a random free place. Some levels of the package give up after 100 or 1,000 tries, with an
  * error. That happens in fewer than one of 10^12 episodes. */
 static inline MiniGridPlace minigrid_place(MiniGrid *env, MiniGridArea area, MiniGridCell cell) {
+    enum { TRIES = 100000 };
     MiniGridPlace place;
-    while (!minigrid_random_free(env, area, &place)) continue;
+    int32_t tries = 0;
+    while (!minigrid_random_free(env, area, &place)) {
+        if (++tries == TRIES) {
+            place = minigrid_first_free(env, area);
+            break;
+        }
+    }
     *minigrid_at(env, place) = cell;
     return place;
 }

@@ -1,5 +1,6 @@
 /* The levels by their id in the package, and the text of their missions. A new level is a row of this table.
- * A new kind of level is also a function `minigrid_make_...` and the MiniGridWorld below it. */
+ * A new kind of level is also a function `minigrid_make_...` and the MiniGridWorld below it. A file with levels of
+ * its own defines MINIGRID_OWN_LEVELS as the name of its table. */
 #ifndef MINIGRID_LEVELS_H
 #define MINIGRID_LEVELS_H
 
@@ -7,6 +8,9 @@
 #include "one_room.h"
 #include "room_grid.h"
 
+#ifdef MINIGRID_OWN_LEVELS
+#define minigrid_levels MINIGRID_OWN_LEVELS
+#else
 /* clang-format off */
 static const MiniGridLevel minigrid_levels[] = {
     {"MiniGrid-BlockedUnlockPickup-v0", &minigrid_unlock_pickup, 11, 6, .max_steps = 16 * 6 * 6,
@@ -107,6 +111,7 @@ static const MiniGridLevel minigrid_levels[] = {
     {"MiniGrid-UnlockPickup-v0", &minigrid_unlock_pickup, 11, 6, .max_steps = 8 * 6 * 6},
 };
 /* clang-format on */
+#endif
 
 enum { MINIGRID_LEVELS = sizeof minigrid_levels / sizeof *minigrid_levels };
 

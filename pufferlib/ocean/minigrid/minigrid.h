@@ -29,12 +29,20 @@
 
 #include "view.h"
 
+#ifdef MINIGRID_OWN_LEVELS
+static const char minigrid_about[] = "Explore levels of your own in the world of MiniGrid.";
+#define MINIGRID_FIRST_LEVEL 0
+#define MINIGRID_LEVEL_TEXT  "number of the level in the table of the file"
+#else
 static const char minigrid_about[] =
     "Explore small worlds with doors, keys, boxes and lava: the levels of MiniGrid.";
+#define MINIGRID_FIRST_LEVEL 14
+#define MINIGRID_LEVEL_TEXT  "number of the level in the sorted ids; 14 is MiniGrid-Empty-5x5-v0"
+#endif
 
 /* clang-format off */
 static const PufferParameter minigrid_parameters[] = {
-    PUFFER_PARAMETER(MiniGrid, level, 14, 0, MINIGRID_LEVELS - 1, "number of the level in the sorted ids; 14 is MiniGrid-Empty-5x5-v0"),
+    PUFFER_PARAMETER(MiniGrid, level, MINIGRID_FIRST_LEVEL, 0, MINIGRID_LEVELS - 1, MINIGRID_LEVEL_TEXT),
     PUFFER_PARAMETER(MiniGrid, max_steps, 0, 0, 1000000, "steps until the episode is cut off; 0 is the level's own number"),
     PUFFER_PARAMETER(MiniGrid, agent_view_size, 7, 3, MINIGRID_MAX_VIEW, "cells in a row of the view, odd"),
     PUFFER_PARAMETER(MiniGrid, see_through_walls, false, false, true, "nothing hides what is behind it, in every level"),
@@ -94,8 +102,45 @@ static inline int32_t minigrid_max_steps(const MiniGrid *env) {
     return env->max_steps > 0 ? env->max_steps : minigrid_level(env)->max_steps;
 }
 
+static inline void minigrid_generate(MiniGrid *env) {
+    const MiniGridLevel *level = minigrid_level(env);
+    env->width = level->width;
+    env->height = level->height;
+    env->position = (MiniGridPlace){-1, -1};
+    env->direction = MINIGRID_EAST;
+    env->carried = minigrid_empty;
+    minigrid_fill(env, minigrid_everywhere(env), minigrid_empty);
+    level->world->generate(env, level);
+}
+
+/* Generates a level of your own a few times. Returns NULL, or what is wrong. */
+static inline const char *minigrid_check_level(const MiniGrid *env) {
+    enum { SEEDS = 20, MAX_WIDTH = 64 };
+    const MiniGridLevel *level = minigrid_level(env);
+    if (level->height < 3 || level->height > level->width || level->width > MAX_WIDTH)
+        return "the level must be at least 3 cells high, not higher than wide, and at most 64 cells wide";
+    if (level->max_steps < 1) return "max_steps of the level must be at least 1";
+    if (level->world->task == MINIGRID_OWN && level->judge == NULL)
+        return "the level has the task MINIGRID_OWN, so it needs a function judge";
+    uint64_t memory[(sizeof(MiniGrid) + sizeof(MiniGridCell[MAX_WIDTH * MAX_WIDTH])) / sizeof(uint64_t) + 1];
+    MiniGrid *trial = (MiniGrid *)memory;
+    memcpy(trial, env, sizeof *env);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        puffer_seed_generator(&trial->generator, seed);
+        trial->is_full = false;
+        minigrid_generate(trial);
+        if (trial->is_full) return "the level has no free place for what its function places at random";
+        if (trial->position.x < 0) return "the function of the level must place the agent";
+    }
+    return NULL;
+}
+
 static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
     if (env->agent_view_size % 2 == 0) return "agent_view_size must be odd";
+#ifdef MINIGRID_OWN_LEVELS
+    const char *fault = minigrid_check_level(env);
+    if (fault != NULL) return fault;
+#endif
     *spec = (PufferSpec){
         .observation_type = PUFFER_UINT8,
         .observation_shape = {minigrid_observation_size(env)},
@@ -113,15 +158,7 @@ static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
 }
 
 static inline void minigrid_reset(MiniGrid *env) {
-    const MiniGridLevel *level = minigrid_level(env);
-    env->width = level->width;
-    env->height = level->height;
-    env->position = (MiniGridPlace){-1, -1};
-    env->direction = MINIGRID_EAST;
-    env->carried = minigrid_empty;
-    minigrid_fill(env, minigrid_everywhere(env), minigrid_empty);
-    level->world->generate(env, level);
-
+    minigrid_generate(env);
     uint8_t *row = env->game.observations;
     memset(row + minigrid_mission_at(env), 0,
            (size_t)(minigrid_observation_size(env) - minigrid_mission_at(env)));
@@ -209,8 +246,6 @@ static inline bool minigrid_act(MiniGrid *env, int32_t action) {
 
 /* ---- Missions ------------------------------------------------------------------------------------------ */
 
-typedef enum { MINIGRID_CONTINUES, MINIGRID_SUCCEEDS, MINIGRID_FAILS, MINIGRID_COLLIDES } MiniGridResult;
-
 static inline MiniGridResult minigrid_succeeds_if(bool has_succeeded, MiniGridResult otherwise) {
     return has_succeeded ? MINIGRID_SUCCEEDS : otherwise;
 }
@@ -261,6 +296,8 @@ static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniG
             return minigrid_succeeds_if(minigrid_is_open(*minigrid_at(env, env->target)), MINIGRID_FAILS);
         case MINIGRID_MATCH:
             return minigrid_judge_match(env);
+        case MINIGRID_OWN:
+            return minigrid_level(env)->judge(env, action, had);
         default:
             return minigrid_judge_place(env);
     }

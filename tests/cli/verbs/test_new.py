@@ -21,6 +21,14 @@ def test_new_writes_template_and_keeps_existing_file(
     assert "grid_world.c exists already; choose another name, or remove it" in capsys.readouterr().err
 
 
+def test_new_writes_a_level_of_minigrid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "ball_room", "--template", "minigrid", "--folder", str(tmp_path)]) == 0
+    assert "#define MINIGRID_OWN_LEVELS ball_room_levels" in (tmp_path / "ball_room.c").read_text()
+    assert "the level: how it is made, and what ends an episode" in capsys.readouterr().out
+    assert main(["new", "other", "--template", "maze", "--folder", str(tmp_path)]) == 2
+    assert "invalid choice: 'maze' (choose from 'corridor', 'minigrid')" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["Corridor", "my-game", "2048", "puffer", "a/b"])
 def test_new_rejects_invalid_c_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", name, "--folder", str(tmp_path)]) == 1
