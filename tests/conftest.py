@@ -46,6 +46,9 @@ PLACES = (
 
 os.environ["PUFFER_REPLAYS"] = ""  # expected failures save no bundles, except in tests of bundles
 
+# Tests train small networks, which more threads than free cores slow down a hundredfold. Processes of tests inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Worker processes unpickle environments of tests by name, so they must find the package ``tests``. The folder comes
 # last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -85,8 +88,8 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def seeds(monkeypatch):
-    """Give every test the same random numbers, independent of earlier tests in the same process.
+def _same_start(monkeypatch):
+    """Start every test with the same random numbers and one thread of torch, independent of earlier tests.
 
     Spaces without a seed get distinct fixed seeds. Spaces in other processes stay random.
     """
@@ -98,6 +101,7 @@ def seeds(monkeypatch):
     np.random.seed(0)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

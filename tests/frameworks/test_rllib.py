@@ -29,7 +29,6 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa
 from ray.tune import register_env  # noqa: E402
 
 from pufferlib.frameworks.rllib import to_multi_agent, to_rllib  # noqa: E402
-from tests.threads import one_thread  # noqa: E402, F401
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports RLlib
 

@@ -29,7 +29,6 @@ from torchrl.objectives import ClipPPOLoss  # noqa: E402
 from torchrl.objectives.value import GAE  # noqa: E402
 
 from pufferlib.frameworks.torchrl import to_torchrl  # noqa: E402
-from tests.threads import one_thread  # noqa: E402, F401
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 

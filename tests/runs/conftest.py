@@ -3,7 +3,6 @@
 import pytest
 
 from tests.envs import TargetEnv
-from tests.threads import one_thread  # noqa: F401
 
 
 @pytest.fixture

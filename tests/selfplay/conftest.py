@@ -1,7 +1,5 @@
 import pytest
 
-from tests.threads import one_thread  # noqa: F401
-
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):

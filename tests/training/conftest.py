@@ -3,7 +3,6 @@ import gc
 import pytest
 
 from tests.envs import TargetEnv
-from tests.threads import one_thread  # noqa: F401
 from tests.training.fake_cuda import install
 from tests.training.fake_gpu import FakeGpu
 

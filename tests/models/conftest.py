@@ -1,1 +1,0 @@
-from tests.threads import one_thread  # noqa: F401
