@@ -25,6 +25,9 @@ __all__ = [
 #: Bindings that cannot share a process with others. tests/bindings/test_NAME.py plays them in their own process.
 OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 
+#: Facts of every binding, by name.
+FACTS = all_facts()
+
 #: Modules that an adapter imports, by the name of their extra.
 FRAMEWORKS = {
     "rllib": ("ray", "ray.rllib", "ray.rllib.env", "ray.rllib.env.multi_agent_env"),
@@ -61,7 +64,7 @@ def missing_binding(name: str) -> str:
     TANK_BINDINGS=all makes every missing binding a failure, as in the image for tests. TANK_BINDINGS=common does so for
     the bindings of the extra "common".
     """
-    facts = all_facts()[name]
+    facts = FACTS[name]
     demanded = {"all": True, "common": facts.common}.get(os.environ.get("TANK_BINDINGS", ""), False)
     if facts.isolated:
         absent = [] if find_interpreter(facts.isolated) else list(facts.modules)

@@ -122,7 +122,7 @@ def _build(compiler: Compiler, source: Path, program: Path) -> tuple[str, str]:
     stderr = ""
     for sanitizers in (f"address,{UNDEFINED}", UNDEFINED, ""):
         flags = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer"] if sanitizers else []
-        arguments = [*FLAGS, "-D_GNU_SOURCE", "-DPUFFER_IN_LIBRARY", "-g", "-O1", *flags]
+        arguments = [*FLAGS, "-D_GNU_SOURCE", "-DPUFFER_IN_LIBRARY", "-g", "-Og", *flags]
         done = compiler.run([*arguments, PROGRAM, source, "-o", program, "-lm"])
         stderr = done.stderr
         if done.returncode == 0:
