@@ -12,6 +12,7 @@ def needs(binding):
     return pytest.mark.skipif(bool(reason), reason=reason)
 
 
+@pytest.mark.all  # the default suite renders a quicker task, in tests/envpool/test_twin_tasks.py
 @needs("mujoco")
 def test_render_returns_frames_of_env_ids():
     env = envpool.make(
