@@ -94,7 +94,7 @@ def build(sanitizers, modules, folder):
         command = [sys.executable, "-m", "cython", *CYTHON, "--module-name", module, "-o", made, source]
         subprocess.run(command, check=True, cwd=PACKAGE.parent)
         includes = [f"-I{PACKAGE / 'native'}", f"-I{PACKAGE / 'ocean'}", f"-I{sysconfig.get_path('include')}"]
-        command = ["gcc", "-shared", "-fPIC", "-std=gnu11", "-O1", "-g", f"-fsanitize={sanitizers}", *includes]
+        command = ["gcc", "-shared", "-fPIC", "-std=gnu11", "-O0", "-g", f"-fsanitize={sanitizers}", *includes]
         ran = subprocess.run(
             [*command, made, *sources, "-o", folder / f"{module}.so", "-lm"], capture_output=True, text=True
         )

@@ -10,7 +10,7 @@ import pufferlib
 
 HERE, PACKAGE = Path(__file__).parent, Path(pufferlib.__file__).parent
 FLAGS = [
-    *("-std=c11", "-D_GNU_SOURCE", "-g", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"),
+    *("-std=c11", "-D_GNU_SOURCE", "-g", "-Og", "-Wall", "-Wextra", "-Werror", "-pthread"),
     *(f"-I{PACKAGE / folder}" for folder in ("native", "ocean")),
 ]
 COMPILER = shutil.which("cc") or shutil.which("gcc")
@@ -20,8 +20,8 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 def run_program(tmp_path):
     """Function that builds and runs a program of this folder. The test fails at the first error of a sanitizer."""
 
-    def run(name, *sources, sanitizers="address,undefined", flags=(), arguments=()):
-        program = _build(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers, flags)
+    def run(name, *sources, sanitizers="address,undefined", arguments=()):
+        program = _build(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers)
         ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
         if "unexpected memory mapping" in ran.stderr:  # the kernel uses addresses that an older gcc library reserves
             pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")
@@ -31,11 +31,11 @@ def run_program(tmp_path):
     return run
 
 
-def _build(program, sources, sanitizers, flags):
+def _build(program, sources, sanitizers):
     if COMPILER is None:
         pytest.skip("no C compiler on PATH; install gcc")
     sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    command = [COMPILER, *FLAGS, *sanitize, *flags, *sources, "-o", program, "-lm"]
+    command = [COMPILER, *FLAGS, *sanitize, *sources, "-o", program, "-lm"]
     ran = subprocess.run(command, capture_output=True, text=True)
     if "cannot find" in ran.stderr and "san" in ran.stderr:
         pytest.skip(f"the C compiler has no libraries for -fsanitize={sanitizers}; install libasan, libubsan, libtsan")

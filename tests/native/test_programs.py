@@ -11,10 +11,9 @@ from tests.tiers import once
 
 
 class Program(NamedTuple):
-    """Options to build and run a program, and its expected output."""
+    """Sanitizers and arguments of a program, and its expected output."""
 
     sanitizers: str = "address,undefined"
-    flags: tuple[str, ...] = ()
     arguments: tuple[int, ...] = ()
     prints: str = ""
 
@@ -28,15 +27,14 @@ prepared 1, fits 1
 cells 40 0
 """
 ROUNDS, STEPS, SEED = 120_000, 100_000, 1
-QUICK = ("-O1",)  # compiles faster
 
 RULES = {
     "connect4_rules": Program(),
     "enduro_rules": Program(),
     "go_rules": Program(),
-    "moba_rules": Program("address,undefined,float-cast-overflow,float-divide-by-zero", QUICK),
-    "network_fuzz": Program(flags=QUICK, arguments=(100, SEED)),
-    "nmmo3_rules": Program(flags=QUICK, arguments=(STEPS,)),
+    "moba_rules": Program("address,undefined,float-cast-overflow,float-divide-by-zero"),
+    "network_fuzz": Program(arguments=(100, SEED)),
+    "nmmo3_rules": Program(arguments=(STEPS,)),
     "ocean_hooks": Program(prints=HOOKS),
     "rware_rules": Program(),
     "snake_rules": Program(prints="18 positions\n"),
@@ -49,8 +47,8 @@ SHORT = {"connect4_rules", "ocean_hooks", "wait_policy"}  # a second each
 @pytest.mark.timeout(300)  # most of it for the compiler
 @pytest.mark.parametrize("name", once(RULES, SHORT))
 def test_checks_of_the_program_pass(name, run_program):
-    sanitizers, flags, arguments, prints = RULES[name]
-    assert run_program(name, sanitizers=sanitizers, flags=flags, arguments=arguments) == prints
+    sanitizers, arguments, prints = RULES[name]
+    assert run_program(name, sanitizers=sanitizers, arguments=arguments) == prints
 
 
 @pytest.mark.parametrize("sanitizers", once(["thread", "address,undefined"], ["thread"]))
