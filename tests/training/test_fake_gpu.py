@@ -23,6 +23,7 @@ from pufferlib.training.distributed.ranks import JoinedRanks, Ranks, device_of_r
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.tiers import as_all, once
+from tests.training.broken_rollouts import assert_nan_raises_and_keeps_weights
 from tests.training.ranks import train_as_one, train_in_threads
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine")
@@ -344,17 +345,7 @@ def test_nan_on_gpu_raises_and_keeps_weights(gpus, make_trainer):
     trainer = make_trainer(settings={"train.device": "cuda"})
     for _ in range(3):
         trainer.step()
-    take = trainer.source.take
-
-    def broken():
-        rollout = take()
-        rollout.log_probs[2, 3] = torch.nan
-        return rollout
-
-    trainer.source.take = broken
-    with pytest.raises(PufferError, match="the loss must be finite"):
-        trainer.step()
-    assert all(bool(torch.isfinite(weights).all()) for weights in trainer.policy.parameters())
+    assert_nan_raises_and_keeps_weights(trainer)
 
 
 @pytest.mark.parametrize("graphs", [None, True])

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from pufferlib.errors import PufferError
 from pufferlib.models import Default
 from pufferlib.models.recurrent import MinGRUCell
 from pufferlib.models.recurrent.gated import gru, gru_by_torch, lstm, lstm_by_torch
@@ -16,6 +15,7 @@ from pufferlib.models.recurrent.mingru import mingru, mingru_by_torch
 from pufferlib.settings.config import load_config
 from pufferlib.training.build import build_vecenv
 from pufferlib.training.trainer import Trainer
+from tests.training.broken_rollouts import assert_nan_raises_and_keeps_weights
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here; puffer doctor --gpu says why")
 
@@ -119,17 +119,7 @@ def test_partial_batches_train(tmp_path, memory):
 
 def test_nan_raises_and_keeps_weights(train):
     trainer = train(3)
-    take = trainer.source.take
-
-    def broken():
-        rollout = take()
-        rollout.log_probs[2, 3] = torch.nan
-        return rollout
-
-    trainer.source.take = broken
-    with pytest.raises(PufferError, match="the loss must be finite"):
-        trainer.step()
-    assert all(bool(torch.isfinite(weights).all()) for weights in weights_of(trainer).values())
+    assert_nan_raises_and_keeps_weights(trainer)
 
 
 def test_synchronizing_network_trains_without_graphs(tmp_path):
