@@ -66,8 +66,8 @@ run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
 # Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.
 bindings_outside() {
-    TANK_BINDINGS=all in_clone run_local -k "contract or render or microrts" tests/conformance/test_bindings.py \
-        tests/bindings/test_microrts.py
+    TANK_BINDINGS=all in_clone run_local -k "contract or render or (separate_process and conformance)" \
+        tests/conformance/test_bindings.py tests/bindings/test_microrts.py
 }
 
 check_images() {

@@ -55,6 +55,7 @@ def run(*arguments):
         ["tests/conformance/test_bindings.py", "-k", "microrts"],
         ["tests/learning/test_bindings.py", "-k", "microrts"],
     ],
+    ids=["cases", "conformance", "learning"],
 )
 def test_test_files_pass_in_a_separate_process(arguments):
     done = run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *arguments)
