@@ -4,7 +4,7 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -86,8 +86,9 @@ def agent_file(env_name: str) -> Path:
     return Path(*ocean.__path__) / env_name / "agent.safetensors"
 
 
-def binding_facts() -> dict[str, Facts]:
-    """Return the parsed ``binding.toml`` of every binding, by name of the binding."""
+@functools.cache
+def binding_facts() -> Mapping[str, Facts]:
+    """Return the parsed ``binding.toml`` of every binding, by name. The files are read once in a process."""
     return all_facts()
 
 
