@@ -21,6 +21,9 @@ Options: the arguments of Gymnasium's class (LunarLander: ``gravity``, ``enable_
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
 * ``channels_first``: return CarRacing's images as ``(3, 96, 96)``, as NatureCNN expects them.
+* ``native``: training steps LunarLander and BipedalWalker in C, in threads, with the same results. With False it steps
+  Gymnasium's classes. Batches of ``pufferlib.make`` run in C with True only. CarRacing, and environments with a
+  ``render_mode``, always run Gymnasium's classes.
 * ``render_mode``: None or "rgb_array".
 
 Differences from the package:
@@ -32,13 +35,17 @@ Differences from the package:
 Source: Brockman et al. 2016, https://arxiv.org/abs/1606.01540.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from pufferlib.box2d.find import find_box2d
+from pufferlib.registry.in_c import Twin
 
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["env_creator", "names"]
+__all__ = ["env_creator", "names", "twin"]
 
 
 def names() -> tuple[str, ...]:
@@ -59,3 +66,11 @@ def env_creator(name: str) -> Callable[..., Any]:
         UnknownNameError: No environment has this name. The error suggests similar names.
     """
     return creator(__name__, full_id(name, names()), names())
+
+
+def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
+    """Return the environment in C with the same results, or None if there is none with these options."""
+    env_id = full_id(name, names())
+    if env_id not in names() or env_id.startswith("CarRacing"):
+        return None
+    return find_box2d(f"box2d/{env_id}", options, functools.partial(env_creator(env_id), **options))

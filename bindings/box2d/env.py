@@ -1,6 +1,5 @@
 """Gymnasium's Box2D environments with correct bounds."""
 
-import warnings
 from typing import Any
 
 import gymnasium
@@ -8,14 +7,13 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
+from pufferlib.box2d.engine import box2d
+
 from .._shared.gymnasium import ChannelsFirst, control_task, quiet_pygame
 from .._shared.options import check_switches
 
-# Box2D's SWIG classes have no __module__, so Python warns on import. If warnings are errors, this one would
-# crash the interpreter.
-with warnings.catch_warnings(), quiet_pygame():
-    warnings.filterwarnings("ignore", "builtin type .* has no __module__ attribute", DeprecationWarning)
-    import Box2D
+Box2D = box2d()
+with quiet_pygame():
     import pygame  # noqa: F401
 
 __all__ = ["FreshWorld", "make_env"]
@@ -23,15 +21,21 @@ __all__ = ["FreshWorld", "make_env"]
 Env = gymnasium.Env[Any, Any]
 
 
-def make_env(name: str, *, channels_first: bool = False, **options: Any) -> Env:
-    """Make the environment ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
+def make_env(name: str, *, channels_first: bool = False, native: bool = True, **options: Any) -> Env:
+    """Make the environment ``name``.
+
+    Args:
+        name: Id of the environment.
+        channels_first: Whether images have their channels first.
+        native: Whether batches may run in C. It changes nothing here.
+        **options: Arguments of ``control_task`` and of the environment's Gymnasium class.
 
     Raises:
         UnknownNameError: The environment has no such option.
         APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"box2d/{name}"
-    check_switches(where, channels_first=channels_first)
+    check_switches(where, channels_first=channels_first, native=native)
     env: Env = FreshWorld(control_task(where, name, **options))
     return ChannelsFirst(env) if channels_first and len(env.observation_space.shape or ()) == 3 else env
 

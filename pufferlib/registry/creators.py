@@ -13,6 +13,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from pettingzoo import AECEnv, ParallelEnv
 
+from pufferlib.box2d.table import has_box2d
 from pufferlib.buffers import Array
 from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.emulation.construct import check_kind
@@ -162,7 +163,8 @@ def gymnasium_creator(spec: EnvSpec) -> Creator:
 
     It accepts the keyword arguments of the environment and ``max_episode_steps``.
     """
-    maker = _make_original if has_toy_text(spec) or has_robot(spec) else _make_registered
+    has_twin = has_toy_text(spec) or has_robot(spec) or has_box2d(spec)
+    maker = _make_original if has_twin else _make_registered
     return functools.partial(_create, spec.id, functools.partial(maker, spec))
 
 

@@ -1,7 +1,7 @@
 """Lookup of environments in C that have the results of a Python environment, for the same seeds and actions.
 
-Those of Gymnasium are in ``toy_text`` and ``pufferlib.robots``. A binding has a function ``twin(name, keywords)`` for
-its own.
+Those of Gymnasium are in ``toy_text``, ``pufferlib.robots`` and ``pufferlib.box2d``. A binding has a function
+``twin(name, keywords)`` for its own.
 """
 
 import functools
@@ -11,6 +11,8 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from pufferlib.box2d.find import find_box2d
+from pufferlib.box2d.table import has_box2d
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import gymnasium_creator
 from pufferlib.registry.in_c import Twin
@@ -56,6 +58,7 @@ def _gymnasium_twin(spec: EnvSpec, keywords: Mapping[str, Any]) -> Twin | None:
         limit = keywords.get("max_episode_steps")
         own = {key: value for key, value in keywords.items() if key != "max_episode_steps"}
         return toy_text_twin(spec.id, own, spec.max_episode_steps if limit is None else limit)
+    create = functools.partial(gymnasium_creator(spec), **keywords)
     if has_robot(spec):
-        return find_robot(spec.id, keywords, functools.partial(gymnasium_creator(spec), **keywords))
-    return None
+        return find_robot(spec.id, keywords, create)
+    return find_box2d(spec.id, keywords, create) if has_box2d(spec) else None

@@ -9,12 +9,12 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
-from pufferlib.errors import PufferError
+from pufferlib.registry.games import UnlikeOriginalError
 from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_BODIES, PLACES
 from pufferlib.robots.table import ROBOTS, Part, Robot
 from pufferlib.wrappers import ClipAction, EpisodeStats
 
-__all__ = ["Task", "UnlikeOriginalError", "engine", "task_of"]
+__all__ = ["Task", "engine", "task_of"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -39,10 +39,6 @@ FUNCTIONS = ("mj_step", "mj_rnePostConstraint", "_mjPRIVATE_setTlsLogHandler", "
 SPEEDS = (-10.0, 10.0)  # range of clipped speeds and forces
 LEAST_JOINTS = {"double_pendulum": 3, "pendulum": 2}  # positions that a reward reads. The other ones read 3
 LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
-
-
-class UnlikeOriginalError(PufferError):
-    """A robot cannot be stepped in C with the results of Gymnasium. The message says why."""
 
 
 class Task(NamedTuple):

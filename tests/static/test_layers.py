@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
-    **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "robots", "testing"), 2),
-    **dict.fromkeys(("wrappers", "bindings"), 2),
+    **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "testing"), 2),
+    **dict.fromkeys(("bindings", "box2d", "robots", "wrappers"), 2),
     **dict.fromkeys(("envpool", "frameworks", "models", "pytorch", "settings"), 3),
     **dict.fromkeys(("installation", "runs"), 4),
     "training": 5,

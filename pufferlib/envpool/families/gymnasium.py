@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
-from pufferlib.envpool.robots import robot_backend
+from pufferlib.envpool.stepped import stepped_backend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.toy_text import toy_text_twin
@@ -130,8 +130,13 @@ def _box2d_tasks() -> list[PoolTask]:
         PoolTask(
             task_id,
             "box2d",
-            WorkerBackend(f"box2d/{name}", is_limited=True, declared_only=True),
+            TwinBackend(
+                functools.partial(stepped_backend, f"box2d/{name}", {}),
+                WorkerBackend(f"box2d/{name}", is_limited=True, declared_only=True),
+                draws=False,
+            ),
             *BOX2D[name],
+            keywords={"native": True},
             any_keyword=True,
             extra="box2d",
         )
@@ -154,7 +159,7 @@ def _mujoco_task(robot: Robot, version: int) -> PoolTask:
     return PoolTask(
         task_id,
         "mujoco",
-        TwinBackend(functools.partial(robot_backend, task_id, infos), python, draws=False),
+        TwinBackend(functools.partial(stepped_backend, f"mujoco/{task_id}", infos), python, draws=False),
         robot.max_episode_steps,
         robot.reward_threshold,
         keywords={"native": True},

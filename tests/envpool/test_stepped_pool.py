@@ -1,10 +1,10 @@
-"""Pools of robots that are stepped in C: order of batches, seeds, refusals."""
+"""Pools of environments that are stepped in C: order of batches, seeds, refusals."""
 
 import numpy as np
 import pytest
 
 from pufferlib import envpool
-from pufferlib.envpool.robots import RobotPool
+from pufferlib.envpool.stepped import SteppedPool
 from pufferlib.errors import APIUsageError
 from tests.needs import missing_binding
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 def pool_of(num_envs=4, **keywords):
     env = envpool.make_gymnasium("InvertedPendulum-v5", num_envs=num_envs, num_threads=1, seed=5, **keywords)
-    assert isinstance(env.pool, RobotPool)
+    assert isinstance(env.pool, SteppedPool)
     return env
 
 

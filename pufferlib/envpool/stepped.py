@@ -1,5 +1,6 @@
-"""Pools of MuJoCo robots that are stepped in C."""
+"""Pools of environments of Gymnasium that are stepped in C when a batch is received: MuJoCo robots and Box2D."""
 
+import dataclasses
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -15,36 +16,37 @@ from pufferlib.envpool.refusals import SENT, converted_ids, refused_id
 from pufferlib.envpool.workers.arrays import ActionReader
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.arguments import checked_threads
+from pufferlib.registry.games import GymnasiumTwin
 from pufferlib.registry.twins import twin_of
 
-__all__ = ["RobotBackend", "RobotPool", "robot_backend"]
+__all__ = ["SteppedBackend", "SteppedPool", "stepped_backend"]
 
 NUMBER = Box(-np.inf, np.inf, (), np.float64)
 
 
-def robot_backend(
-    task_id: str, infos: Mapping[str, tuple[str, ...]], keywords: Mapping[str, Any]
-) -> "RobotBackend | None":
-    """Return the backend of a robot in C, or None if there is none with these keyword arguments.
+def stepped_backend(
+    env_name: str, infos: Mapping[str, tuple[str, ...]], keywords: Mapping[str, Any]
+) -> "SteppedBackend | None":
+    """Return the backend of an environment in C, or None if there is none with these keyword arguments.
 
     Args:
-        task_id: Id, such as "Ant-v5".
+        env_name: Name of the environment, such as "mujoco/Ant-v5".
         infos: Infos of the pool, each with the names that Gymnasium may have for it.
         keywords: The task's own keyword arguments.
     """
-    twin = twin_of(f"mujoco/{task_id}", keywords)
-    return None if twin is None else RobotBackend(twin, infos)
+    twin = twin_of(env_name, keywords)
+    return SteppedBackend(twin, infos) if isinstance(twin, GymnasiumTwin) else None
 
 
-class RobotBackend:
-    """Backend of a robot that is stepped in C.
+class SteppedBackend:
+    """Backend of an environment that is stepped in C.
 
     Args:
-        twin: A ``RobotTwin``.
+        twin: Environment in C.
         infos: Infos of the pool, each with the names that Gymnasium may have for it.
     """
 
-    def __init__(self, twin: Any, infos: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, twin: GymnasiumTwin, infos: Mapping[str, tuple[str, ...]]) -> None:
         self._twin, self._infos = twin, infos
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
@@ -55,20 +57,20 @@ class RobotBackend:
             info_spaces=dict.fromkeys(self._infos, NUMBER),
         )
 
-    def make(self, config: Mapping[str, Any], spec: PoolSpec) -> "RobotPool":
+    def make(self, config: Mapping[str, Any], spec: PoolSpec) -> "SteppedPool":
         """Create the pool.
 
         Raises:
             PufferError: A helper thread could not be started.
         """
-        return RobotPool(self._twin, self._infos, config, spec)
+        return SteppedPool(self._twin, self._infos, config, spec)
 
 
-class RobotPool:
-    """Robots that are stepped in C when ``recv`` needs them, in threads. It implements ``SeedPool``.
+class SteppedPool:
+    """Environments that are stepped in C when ``recv`` needs them, in threads. It implements ``SeedPool``.
 
     Args:
-        twin: A ``RobotTwin``.
+        twin: Environment in C.
         infos: Infos of the pool, each with the names that Gymnasium may have for it.
         config: As in ``Backend.make``.
         spec: Spec of the pool.
@@ -80,28 +82,22 @@ class RobotPool:
     """
 
     def __init__(
-        self, twin: Any, infos: Mapping[str, tuple[str, ...]], config: Mapping[str, Any], spec: PoolSpec
+        self, twin: GymnasiumTwin, infos: Mapping[str, tuple[str, ...]], config: Mapping[str, Any], spec: PoolSpec
     ) -> None:
-        from pufferlib.robots._robots import INFOS
-        from pufferlib.robots.batch import RobotBatch
-
         self.spec, self.num_envs, self.batch_size = spec, config["num_envs"], config["batch_size"]
         self._where, self._copies, self._autoreset = twin.name, config["copy"], config["autoreset"]
         threads = min(checked_threads(twin.name, config["num_threads"] or "auto"), self.batch_size)
-        task = twin.task._replace(fields={**twin.task.fields, "max_steps": config["max_episode_steps"]})
-        self._games = RobotBatch(
-            twin.name, task, twin.create().unwrapped, self.num_envs, "disabled", threads,
-            config["thread_affinity_offset"] + 1,
-        )  # fmt: skip
+        limited = dataclasses.replace(twin, max_steps=config["max_episode_steps"])
+        affinity = config["thread_affinity_offset"] + 1
+        self._games = limited.games(self.num_envs, "disabled", threads, affinity)
         self._rows = allocate(twin.observation_space, twin.action_space, self.num_envs)
         self._games.bind(**self._rows)
         self._reader = ActionReader(self._where, spec.action_space, self.batch_size)
-        own = task.robot.infos.split()
         self._sources = infos
-        # Column of each info of a step, or None if the robot does not have it.
+        # Column of each info of a step, or None if the environment does not have it.
+        own = self._games.info_columns
         self._columns = {
-            name: next((INFOS.index(source) for source in sources if source in own), None)
-            for name, sources in infos.items()
+            name: next((own[source] for source in sources if source in own), None) for name, sources in infos.items()
         }
         self._infos = {name: np.zeros(self.num_envs) for name in infos}
         self._seeds: dict[int, int] = {env: int(seed) % 2**32 for env, seed in enumerate(config["env_seed"])}
@@ -230,11 +226,11 @@ class RobotPool:
         return self._rows["observations"].copy()
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
-        """Raise APIUsageError, because pools that render step the robots in Python."""
+        """Raise APIUsageError, because pools that render step the environments in Python."""
         raise APIUsageError(f"{self._where}.render: make the pool with render_mode='rgb_array'")
 
     def close(self) -> None:
-        """Release the simulations. A second call does nothing."""
+        """Free the environments. A second call does nothing."""
         with self._lock:
             if not self._is_closed:
                 self._games.close()

@@ -1,0 +1,86 @@
+"""Games of a Box2D task of Gymnasium, stepped and reset in C."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils.seeding import np_random
+
+from pufferlib.box2d._box2d import Box2DCopies
+from pufferlib.box2d.engine import engine
+from pufferlib.errors import APIUsageError
+from pufferlib.registry.games import SteppedGames
+
+__all__ = ["Box2DBatch"]
+
+
+class Box2DBatch(SteppedGames):
+    """Games of a task, each with a world of its own. Steps run in threads.
+
+    Box2D cannot copy a world. A saved state has the actions of the episode, which ``load_games`` plays again.
+
+    Args:
+        name: Name for error messages.
+        task: Name of the task in ``box2d.h``.
+        options: Value of each field of ``Box2DOptions``.
+        num_games: Number of games.
+        autoreset: "same_step", "next_step" or "disabled".
+        num_threads: Maximum number of threads that work on a step.
+        affinity: Core of the first thread, plus 1, after which those of the helpers come. 0 for any.
+
+    Raises:
+        PufferError: A helper thread could not be started.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task: str,
+        options: dict[str, Any],
+        num_games: int,
+        autoreset: str,
+        num_threads: int,
+        affinity: int = 0,
+    ) -> None:
+        super().__init__(name, num_games, autoreset)
+        self._keeps_world = options["keeps_world"]
+        self._copies = Box2DCopies(task, options, engine(), num_games, num_threads, affinity)
+        for index in range(num_games):
+            self._copies.seed(index, np_random()[1] % 2**64)
+
+    def _bind(self) -> None:
+        self._copies.bind(
+            self._observations, self._actions.reshape(self._num_games, -1).view(np.uint32), self._rewards,
+            self._terminals, self._truncations, self.exact_rewards, self.elapsed,
+        )  # fmt: skip
+
+    def _begin(self, index: int, seed: int | None) -> dict[str, Any]:
+        if seed is not None:
+            self._copies.seed(index, seed)
+        self._copies.begin(index)
+        return {}
+
+    def _step(self, order: npt.NDArray[np.int32]) -> None:
+        self._copies.step(order)
+
+    def _fault(self) -> str:
+        return "its action has a NaN"
+
+    def infos_of(self, index: int) -> dict[str, Any]:
+        """Return an empty dict, because the tasks have no infos."""
+        return {}
+
+    def _save(self, index: int) -> bytes:
+        if self._keeps_world:
+            raise APIUsageError(
+                f"{self._name}: the state of its Box2D world depends on earlier episodes and cannot be saved; "
+                f"box2d/{self._name} has a new world for each episode"
+            )
+        return self._copies.save(index)
+
+    def _load(self, index: int, state: bytes) -> None:
+        self._copies.load(index, state)
+
+    def close(self) -> None:
+        """Free the worlds."""
+        self._copies.close()

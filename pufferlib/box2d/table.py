@@ -1,0 +1,21 @@
+"""The tasks that Gymnasium has for Box2D, as far as they exist in C."""
+
+from collections.abc import Mapping
+
+from gymnasium.envs.registration import EnvSpec
+
+__all__ = ["FRESH_WORLD", "TASKS", "has_box2d"]
+
+#: Task in ``box2d.h``, by entry point, because an id may be registered again for another environment.
+TASKS: Mapping[str, str] = {
+    "gymnasium.envs.box2d.bipedal_walker:BipedalWalker": "BipedalWalker",
+    "gymnasium.envs.box2d.lunar_lander:LunarLander": "LunarLander",
+}
+
+#: Wrapper of the binding that gives each episode a new world.
+FRESH_WORLD = "pufferlib.bindings.box2d.env:FreshWorld"
+
+
+def has_box2d(spec: EnvSpec) -> bool:
+    """Return True if a Gymnasium spec is of a Box2D task that is also stepped in C."""
+    return spec.entry_point in TASKS and not spec.additional_wrappers
