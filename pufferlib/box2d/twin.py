@@ -81,7 +81,7 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         options,
     )
     try:
-        check_equal(twin, env.env.env, twin.draw_action, CHECKED_STEPS)  # below EpisodeStats
+        check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats
     except UnlikeOriginalError as error:
         warnings.warn(
             f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2

@@ -2,7 +2,6 @@
 
 import dataclasses
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,7 +102,7 @@ class SteppedPool:
         self._seeds: dict[int, int] = {env: int(seed) % 2**32 for env, seed in enumerate(config["env_seed"])}
         self._begins = np.ones(self.num_envs, np.bool_)  # the next command begins an episode
         self._all = np.arange(self.num_envs, dtype=np.int32)
-        self._flying: deque[int] = deque()
+        self._flying: list[int] = []
         self._sent = np.zeros(self.num_envs, np.bool_)
         self._lock, self._is_closed = threading.RLock(), False
 
@@ -173,7 +172,8 @@ class SteppedPool:
                     f"{self._where}.recv: it would wait for ever: a batch needs {needed or 1} environments in flight, "
                     f"got {len(self._flying)}; send some actions first, or reset"
                 )
-            ids = np.fromiter((self._flying.popleft() for _ in range(needed)), np.int32, needed)
+            ids = np.array(self._flying[:needed], np.int32)
+            del self._flying[:needed]
             self._sent[ids] = False
             begins = self._begins[ids]
             self._step(ids[~begins])

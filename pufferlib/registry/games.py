@@ -2,7 +2,7 @@
 
 import abc
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,19 +228,17 @@ class GymnasiumTwin(abc.ABC):
             PufferError: A helper thread could not be started.
         """
 
+    @abc.abstractmethod
+    def draw_action(self, rng: np.random.Generator) -> Any:
+        """Return a random action that the environment of Gymnasium accepts."""
 
-def check_equal(
-    twin: GymnasiumTwin,
-    original: gymnasium.Env[Any, Any],
-    draw: Callable[[np.random.Generator], Any],
-    num_steps: int,
-) -> None:
+
+def check_equal(twin: GymnasiumTwin, original: gymnasium.Env[Any, Any], num_steps: int) -> None:
     """Compare the first steps in C with those of an environment of Gymnasium, byte by byte.
 
     Args:
         twin: Environment in C.
         original: Environment of Gymnasium.
-        draw: Function that draws an action.
         num_steps: Number of steps.
 
     Raises:
@@ -256,7 +254,7 @@ def check_equal(
             games.reset([step])
             observation, _ = original.reset(seed=step)
             _check_same(twin, step, {"observation": rows["observations"][0]}, {"observation": observation})
-        rows["actions"][0] = draw(rng)
+        rows["actions"][0] = twin.draw_action(rng)
         observation, reward, terminated, truncated, infos = original.step(rows["actions"][0])
         games.step(rows["actions"])
         names = {"observation": "observations", "terminated": "terminals", "truncated": "truncations"}

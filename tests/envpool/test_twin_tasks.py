@@ -44,6 +44,16 @@ ROBOTS = [
         ("Walker2d-v5", {}),
     )
 ]
+no_box2d = missing_binding("box2d")
+BOX2D = [
+    pytest.param(task_id, keywords, marks=pytest.mark.skipif(bool(no_box2d), reason=no_box2d))
+    for task_id, keywords in (
+        ("BipedalWalker-v3", {"max_episode_steps": 40}),
+        ("BipedalWalkerHardcore-v3", {}),
+        ("LunarLander-v3", {"enable_wind": True}),
+        ("LunarLanderContinuous-v2", {"max_episode_steps": 40}),
+    )
+]
 
 
 #: Tasks of every kind, with keywords where the kind has some. The default suite steps these 50 times, --all steps every
@@ -107,7 +117,7 @@ def test_results_are_those_of_the_python_environment(task_id, keywords):
 
 @pytest.mark.all
 @pytest.mark.parametrize(
-    ("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID, *ROBOTS], ids=str
+    ("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID, *ROBOTS, *BOX2D], ids=str
 )
 def test_long_play_gives_the_results_of_the_python_environment(task_id, keywords):
     ends = play_both(task_id, 1000, autoreset="same_step", **keywords)
@@ -120,6 +130,7 @@ def test_long_play_gives_the_results_of_the_python_environment(task_id, keywords
         "FrozenLake-v1",
         "Blackjack-v1",
         pytest.param("InvertedPendulum-v5", marks=pytest.mark.skipif(bool(no_robots), reason=no_robots)),
+        pytest.param("LunarLander-v3", marks=pytest.mark.skipif(bool(no_box2d), reason=no_box2d)),
     ],
 )
 def test_results_are_the_same_with_resets_in_the_next_step(task_id):

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import pufferlib
-from pufferlib import vector
 from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.twins import twin_of
@@ -17,6 +16,7 @@ from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
+from tests.twins import both, compare, outcome_of
 
 mujoco = pytest.importorskip("mujoco")
 from pufferlib.robots import task  # noqa: E402
@@ -60,48 +60,6 @@ VARIED = [
 ]
 
 
-def as_bytes(outcome):
-    """Return the outcome of a step of Gymnasium as bytes by name."""
-    observation, reward, terminated, truncated, infos = outcome
-    values = {"observation": observation, "reward": reward, "terminated": terminated, "truncated": truncated, **infos}
-    return {name: np.float64(value).tobytes() for name, value in values.items()}
-
-
-def compare(name, copies, steps, **keywords):
-    """Step copies in C and environments of Gymnasium with the same seeds and actions. Return the number of ends."""
-    twin = twin_of(name, keywords)
-    rows = allocate(twin.observation_space, twin.action_space, copies)
-    games = twin.games(copies, "same_step", 2)
-    games.bind(**rows)
-    originals = [pufferlib.make(name, **keywords).env.env for _ in range(copies)]  # below EpisodeStats
-    games.reset(range(copies))
-    for index, original in enumerate(originals):
-        assert rows["observations"][index].tobytes() == original.reset(seed=index)[0].tobytes()
-    low, high = twin.task.low, twin.task.high
-    ends = 0
-    rng = np.random.default_rng(0)
-    for step in range(steps):
-        actions = rng.uniform(low, high, rows["actions"].shape).astype(np.float32)
-        games.step(actions * 2 if keywords.get("clip_action") else actions)
-        for index, original in enumerate(originals):
-            outcome = original.step(rows["actions"][index])
-            over = outcome[2] or outcome[3]
-            row = rows["final_observations" if over else "observations"][index]
-            flags = rows["terminals"][index], rows["truncations"][index]
-            found = as_bytes((row, games.exact_rewards[index], *flags, infos_of(games, index, over)))
-            assert found == as_bytes(outcome), (step, index)
-            assert rows["rewards"][index] == np.float32(outcome[1])
-            ends += over
-            if over:
-                assert rows["observations"][index].tobytes() == original.reset()[0].tobytes(), (step, index)
-    games.close()
-    return ends
-
-
-def infos_of(games, index, over):
-    return games.last_infos(index) if over else games.infos_of(index)
-
-
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_same_seeds_and_actions_give_the_bytes_of_gymnasium(robot):
     assert compare(f"mujoco/{robot}-v5", copies=2, steps=60, max_episode_steps=50) > 0
@@ -135,23 +93,6 @@ def model_file(folder, text, other):
     path = folder / "robot.xml"
     path.write_text(model.replace(text, other))
     return str(path)
-
-
-def both(name, num_envs=3, seed=3, autoreset="same_step", **keywords):
-    twins = TwinEnvs(twin_of(name, keywords), num_envs, seed, vector.AutoresetMode(autoreset))
-    creator = pufferlib.env_creator(name)
-    originals = vector.make(
-        creator, env_kwargs=keywords, num_envs=num_envs, seed=seed, backend="Serial", autoreset=autoreset
-    )
-    return twins, originals
-
-
-def outcome_of(vecenv, received):
-    *rows, infos = received
-    ends = rows[2] | rows[3]
-    finals = vecenv.final_observations[ends].tobytes() if vecenv.autoreset == "same_step" else None
-    infos = [{name: np.float64(value).tobytes() for name, value in info.items()} for info in infos]
-    return [row.tobytes() for row in rows], finals, infos, vecenv.info_sources
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])

@@ -1,0 +1,211 @@
+"""Box2D tasks stepped in C, compared byte by byte with Gymnasium's."""
+
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import pufferlib
+from pufferlib.buffers import allocate
+from pufferlib.errors import APIUsageError
+from pufferlib.registry.twins import twin_of
+from pufferlib.settings.config import load_config
+from pufferlib.training.trainer import Trainer
+from pufferlib.vector.twins import TwinEnvs
+from tests.needs import missing_binding
+from tests.twins import both, compare, outcome_of
+
+absent = missing_binding("box2d")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
+
+TASKS = ("LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3")
+NAMES = (*TASKS, *(f"box2d/{task}" for task in TASKS))
+VARIED = [
+    ("box2d/LunarLander", {"enable_wind": True, "max_episode_steps": 30}),
+    ("LunarLander-v3", {"continuous": True, "gravity": -3.7}),
+    ("LunarLander-v3", {"enable_wind": True, "wind_power": 20, "turbulence_power": 0.3, "gravity": -11}),
+    ("box2d/LunarLanderContinuous-v3", {"enable_wind": True, "clip_action": True, "channels_first": True}),
+    ("BipedalWalker-v3", {"hardcore": True, "max_episode_steps": 20}),
+    ("box2d/BipedalWalker", {"clip_action": True, "max_episode_steps": 20}),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seeds_and_actions_give_the_bytes_of_gymnasium(name):
+    assert compare(name, copies=2, steps=120, max_episode_steps=110) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", NAMES)
+def test_long_play_gives_the_bytes_of_gymnasium(name):
+    assert compare(name, copies=100, steps=1000) > 0
+
+
+@pytest.mark.parametrize(("name", "keywords"), VARIED, ids=str)
+def test_keywords_have_the_effect_of_gymnasiums(name, keywords):
+    compare(name, copies=2, steps=60, **keywords)
+
+
+def landing(original):
+    """Return the actions of Gymnasium's own pilot until the lander rests, and the outcome of each."""
+    from gymnasium.envs.box2d.lunar_lander import heuristic
+
+    observation, _ = original.reset(seed=1)
+    over = False
+    while not over:
+        action = heuristic(original, observation)
+        outcome = original.step(action)
+        observation, over = outcome[0], outcome[2] or outcome[3]
+        yield action, outcome
+
+
+def test_landed_lander_falls_asleep_and_gets_its_reward():
+    twin = twin_of("LunarLander-v3", {})
+    rows = allocate(twin.observation_space, twin.action_space, 1)
+    games = twin.games(1, "disabled", 1)
+    games.bind(**rows)
+    games.reset([1])
+    for action, (observation, reward, *_) in landing(pufferlib.make("LunarLander-v3").env.env):
+        games.step([action])
+        assert rows["observations"][0].tobytes() == observation.tobytes()
+        assert games.exact_rewards[0] == reward
+    assert (rows["terminals"][0], games.exact_rewards[0]) == (True, 100)
+    games.close()
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
+@pytest.mark.parametrize("name", ["box2d/BipedalWalker", "LunarLander-v3"])
+def test_batches_equal_those_of_the_python_environments(name, autoreset):
+    twins, originals = both(name, autoreset=autoreset, max_episode_steps=12)
+    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
+        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
+    twins.single_action_space.seed(0)
+    for seed in (None, 7):
+        assert twins.reset(seed)[0].tobytes() == originals.reset(seed)[0].tobytes()
+        for _ in range(12 if autoreset == "disabled" else 30):
+            actions = [twins.single_action_space.sample() for _ in range(3)]
+            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
+            assert ours == theirs
+    for each in (twins, originals):
+        each.reset(env_ids=[1], seed=[5])
+    assert twins.observations.tobytes() == originals.observations.tobytes()
+    twins.close()
+    originals.close()
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize("name", ["LunarLander-v3", *(f"box2d/{task}" for task in TASKS)])
+def test_saved_states_continue_with_the_same_results(name, autoreset):
+    twins, others = (both(name, seed=seed, autoreset=autoreset, max_episode_steps=15)[0] for seed in (1, 2))
+    twins.reset()
+    others.reset()
+    twins.single_action_space.seed(0)
+    actions = [[twins.single_action_space.sample() for _ in range(3)] for _ in range(50)]
+    for start in (0, 15, 29):  # inside an episode, at its end, and in the second step of another
+        for action in actions[start : start + 10]:
+            twins.step(action)
+        assert others.load_state(twins.save_state()).tobytes() == twins.observations.tobytes()
+        for action in actions[start : start + 10]:
+            assert outcome_of(twins, twins.step(action)) == outcome_of(others, others.step(action))
+    (other, _) = both(name, max_episode_steps=16)
+    other.reset()
+    with pytest.raises(APIUsageError, match="make the environment with the keywords that it was saved with"):
+        other.load_state(twins.save_state())
+
+
+def test_state_of_a_world_with_a_history_is_refused():
+    twins, _ = both("BipedalWalker-v3")
+    twins.reset()
+    with pytest.raises(APIUsageError, match="depends on earlier episodes and cannot be saved; box2d/BipedalWalker-v3"):
+        twins.save_state()
+    twins.close()
+
+
+@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3"])
+def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path, name):
+    weights, episodes = [], []
+    for native in (True, False):
+        settings = {"vec.backend": "Serial", "vec.num_envs": 4, "train.total_timesteps": 1024, "train.horizon": 128}
+        settings |= {"env.native": native, "env.max_episode_steps": 60, "train.device": "cpu", "train.update_epochs": 1}
+        trainer = Trainer(load_config(name, settings), tmp_path)
+        assert isinstance(trainer.vecenv, TwinEnvs) == native
+        metrics = [trainer.step() for _ in range(2)]
+        episodes.append([{name: each[name] for name in each if name.startswith("environment/")} for each in metrics])
+        weights.append(trainer.policy.state_dict())
+        trainer.close()
+    assert episodes[0] == episodes[1]
+    assert episodes[0][-1].keys() >= {"environment/episode_return", "environment/episode_length"}
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("box2d/LunarLander-v3", {"native": False}),
+        ("box2d/CarRacing-v3", {}),
+        ("CarRacing-v3", {}),
+        ("LunarLander-v3", {"render_mode": "rgb_array"}),
+        ("LunarLander-v3", {"gravity": np.float32(-10)}),
+        pytest.param(
+            "LunarLander-v3", {"wind_power": 1e9}, marks=pytest.mark.filterwarnings("ignore:.*wind_power:UserWarning")
+        ),
+        ("LunarLander-v3", {"gravity": -20.0}),
+        ("box2d/LunarLander-v3", {"no_such_option": 1}),
+        ("box2d/NoSuchTask", {}),
+    ],
+    ids=str,
+)
+def test_options_that_c_lacks_run_in_python(name, keywords):
+    assert twin_of(name, keywords) is None
+
+
+def test_action_with_a_nan_is_refused_and_changes_nothing():
+    twin = twin_of("box2d/BipedalWalker-v3", {})
+    rows = allocate(twin.observation_space, twin.action_space, 2)
+    games = twin.games(2, "disabled", 1)
+    games.bind(**rows)
+    games.reset([0, 1])
+    before = rows["observations"][1].tobytes()
+    with pytest.raises(APIUsageError, match=r"environment 1 has an .* is NaN .* its action has a NaN"):
+        games.step(np.float32([[0, 0, 0, 0], [0, 0, np.nan, 0]]))
+    assert rows["observations"][1].tobytes() == before
+    games.close()
+
+
+@pytest.fixture
+def engine():
+    """Return the function that finds Box2D's functions, which forgets them before and after."""
+    from pufferlib.box2d.engine import engine
+
+    engine.cache_clear()
+    yield engine
+    engine.cache_clear()
+
+
+def test_other_version_runs_in_python_with_a_warning(engine, monkeypatch):
+    import Box2D
+
+    monkeypatch.setattr(Box2D, "__version__", "2.4.0")
+    with pytest.warns(UserWarning, match=r"C cannot be used: expected Box2D 2\.3\.10, found 2\.4\.0"):
+        assert twin_of("LunarLander-v3", {}) is None
+
+
+def test_library_without_a_function_runs_in_python_with_a_warning(engine, monkeypatch):
+    monkeypatch.setattr("pufferlib.box2d.engine.FUNCTIONS", ("_ZN7b2World3FlyEv",))
+    with pytest.warns(UserWarning, match=r"expected the functions of Box2D 2\.3\.10 in .*_ZN7b2World3FlyEv"):
+        assert twin_of("box2d/LunarLander-v3", {}) is None
+
+
+def test_missing_package_is_reported_by_the_original(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # import fails
+    for name in ("box2d/LunarLander-v3", "LunarLander-v3"):
+        assert twin_of(name, {}) is None
+
+
+def test_different_results_run_in_python_with_a_warning(monkeypatch):
+    monkeypatch.setattr("pufferlib.box2d.twin.RAY_LENGTH", 1.0)
+    with pytest.warns(UserWarning, match=f"expected the observation of Gymnasium {gymnasium.__version__} in step 0"):
+        assert twin_of("BipedalWalker-v3", {}) is None
