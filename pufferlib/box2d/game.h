@@ -12,7 +12,8 @@
 #define BOX2D_WIDTH  (600 / BOX2D_SCALE) /* of the view */
 #define BOX2D_HEIGHT (400 / BOX2D_SCALE)
 
-enum { BOX2D_MAX_TERRAIN = 512, BOX2D_LIMBS = 4, BOX2D_FEET = 2, BOX2D_RAYS = 10 };
+/* Terrain has at most 199 edges, and two blocks in ten steps. */
+enum { BOX2D_MAX_TERRAIN = 256, BOX2D_LIMBS = 4, BOX2D_FEET = 2, BOX2D_RAYS = 10 };
 
 /* Keyword arguments of Gymnasium's classes, and numbers that Python computes. */
 typedef struct {
