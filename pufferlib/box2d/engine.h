@@ -1,7 +1,7 @@
 /* The part of Box2D 2.3 that Gymnasium's tasks use.
  *
  * Box2D is not linked. Python passes the addresses of functions of the library in the installed wheel. The layouts of
- * the structs follow from Box2D's public documentation and from the C++ ABI of Linux. Methods that Box2D defines in its
+ * the structs follow from Box2D's classes and from the C++ ABI of Linux. Methods that Box2D defines in its
  * headers are not in the library, so they are written here, with the same order of operations. */
 #ifndef PUFFER_BOX2D_ENGINE_H
 #define PUFFER_BOX2D_ENGINE_H
@@ -167,7 +167,7 @@ static inline Box2DVec box2d_vec(double x, double y) {
     return (Box2DVec){(float)x, (float)y};
 }
 
-/* Returns the first byte of the address range of methods: objects point behind two words of type information. */
+/* Returns the start of a shape. Its methods are behind the two words of type information that a C++ table begins with. */
 static inline Box2DShape box2d_shape(const void *methods, int32_t type) {
     return (Box2DShape){(const char *)methods + 2 * sizeof(void *), type, BOX2D_POLYGON_RADIUS};
 }

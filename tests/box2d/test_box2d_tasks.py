@@ -12,6 +12,7 @@ from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.twins import twin_of
 from pufferlib.settings.config import load_config
+from pufferlib.training import evaluate
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
@@ -139,6 +140,13 @@ def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path
     assert episodes[0] == episodes[1]
     assert episodes[0][-1].keys() >= {"environment/episode_return", "environment/episode_length"}
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_evaluations_in_c_and_in_python_give_the_same_scores():
+    settings = {"vec.num_envs": 4, "env.max_episode_steps": 60}
+    configs = [load_config("box2d/BipedalWalker-v3", {**settings, "env.native": native}) for native in (True, False)]
+    ours, theirs = (evaluate(config, None, episodes=6, seed=3) for config in configs)
+    assert ours.scores == theirs.scores
 
 
 @pytest.mark.parametrize(
