@@ -19,6 +19,7 @@ cdef extern from "puffer_numpy.h" nogil:
 
 cdef extern from "box2d.h" nogil:
     enum:
+        BOX2D_FUNCTIONS
         BOX2D_RAYS
     ctypedef struct Box2DEngine:
         pass
@@ -48,6 +49,7 @@ cdef extern from "box2d.h" nogil:
         c_bool *terminals
         c_bool *truncations
         int32_t *elapsed
+    void box2d_take_joints(Box2DEngine *engine)
     const Box2DTask *box2d_task(const char *name)
     void box2d_begin(const Box2DGames *games, int32_t index)
     void box2d_step(const Box2DGames *games, int32_t index, const uint32_t *actions)
@@ -80,9 +82,10 @@ cdef class Box2DCopies:
                   int32_t affinity=0):
         cdef size_t address
         cdef Py_ssize_t i
-        assert len(engine) * sizeof(void *) == sizeof(Box2DEngine)
+        assert len(engine) == BOX2D_FUNCTIONS
         for i, address in enumerate(engine):
             (<void **>&self.batch.engine)[i] = <void *>address
+        box2d_take_joints(&self.batch.engine)
         self.batch.options = options
         self.batch.task = box2d_task(task.encode())
         self.batch.num_actions = self.batch.task.actions(&self.batch.options)

@@ -187,7 +187,7 @@ static void walker_look(const Box2DEngine *engine, const Box2DOptions *options, 
 
 /* Writes the angles and speeds of a leg, and whether its foot is on the ground. */
 static void walker_observe_leg(const Box2DEngine *engine, const Box2DGame *game, int32_t leg, float *row) {
-    void *hip = game->joints[2 * leg], *knee = game->joints[2 * leg + 1];
+    const Box2DJoint *hip = game->joints[2 * leg], *knee = game->joints[2 * leg + 1];
     row[0] = engine->joint_angle(hip);
     row[1] = (float)((double)engine->joint_speed(hip) / WALKER_HIP_SPEED);
     row[2] = (float)((double)engine->joint_angle(knee) + 1.0);

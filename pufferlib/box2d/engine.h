@@ -139,7 +139,15 @@ typedef struct {
                     float fraction);
 } Box2DRayMethods;
 
-/* Functions of Box2D, in the order of FUNCTIONS in engine.py. The last two are tables of methods. */
+typedef struct Box2DIsland Box2DIsland;
+
+/* A method of joints that solves constraints. */
+typedef void (*Box2DJointMethod)(void *joint, const Box2DIsland *island);
+
+/* Places in the table of methods of a joint. The table begins with two words of type information. */
+enum { BOX2D_BEGIN_SLOT = 10, BOX2D_JOINT_METHODS = 13 };
+
+/* Functions of Box2D, in the order of FUNCTIONS in engine.py. The last three are tables of methods. */
 typedef struct {
     void (*make_world)(void *world, const Box2DVec *gravity);
     void (*destroy_world)(void *world);
@@ -156,8 +164,12 @@ typedef struct {
     float (*joint_speed)(const void *joint);
     void (*set_motor_speed)(void *joint, float speed);
     void (*set_max_torque)(void *joint, float torque);
-    const void *polygon_methods, *edge_methods;
+    Box2DJointMethod begin_joint, solve_joint;
+    const void *polygon_methods, *edge_methods, *usual_joint_methods;
+    Box2DJointMethod joint_methods[BOX2D_JOINT_METHODS]; /* filled by box2d_take_joints */
 } Box2DEngine;
+
+enum { BOX2D_FUNCTIONS = offsetof(Box2DEngine, joint_methods) / sizeof(void *) };
 
 /* ---- Bodies ------------------------------------------------------------------------------------------- */
 

@@ -28,8 +28,11 @@ FUNCTIONS = (
     "_ZNK15b2RevoluteJoint13GetJointSpeedEv",
     "_ZN15b2RevoluteJoint13SetMotorSpeedEf",
     "_ZN15b2RevoluteJoint17SetMaxMotorTorqueEf",
+    "_ZN15b2RevoluteJoint23InitVelocityConstraintsERK12b2SolverData",
+    "_ZN15b2RevoluteJoint24SolveVelocityConstraintsERK12b2SolverData",
     "_ZTV14b2PolygonShape",
     "_ZTV11b2EdgeShape",
+    "_ZTV15b2RevoluteJoint",
 )
 
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine.h"
+#include "joint.h"
 #include "puffer_numpy.h"
 
 #define BOX2D_FPS    50
@@ -30,7 +31,8 @@ typedef struct {
     PufferGenerator generator, start;    /* now, and at the start of the episode */
     Box2DBody *hull, *limbs[BOX2D_LIMBS];
     Box2DBody *feet[BOX2D_FEET];
-    void *joints[BOX2D_LIMBS];
+    Box2DJoint *joints[BOX2D_LIMBS];
+    Box2DSolver solvers[BOX2D_LIMBS];
     Box2DBody *terrain[BOX2D_MAX_TERRAIN];
     int32_t num_terrain, num_limbs;
     bool has_crashed; /* the hull touched the ground */
@@ -124,7 +126,10 @@ static inline void box2d_connect(const Box2DEngine *engine, Box2DGame *game, Box
     def.body_a = body, def.body_b = game->limbs[limb];
     def.reference_angle = (float)((double)def.body_b->angle - (double)def.body_a->angle);
     def.has_limits = def.has_motor = true;
+    def.user_data = &game->solvers[limb];
+    game->solvers[limb].engine = engine;
     game->joints[limb] = engine->make_joint(game->world, &def);
+    game->joints[limb]->methods = &engine->joint_methods[2];
 }
 
 /* Returns the change of the potential, or 0 in the first step of an episode. */
