@@ -77,6 +77,18 @@ def test_landed_lander_falls_asleep_and_gets_its_reward():
     games.close()
 
 
+@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3"])
+def test_two_threads_give_the_results_of_one(name):
+    one, two = (TwinEnvs(twin_of(name, {"max_episode_steps": 30}), 32, num_threads=threads) for threads in (1, 2))
+    one.single_action_space.seed(0)
+    assert one.reset()[0].tobytes() == two.reset()[0].tobytes()
+    for _ in range(40):
+        actions = [one.single_action_space.sample() for _ in range(32)]
+        assert outcome_of(one, one.step(actions)) == outcome_of(two, two.step(actions))
+    one.close()
+    two.close()
+
+
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
 @pytest.mark.parametrize("name", ["box2d/BipedalWalker", "LunarLander-v3"])
 def test_batches_equal_those_of_the_python_environments(name, autoreset):
@@ -125,12 +137,12 @@ def test_state_of_a_world_with_a_history_is_refused():
     twins.close()
 
 
-@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3"])
+@pytest.mark.parametrize("name", ["LunarLander-v3", pytest.param("BipedalWalker-v3", marks=pytest.mark.all)])
 def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path, name):
     weights, episodes = [], []
     for native in (True, False):
-        settings = {"vec.backend": "Serial", "vec.num_envs": 4, "train.total_timesteps": 1024, "train.horizon": 128}
-        settings |= {"env.native": native, "env.max_episode_steps": 60, "train.device": "cpu", "train.update_epochs": 1}
+        settings = {"vec.backend": "Serial", "vec.num_envs": 4, "train.total_timesteps": 512, "train.horizon": 64}
+        settings |= {"env.native": native, "env.max_episode_steps": 30, "train.device": "cpu", "train.update_epochs": 1}
         trainer = Trainer(load_config(name, settings), tmp_path)
         assert isinstance(trainer.vecenv, TwinEnvs) == native
         metrics = [trainer.step() for _ in range(2)]
