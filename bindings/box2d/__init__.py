@@ -21,9 +21,9 @@ Options: the arguments of Gymnasium's class (LunarLander: ``gravity``, ``enable_
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
 * ``channels_first``: return CarRacing's images as ``(3, 96, 96)``, as NatureCNN expects them.
-* ``native``: training steps LunarLander and BipedalWalker in C, in threads, with the same results. With False it steps
-  Gymnasium's classes. Batches of ``pufferlib.make`` run in C with True only. CarRacing, and environments with a
-  ``render_mode``, always run Gymnasium's classes.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` step LunarLander and BipedalWalker in C, with the
+  same results. With False they step Gymnasium's classes. CarRacing, and environments with a ``render_mode``, always run
+  Gymnasium's classes.
 * ``render_mode``: None or "rgb_array".
 
 Differences from the package:
