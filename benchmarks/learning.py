@@ -42,6 +42,8 @@ episodes. The deviation is the standard deviation between episodes. Environments
 the seeds and a plot of the interquartile mean with its 95 % bootstrap interval. A short run only shows the beginning of
 learning. Runs marked "busy" shared their cores with other programs, so their times are too long.
 
+[Published scores](known-good.md) has the tasks of Gymnasium and MiniGrid, next to the scores of other libraries.
+
 """
 
 OPTIONS = """

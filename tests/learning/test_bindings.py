@@ -13,7 +13,7 @@ from tests.learning.until import train_until
 from tests.loggers import ListLogger
 from tests.needs import OWN_PROCESS, missing_binding
 
-DOCUMENTED = [  # environments with long runs in docs/results.md
+DOCUMENTED = [  # environments with long runs in docs/results.md or docs/known-good.md
     "atari/pong",
     "atari/breakout",
     "nethack/NetHackScore-v0",
