@@ -106,7 +106,7 @@ grep -rlE -- '-----BEGIN [A-Z ]*PRIVATE KEY|https?://[^/ @]+:[^/ @]+@' /root /ho
     assert not re.search(r"https?://[^/ ]+:[^/ ]+@|_proxy=\S", history, re.IGNORECASE)
 
 
-@each_image(*ALL)
+@each_image("tank", "docs")
 def test_manifest_lists_the_packages_of_the_image(image: Image) -> None:
     done = run("docker/manifest", "--json", image.name)
     assert done.returncode == 0, done.stderr
@@ -218,7 +218,7 @@ def test_training_reports_a_missing_gpu_first(image: Image) -> None:
     assert "no GPU" in run("docker", "run", "--rm", image.name, "train", "--help").stderr
 
 
-@each_image(*ONLY_RUN)
+@each_image("runtime")
 def test_hardened_container_trains_evaluates_and_plays(image: Image, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     commands = [
