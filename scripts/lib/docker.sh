@@ -107,7 +107,7 @@ pass_variables() {
     done
 }
 
-# prepare_image SERVICE: builds the service's image, or brings it up to date.
+# prepare_image SERVICE: builds the service's image, or brings it up to date. With TANK_PULL, Compose itself pulls it.
 prepare_image() {
     local config image
     config=$("${compose[@]}" config "$1") || die 1 "Compose cannot read its settings, the line above says why; see .env.example"
@@ -116,7 +116,7 @@ prepare_image() {
     [[ $device == cpu || $device == cuda ]] ||
         die 2 "TANK_DEVICE must be cpu or cuda, got $device; change it in the environment or in .env"
     label_images
-    ! pull_published "$1" || return 0
+    ! user_sets TANK_PULL && ! pull_published "$1" || return 0
     if docker image inspect "$image" >/dev/null 2>&1; then
         step "bringing the image up to date" build_image "$1"
         # Removes images that a rebuild left without a name. The label limits this to our own images.
