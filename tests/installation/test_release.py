@@ -34,6 +34,16 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process accepts connections."""
+    while process.poll() is None:
+        with socket.socket() as client:
+            if not client.connect_ex(("127.0.0.1", port)):
+                return
+        time.sleep(0.1)
+    pytest.fail(f"docker-registry ended with {process.returncode}")
+
+
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a container registry on this machine."""
@@ -46,9 +56,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "config.yml").write_text(f"version: 0.1\n{storage}\nhttp: {{addr: '127.0.0.1:{port}'}}\n")
     process = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], stderr=subprocess.DEVNULL)
     try:
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None
-            time.sleep(0.1)
+        wait_for(port, process)
         yield f"127.0.0.1:{port}/tank"
     finally:
         process.terminate()
