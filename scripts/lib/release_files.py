@@ -51,9 +51,9 @@ class Artifact:
     notes: Facts
 
 
-def images(listed: Path, out: Path) -> Iterator[Artifact]:
-    """Yield the images in a list with one line for each: stem of its manifest, name, and digest."""
-    for stem, name, digest in (line.split() for line in listed.read_text().splitlines()):
+def images(out: Path) -> Iterator[Artifact]:
+    """Yield the images in images.txt, which has one line for each: stem of its manifest, name, and digest."""
+    for stem, name, digest in (line.split() for line in (out / "images.txt").read_text().splitlines()):
         manifest = json.loads((out / f"{stem}.json").read_text())
         python = [(package, "pypi", "") for packages in manifest["python"].values() for package in packages]
         debian = [(package, "deb", "debian") for package in manifest["debian"]]
@@ -185,12 +185,11 @@ def main() -> int:
     """Write all files, or print an error in one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="folder of the release")
-    parser.add_argument("--images", type=Path, required=True, help="list of the images: stem, name and digest")
     parser.add_argument("--changelog", type=Path, required=True)
     parser.add_argument("--previous", type=Path, help="folder of the previous release")
     options = parser.parse_args()
     made = {name: os.environ[f"TANK_{name}"] for name in ("BASE_DIGEST", "LOCKS", "REVISION", "SOURCE", "VERSION")}
-    artifacts = [*files(options.out), *images(options.images, options.out)]
+    artifacts = [*files(options.out), *images(options.out)]
     try:
         for artifact in artifacts:
             text = bill_of_materials(artifact, datetime.fromisoformat(os.environ["TANK_CREATED"]))

@@ -17,6 +17,7 @@ import pufferlib
 
 ROOT = Path(__file__).parents[2]
 VERSION = pufferlib.__version__
+TRAIN = ["puffer", "train", "squared", "--train.total-timesteps", "65536", "--eval.episodes", "1"]
 pytestmark = [pytest.mark.nightly, pytest.mark.image, pytest.mark.timeout(3600)]
 
 
@@ -90,7 +91,7 @@ def test_release_describes_every_file_and_image(release: Release) -> None:
     assert len(artifacts) == 5
     described = {f"{name}.{kind}.json" for name in artifacts for kind in ("cdx", "provenance")}
     manifests = {"runtime-cpu.md", "runtime-cpu.json"}
-    others = {"NOTES.md", "SHA256SUMS", "release.env"}
+    others = {"NOTES.md", "SHA256SUMS", "images.txt", "release.env"}
     assert {path.name for path in release.out.iterdir()} == {*artifacts, *described, *manifests, *others} - {
         "runtime-cpu"
     }
@@ -163,3 +164,43 @@ def test_tank_registry_makes_scripts_pull_the_image_of_the_commit(release: Relea
     )
     assert done.returncode == 0, done.stderr
     assert f"using the published image {release.image.rpartition(':')[2]}" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def bundle(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the unpacked archive of scripts/bundle."""
+    if not shutil.which("zstd"):
+        pytest.skip("needs zstd (Debian: apt-get install zstd)")
+    folder = tmp_path_factory.mktemp("bundle")
+    run("docker", "pull", "--quiet", release.image)
+    run(release.checkout / "scripts/bundle", "--out", folder / "bundle.tar", release.out)
+    run("tar", "-xf", folder / "bundle.tar", "-C", folder)
+    (folder / "bundle.tar").unlink()
+    yield folder / f"puffertank-{VERSION}"
+    shutil.rmtree(folder)  # images and wheels are large
+
+
+def test_bundle_trains_without_a_network(release: Release, bundle: Path) -> None:
+    run("docker", "image", "rm", "--force", release.image)
+    assert "docker compose --env-file ../release/release.env run --rm tank" in run(bundle / "load")
+    options = ["--rm", "--network", "none", "--user", "1000"]
+    printed = run("docker", "run", *options, "--tmpfs", "/workspace:mode=777", release.image, *TRAIN)
+    assert "squared" in printed
+    assert (bundle / "checkout/docker/locks/core.txt").exists()
+
+
+def test_wheels_of_the_bundle_are_enough_to_train(bundle: Path, tmp_path: Path) -> None:
+    python = shutil.which("python3.11") or "python3"
+    run(python, "-m", "venv", tmp_path / "venv")
+    links = ["--find-links", bundle / "wheels", "--find-links", bundle / "release"]
+    offline = ["env", "-u", "PIP_FIND_LINKS", tmp_path / "venv/bin/pip", "install", "-q", "--no-index", *links]
+    run(*offline, "pufferlib[train,atari]")
+    assert "squared" in run(tmp_path / "venv/bin/puffer", *TRAIN[1:], cwd=tmp_path)
+
+
+def test_damaged_bundle_is_not_loaded(bundle: Path) -> None:
+    with (bundle / "release/NOTES.md").open("a") as file:
+        file.write("changed")
+    done = subprocess.run([bundle / "load"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a file differs from SHA256SUMS, see above; copy the bundle again" in done.stderr

@@ -1,4 +1,4 @@
-"""scripts/release: mistakes that it reports before it builds anything."""
+"""scripts/release and scripts/bundle: mistakes that they report before they build anything."""
 
 import shutil
 import subprocess
@@ -62,3 +62,15 @@ def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "is not empty; remove it, or choose another with --out" in done.stderr
+
+
+def test_bundle_needs_an_undamaged_release(tmp_path: Path) -> None:
+    def bundle() -> str:
+        done = subprocess.run([ROOT / "scripts/bundle", tmp_path], capture_output=True, text=True, timeout=60)
+        assert done.returncode in (1, 2)
+        return done.stderr
+
+    assert f"expected the folder of a release, got '{tmp_path}'; make one with scripts/release" in bundle()
+    (tmp_path / "release.env").touch()
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  release.env\n")
+    assert f"a file of {tmp_path} differs from SHA256SUMS" in bundle()
