@@ -20,7 +20,7 @@ FROM ${BASE_IMAGE} AS base
 # Our code is MIT. For the licences of packages see docs/bindings.md, /usr/share/doc and each package's metadata.
 LABEL org.opencontainers.image.title="PufferTank" \
       org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"
-COPY docker/bin/apt-install docker/bin/pip-install docker/bin/slim /usr/local/sbin/
+COPY docker/bin/apt-install docker/bin/finish-layer docker/bin/pip-install docker/bin/slim /usr/local/sbin/
 COPY docker/apt/base.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
@@ -28,11 +28,13 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
 # The entrypoint gives user tank the uid and gid of the mounted checkout's owner.
 # Folders for Compose volumes are created here for tank, because the engine would create them for root.
 # Group 0 can write there too, because OpenShift runs containers as arbitrary users of that group.
-RUN groupadd --gid 1000 tank \
-    && useradd --uid 1000 --gid tank --create-home --shell /bin/bash tank \
+RUN start=$(date +%s) \
+    && groupadd --gid 1000 tank \
+    && SOURCE_DATE_EPOCH=1577836800 useradd --uid 1000 --gid tank --create-home --shell /bin/bash tank \
     && install --directory --owner=tank --group=0 --mode=0775 /workspace /home/tank/.cache \
     && chgrp 0 /home/tank && chmod g=u /home/tank \
-    && python3 -m venv --without-pip /opt/venv
+    && python3 -m venv --without-pip /opt/venv \
+    && finish-layer "$start"
 ENV PATH=/opt/venv/bin:$PATH \
     VIRTUAL_ENV=/opt/venv \
     HOME=/home/tank \
@@ -49,7 +51,8 @@ FROM base AS recipes
 COPY docker/locks /recipes/locks
 COPY bindings /recipes/bindings
 RUN find /recipes -type f ! -name '*.txt' ! -name '*.toml' -delete \
-    && find /recipes -type f -exec sed -i '/^[[:space:]]*#/d' {} +
+    && find /recipes -type f -exec sed -i '/^[[:space:]]*#/d' {} + \
+    && find /recipes -exec touch --date=@1577836800 {} +
 
 # The installer, and the certificates that worked for the package index: the host's (secret `ca`) or the image's own.
 # Only this stage uses the secret, because BuildKit 0.13 reads all files of a stage before each RUN with a secret.
@@ -60,9 +63,11 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     apt-install uv
 COPY --from=recipes /recipes/locks/uv.txt /opt/tank/locks/
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
-    python3 -m venv /opt/uv \
+    start=$(date +%s) \
+    && python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt \
-    && cp /etc/ssl/certs/ca-certificates.crt /opt/ca.crt
+    && cp /etc/ssl/certs/ca-certificates.crt /opt/ca.crt \
+    && finish-layer "$start"
 
 # Tools that strip debug symbols from packages. Later stages mount this stage.
 FROM base AS strip
@@ -436,6 +441,7 @@ RUN uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir
     && rm /package/lib/python3.11/site-packages/pufferlib-*/uv_cache.json \
     && sed -i /uv_cache.json/d /package/lib/python3.11/site-packages/pufferlib-*/RECORD \
     && cp /opt/tank/python/* /package/lib/python3.11/site-packages/ \
+    && rm -f /package/.lock \
     && find /package -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM deps AS runtime
@@ -526,5 +532,6 @@ LABEL tank.target="docs"
 COPY --from=site /site /site
 USER 1000
 EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=5s CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://localhost:8000', timeout=4)"]
 ENTRYPOINT ["tini", "--"]
 CMD ["python3", "-m", "http.server", "--directory", "/site", "8000"]

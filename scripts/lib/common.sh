@@ -49,6 +49,9 @@ advice() {
     *"Read-only file system"* | *"Permission denied"*)
         echo "a file could not be written; use a checkout that belongs to you ($(id -un)) on a writable disk"
         ;;
+    *"requested access to the resource is denied"* | *"unauthorized"* | *"no basic auth credentials"*)
+        echo "the container registry refused the push; log in with docker login, and check its name"
+        ;;
     *"CMAKE_C_COMPILER"*)
         echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
         ;;

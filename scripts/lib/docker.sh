@@ -6,6 +6,7 @@
 
 # parse_way ARGUMENT...: sets `asked` to docker, local or nothing, `passed_on` to the names given with -e, and
 # `arguments` to everything after these flags.
+# shellcheck disable=SC2034 # not every script reads all of them
 parse_way() {
     asked='' passed_on=()
     while [ $# -gt 0 ]; do
@@ -106,7 +107,7 @@ pass_variables() {
     done
 }
 
-# prepare_image SERVICE: builds the service's image, or brings it up to date.
+# prepare_image SERVICE: builds the service's image, or brings it up to date. With TANK_PULL, Compose itself pulls it.
 prepare_image() {
     local config image
     config=$("${compose[@]}" config "$1") || die 1 "Compose cannot read its settings, the line above says why; see .env.example"
@@ -115,6 +116,7 @@ prepare_image() {
     [[ $device == cpu || $device == cuda ]] ||
         die 2 "TANK_DEVICE must be cpu or cuda, got $device; change it in the environment or in .env"
     label_images
+    ! user_sets TANK_PULL && ! pull_published "$1" || return 0
     if docker image inspect "$image" >/dev/null 2>&1; then
         step "bringing the image up to date" build_image "$1"
         # Removes images that a rebuild left without a name. The label limits this to our own images.
@@ -126,6 +128,23 @@ prepare_image() {
     build_image "$1" >&2 ||
         die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
             "no network: try again later; or choose .venv instead: --local"
+}
+
+# pull_published SERVICE: with TANK_REGISTRY, pulls the image of this commit from there. Fails if it has none, or if files
+# have changed since the commit.
+pull_published() {
+    local tag
+    user_sets TANK_REGISTRY && ! user_sets TANK_TAG || return
+    if ! tag=$(release_tag "$device"); then
+        say "files have changed since the last commit, so no published image fits: building one"
+    elif ! TANK_TAG=$tag TANK_PULL=missing "${compose[@]}" --progress quiet pull "$1" >/dev/null 2>&1; then
+        say "TANK_REGISTRY has no image of this commit ($tag), or does not answer: building one"
+    else
+        say "using the published image $tag"
+        export TANK_TAG=$tag TANK_PULL=missing
+        return
+    fi
+    return 1
 }
 
 # forecast SERVICE: prints the time and disk space of a first build, as measured on 2 cores (docs/images.md).

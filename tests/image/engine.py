@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LIMIT_S", "ROOT", "Image", "container_of", "docker", "each_image", "image_of", "images", "run"]
+__all__ = [
+    "LIMIT_S",
+    "ROOT",
+    "WITH_PUFFERLIB",
+    "Image",
+    "container_of",
+    "docker",
+    "each_image",
+    "image_of",
+    "images",
+    "run",
+]
 
 ROOT = Path(__file__).parents[2]
 WITH_PUFFERLIB = ("runtime", "tank", "tank-full", "test", "dev")

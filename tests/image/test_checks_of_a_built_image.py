@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, each_image, run
+from tests.image.engine import LIMIT_S, ROOT, WITH_PUFFERLIB, Image, container_of, docker, each_image, run
 
 pytestmark = [pytest.mark.image, pytest.mark.all, pytest.mark.timeout(LIMIT_S)]
 
@@ -24,6 +24,28 @@ BUDGET_GB = {
     ("tank", "cuda"): 7.2,
     ("tank-full", "cuda"): 10.0,
 }
+
+ALL = (*WITH_PUFFERLIB, "docs")
+# Options of a container that may do as little as possible. Only /tmp and the checkout are writable.
+HARDENED = (
+    *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", "4242"),
+    *("--network", "none", "--tmpfs", "/tmp"),
+)
+# Plays in a terminal until `q` is accepted. Each key is sent again, because keys before the first frame are lost.
+PLAY = """
+import os, pty
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("puffer", ["puffer", "play", "squared", "--terminal"])
+shown = b""
+try:
+    while chunk := os.read(terminal, 65536):
+        shown += chunk
+        os.write(terminal, b"q")
+except OSError:  # the end of a terminal
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"squared" in shown)
+"""
 
 Checkout = Callable[[Image, str], tuple[str, ...]]
 
@@ -62,6 +84,43 @@ def test_image_size_is_within_budget(image: Image) -> None:
 def test_environment_contains_no_secret(image: Image) -> None:
     names = [line.split("=", 1)[0] for line in image.facts["Config"]["Env"]]
     assert not [name for name in names if re.search("KEY|TOKEN|SECRET|PASSWORD", name)]
+
+
+@each_image(*ALL)
+def test_no_file_is_setuid_setgid_or_writable_for_everyone(image: Image) -> None:
+    find = "find / -xdev -type f \\( -perm /6000 -o -perm -0002 \\) -print -o -type d -perm -0002 ! -perm -1000 -print"
+    assert image.run("sh", "-c", find, options=("--user", "root", "--entrypoint", "")) == ""
+
+
+@each_image(*ALL)
+def test_image_contains_no_certificate_credential_or_key_of_the_build(image: Image) -> None:
+    script = """
+cat /usr/share/ca-certificates/mozilla/*.crt | grep -c BEGIN
+grep -c BEGIN /etc/ssl/certs/ca-certificates.crt
+find /root /home /etc /opt/tank -xdev \\( -name .netrc -o -name pip.conf -o -name .npmrc -o -name .git-credentials \\
+    -o -path '*/.docker/config.json' -o -path '*/.ssh/id_*' \\) -print
+grep -rlE -- '-----BEGIN [A-Z ]*PRIVATE KEY|https?://[^/ @]+:[^/ @]+@' /root /home /etc /opt/tank /usr/local || true"""
+    debian, ours, *found = image.run("sh", "-c", script, options=("--user", "root", "--entrypoint", "")).split("\n")
+    assert (ours, found) == (debian, [])
+    history = docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", image.name)
+    assert not re.search(r"https?://[^/ ]+:[^/ ]+@|_proxy=\S", history, re.IGNORECASE)
+
+
+@each_image("tank", "docs")
+def test_manifest_lists_the_packages_of_the_image(image: Image) -> None:
+    done = run("docker/manifest", "--json", image.name)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(done.stdout)
+    debian = {f"{package['name']}.list" for package in manifest["debian"]}
+    files = image.run("ls", "/var/lib/dpkg/info", options=("--entrypoint", "")).split()
+    assert debian == {re.sub(r":\w+\.", ".", name) for name in files if name.endswith(".list")}
+    locks = image.run("sh", "-c", "cat /opt/tank/locks/*.txt 2>/dev/null || true", options=("--entrypoint", ""))
+    locked = dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\S+)", locks))
+    python = {re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"] for p in manifest["python"]["/opt/venv"]}
+    assert locked.items() <= python.items()
+    assert bool(manifest["gpu_architectures"]) == (image.device == "cuda")
+    assert len(manifest["layers"]) == len(image.facts["RootFS"]["Layers"])
+    assert all(layer["made_by"] for layer in manifest["layers"])
 
 
 @each_image()
@@ -157,6 +216,34 @@ def test_arguments_that_are_not_a_program_go_to_pytest(image: Image) -> None:
 @each_image(*ONLY_RUN)
 def test_training_reports_a_missing_gpu_first(image: Image) -> None:
     assert "no GPU" in run("docker", "run", "--rm", image.name, "train", "--help").stderr
+
+
+@each_image("runtime")
+def test_hardened_container_trains_evaluates_and_plays(image: Image, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    commands = [
+        "puffer list >/tmp/list",
+        "puffer doctor >/tmp/doctor || { cat /tmp/doctor; exit 1; }",
+        "puffer train squared --train.total-timesteps 65536 --eval.episodes 1 >/tmp/train",
+        "puffer eval squared --eval.episodes 1 >/tmp/eval",
+        f"python -c '{PLAY}'",
+    ]
+    options = (*HARDENED, "-v", f"{tmp_path}:/workspace")
+    assert image.run("bash", "-euo", "pipefail", "-c", "\n".join(commands), options=options) == "0 True"
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {4242}
+
+
+@each_image("docs")
+def test_hardened_documentation_server_is_healthy(image: Image) -> None:
+    container = docker("run", "--detach", *HARDENED, image.name)
+    try:
+        until = time.monotonic() + 60
+        command = ("exec", container, *image.facts["Config"]["Healthcheck"]["Test"][1:])
+        while (done := run("docker", *command)).returncode and time.monotonic() < until:
+            time.sleep(0.2)
+        assert done.returncode == 0, done.stderr
+    finally:
+        docker("rm", "--force", container)
 
 
 # The library

@@ -43,6 +43,7 @@ compose) case "$*" in
     *version) eval "${FAKE_COMPOSE:-true}" ;;
     *" config "*) printf '    image: puffertank/%s\n        DEVICE: %s\n' "${*: -1}" "${TANK_DEVICE:-cpu}" ;;
     *" build "*) eval "${FAKE_BUILD:-true}" ;;
+    *" pull "*) eval "${FAKE_PULL:-true}" ;;
     *" run "*) eval "${FAKE_RUN:-true}" ;;
     esac ;;
 esac

@@ -94,7 +94,7 @@ def test_starting_does_not_rebuild_the_image(service: dict[str, Any]) -> None:
 
 
 def test_checkout_is_mounted_at_the_workspace_folder(config: dict[str, Any], service: dict[str, Any]) -> None:
-    assert f".:{config['workspaceFolder']}" in service["volumes"]
+    assert f".:{config['workspaceFolder']}:z" in service["volumes"]
 
 
 def test_ide_runs_as_user_tank(config: dict[str, Any]) -> None:

@@ -139,10 +139,10 @@ def test_gpu_is_requested_only_in_the_override() -> None:
 def test_services_have_the_common_settings(name: str) -> None:
     service = compose("compose.yaml")["services"][name]
     assert service["build"]["target"] == name
-    assert service["image"] == f"puffertank/{name}:${{TANK_TAG:-${{TANK_DEVICE:-cpu}}}}"
+    assert service["image"] == f"${{TANK_REGISTRY:-puffertank}}/{name}:${{TANK_TAG:-${{TANK_DEVICE:-cpu}}}}"
     assert service["platform"] == "linux/amd64"
-    # Images are never pulled from a registry, where the name could belong to someone else.
-    assert service["pull_policy"] == "build"
+    # By default, images are never pulled from a registry, where the name could belong to someone else.
+    assert service["pull_policy"] == "${TANK_PULL:-build}"
     assert service["user"] == "root", "the entrypoint switches to the checkout's owner"
     assert service["init"] is True
     assert "shm_size" in service
@@ -154,7 +154,7 @@ def test_services_have_the_common_settings(name: str) -> None:
 def test_docs_service_listens_on_localhost_without_the_checkout() -> None:
     service = compose("compose.yaml")["services"]["docs"]
     assert service["build"]["target"] == "docs"
-    assert (service["pull_policy"], service["profiles"]) == ("build", ["docs"])
+    assert (service["pull_policy"], service["profiles"]) == ("${TANK_PULL:-build}", ["docs"])
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert not {"volumes", "user"} & set(service)
     assert "USER 1000" in stages()["docs"][1]
@@ -236,7 +236,7 @@ def test_images_have_oci_labels() -> None:
     assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label
     for service in compose("compose.yaml")["services"].values():
         names = {name.removeprefix("org.opencontainers.image.") for name in service["build"]["labels"]}
-        assert names == {"version", "revision", "created", "source", "base.name", "base.digest"}
+        assert names == {"version", "revision", "created", "source", "base.name", "base.digest", "tank.locks"}
 
 
 @pytest.mark.place
@@ -274,5 +274,6 @@ def test_example_settings_are_known_and_commented_out() -> None:
     assert all(not line or line.startswith("#") for line in lines)
     settings = {match[1] for line in lines if (match := re.match(r"#([A-Z_]+)=", line))}
     used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
-    used -= {"TANK_VERSION", "TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST"}  # labels.sh sets them
+    # labels.sh sets these
+    used -= {"TANK_VERSION", "TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST", "TANK_LOCKS"}
     assert settings == used | {"COMPOSE_FILE", "HF_TOKEN", "WANDB_API_KEY"}

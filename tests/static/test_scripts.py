@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+import pufferlib
 from tests.static.sandbox import FAKE_PYTHON, Sandbox
 from tests.tiers import once
 
@@ -235,6 +236,34 @@ def test_image_is_built_with_its_commit_as_label(sandbox: Sandbox) -> None:
     sandbox.docker().fake("git", "echo 0123abc")
     sandbox.run("tank", FAKE_BUILD='echo "built from $TANK_REVISION" >>"$FAKE_LOG"')
     assert "built from 0123abc" in sandbox.calls()
+
+
+@pytest.mark.parametrize(
+    ("revision", "pull", "message", "builds"),
+    [
+        ("0123456789" * 4, "true", "using the published image {version}-012345678901-", False),
+        ("0123456789" * 4, "exit 1", "TANK_REGISTRY has no image of this commit", True),
+        ("0123456789" * 4 + "-dirty", "true", "files have changed since the last commit", True),
+    ],
+)
+def test_registry_is_used_if_it_has_the_image_of_the_commit(
+    sandbox: Sandbox, revision: str, pull: str, message: str, builds: bool
+) -> None:
+    sandbox.docker().fake("git", f"echo {revision}")
+    registry = {"TANK_REGISTRY": "registry.example/tank", "FAKE_PULL": pull}
+    status, output = sandbox.run("tank", **registry, FAKE_RUN='echo "${TANK_PULL:-build} $TANK_TAG" >>"$FAKE_LOG"')
+    assert status == 0, output
+    assert message.format(version=pufferlib.__version__) in output
+    assert any(" build " in call for call in sandbox.calls()) == builds
+    pulled = re.fullmatch(r"missing \S+-012345678901-[0-9a-f]{12}-cpu", sandbox.calls()[-1])
+    assert bool(pulled) != builds
+
+
+def test_nothing_is_built_if_compose_pulls(sandbox: Sandbox) -> None:
+    (sandbox.root / ".env").write_text("TANK_PULL=missing\nTANK_REGISTRY=registry.example/tank\nTANK_TAG=0.3.0\n")
+    status, output = sandbox.docker().run("tank")
+    assert status == 0, output
+    assert not any(" build " in call or " pull " in call for call in sandbox.calls())
 
 
 def test_only_our_dangling_images_are_pruned(sandbox: Sandbox) -> None:

@@ -1,0 +1,76 @@
+"""scripts/release and scripts/bundle: mistakes that they report before they build anything."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.place,
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image"),
+]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a repository with the scripts, version 1.2.3 and its changelog, and the tags v1.2.3 and v1.2.4."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "pufferlib").mkdir()
+    (tmp_path / "pufferlib/__init__.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.2]\n")
+    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm a", "tag v1.2.3", "tag v1.2.4"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ("", 2, "the version must be three numbers such as 0.3.0, got ''"),
+        ("v1.2.3", 2, "the version must be three numbers such as 0.3.0, got 'v1.2.3'"),
+        ("--sign 1.2.3", 2, "unknown flag --sign"),
+        ("--out", 2, "--out needs a value"),
+        (
+            "--image dev:cpu 1.2.3",
+            2,
+            "--image must be runtime, tank, tank-full or docs, then :cpu or :cuda, got dev:cpu",
+        ),
+        ("--previous /nowhere 1.2.3", 2, "--previous must be the folder of a release, got /nowhere"),
+        ("--registry https://ghcr.io/me 1.2.3", 2, "--registry must be a host with an optional port and path"),
+        ("9.9.9", 1, "there is no tag v9.9.9; commit the version"),
+        ("1.2.4", 1, "pufferlib/__init__.py of v1.2.4 has version 1.2.3"),
+        ("1.2.3", 1, "CHANGELOG.md of v1.2.3 has no section [1.2.3]"),
+    ],
+)
+def test_mistake_is_reported_before_anything_is_built(
+    checkout: Path, arguments: str, status: int, message: str
+) -> None:
+    command = [checkout / "scripts/release", *arguments.split()]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "CHANGELOG.md").write_text("## [1.2.3]\n")
+    for command in ("add .", "-c user.name=a -c user.email=a@b commit -qm a", "tag -f v1.2.3"):
+        subprocess.run(["git", *command.split()], cwd=checkout, check=True, capture_output=True)
+    command = [checkout / "scripts/release", "--out", tmp_path / "scripts", "1.2.3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "is not empty; remove it, or choose another with --out" in done.stderr
+
+
+def test_bundle_needs_an_undamaged_release(tmp_path: Path) -> None:
+    def bundle() -> str:
+        done = subprocess.run([ROOT / "scripts/bundle", tmp_path], capture_output=True, text=True, timeout=60)
+        assert done.returncode in (1, 2)
+        return done.stderr
+
+    assert f"expected the folder of a release, got '{tmp_path}'; make one with scripts/release" in bundle()
+    (tmp_path / "release.env").touch()
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  release.env\n")
+    assert f"a file of {tmp_path} differs from SHA256SUMS" in bundle()
