@@ -50,6 +50,16 @@ def test_normalize_reward_matches_gymnasium():
     other.close()
 
 
+def test_rare_rewards_keep_their_differences():
+    """Divided by the deviation of the returns, which is 0.1 here, all of them would be above the limit of 10."""
+    creator = varied(FunctionEnv, length=200, reward=lambda env: (1.0 + env.actions[-1]) * (env.count == 200))
+    with NormalizeReward(make(creator, num_envs=2), gamma=1) as vecenv:
+        vecenv.reset()
+        rewards = np.array([vecenv.step(np.array([0, 1]))[1].copy() for _ in range(1000)])
+        assert vecenv.rms == pytest.approx(np.sqrt((1 + 4) / 2))
+    assert np.allclose(rewards[199::200], [[np.sqrt(10), 2 * np.sqrt(10)]] * 5)
+
+
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)
 def test_mean_and_variance_match_numpy(layout, autoreset):
     spy = Spy(make(layout=layout, autoreset=autoreset))

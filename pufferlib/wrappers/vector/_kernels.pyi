@@ -40,6 +40,11 @@ def add_rewards(
     gamma: float,
     acted: npt.NDArray[np.bool_] | None = None,
 ) -> None: ...
+def add_squares(
+    sums: npt.NDArray[np.float64],
+    rewards: npt.NDArray[np.float32],
+    acted: npt.NDArray[np.bool_] | None = None,
+) -> None: ...
 def clear_episodes(
     values: npt.NDArray[np.float64] | npt.NDArray[np.int64],
     ended: npt.NDArray[np.bool_],

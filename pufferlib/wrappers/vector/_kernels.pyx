@@ -263,6 +263,18 @@ def add_rewards(double[::1] returns, const float[::1] rewards, double gamma, act
             returns[row] = returns[row] * gamma + rewards[row]
 
 
+def add_squares(double[::1] sums, const float[::1] rewards, acted=None):
+    """Add the squares of the rewards that are not 0, and their number, to the two ``sums``."""
+    cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
+    cdef Py_ssize_t row
+    if sums.shape[0] != 2 or (mask is not None and mask.shape[0] != rewards.shape[0]):
+        raise APIUsageError(f"add_squares: expected 2 sums and {len(rewards)} flags, got {len(sums)} sums")
+    for row in range(rewards.shape[0]):
+        if rewards[row] != 0 and (mask is None or mask[row]):
+            sums[0] += <double>rewards[row] * rewards[row]
+            sums[1] += 1
+
+
 def clear_episodes(sum_or_count[::1] values, ended, begins):
     """Set ``values`` to 0 in rows where an episode ``ended`` or ``begins``."""
     cdef const uint8_t[::1] over = ended.view(np.uint8)

@@ -1,5 +1,6 @@
 """Normalization and clipping of observations, rewards and actions."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.legal_actions import FIELD as MASK_FIELD
-from pufferlib.wrappers.vector._kernels import Moments, add_rewards, clear_episodes, scale_rewards
+from pufferlib.wrappers.vector._kernels import Moments, add_rewards, add_squares, clear_episodes, scale_rewards
 from pufferlib.wrappers.vector.base import VectorWrapper
 from pufferlib.wrappers.vector.leaves import (
     as_rows,
@@ -169,7 +170,9 @@ class NormalizeObservation(VectorWrapper):
 class NormalizeReward(VectorWrapper):
     """Rewards divided by the standard deviation of the discounted return, so that returns have a scale near 1.
 
-    The return of an agent restarts with each episode. Rewards are not centered, because their sign has a meaning.
+    The return of an agent restarts with each episode. Rewards are not centered, because their sign has a meaning. Rare
+    rewards, such as one at the end of an episode, would be far above ``clip`` and then all alike. So the root mean
+    square of the normalized rewards that are not 0 is at most half of ``clip``.
 
     Args:
         vecenv: Vector environment of ``pufferlib.vector.make``.
@@ -179,6 +182,7 @@ class NormalizeReward(VectorWrapper):
 
     Attributes:
         var: Variance of the returns so far.
+        rms: Root mean square of the rewards so far that are not 0. 0 before the first one.
     """
 
     def __init__(self, vecenv: Any, gamma: float = 0.99, clip: float = 10.0, epsilon: float = 1e-8) -> None:
@@ -189,6 +193,7 @@ class NormalizeReward(VectorWrapper):
         self._gamma, self._limit, self._epsilon = float(gamma), float(clip), float(epsilon)
         self._returns = np.zeros(vecenv.num_agents)
         self._moments = Moments(1, self._epsilon)
+        self._seen = np.zeros(2)  # sum of the squares of rewards that are not 0, and their number
         self.rewards = np.zeros(vecenv.agents_per_batch, np.float32)
 
     def transform(self, transitions: Transitions) -> None:
@@ -198,12 +203,13 @@ class NormalizeReward(VectorWrapper):
         add_rewards(returns, transitions.rewards, self._gamma, acted)
         if self._is_training:
             self._moments.update(returns[:, None], acted)
+            add_squares(self._seen, transitions.rewards, acted)
         if transitions.any_ended or transitions.any_begins:
             clear_episodes(returns, transitions.ended, transitions.begins)
         if not isinstance(agents, slice):
             self._returns[agents] = returns
         if transitions.reset_rows is None:
-            scale_rewards(transitions.rewards, self.rewards, self._moments.scale, self._limit, acted)
+            scale_rewards(transitions.rewards, self.rewards, self._scale(), self._limit, acted)
         else:
             self.rewards[transitions.reset_rows] = 0
         transitions.rewards = self.rewards
@@ -213,17 +219,33 @@ class NormalizeReward(VectorWrapper):
         """Current variance."""
         return float(self._moments.var[0])
 
+    @property
+    def rms(self) -> float:
+        """Current root mean square."""
+        squares, count = self._seen.tolist()
+        return math.sqrt(squares / count) if count else 0.0
+
+    def _scale(self) -> float:
+        rms = self.rms
+        return min(self._moments.scale, self._limit / 2 / rms) if rms else self._moments.scale
+
     def _settings(self) -> dict[str, Any]:
         return {"gamma": self._gamma, "clip": self._limit, "epsilon": self._epsilon}
 
     def _state(self) -> dict[str, Any]:
-        return {"mean": self._moments.mean, "var": self._moments.var, "count": self._moments.count}
+        return {
+            "mean": self._moments.mean,
+            "var": self._moments.var,
+            "count": self._moments.count,
+            "seen": self._seen,
+        }
 
     def _episode_arrays(self) -> dict[str, Array]:
         return {"returns": self._returns}
 
     def _load(self, state: Mapping[str, Array]) -> None:
         self._moments.load(state["mean"], state["var"], float(state["count"]))
+        self._seen[:] = state["seen"]
 
 
 def _check_positive(where: str, **numbers: float) -> None:
