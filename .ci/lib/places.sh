@@ -11,11 +11,13 @@ fetch_wheel() { docker/fill-wheels || true; }
 # several targets build the same layer at once, BuildKit may store it so that the next build does not find it.
 build_test_image() { docker compose --progress plain build test; }
 
-# Building several images at once sometimes fails with "inconsistent graph state" (moby/buildkit#2303). What was built is
-# kept, so the second try continues there.
+# One after the other, because building several images at once can fail with "inconsistent graph state"
+# (moby/buildkit#2303), and has crashed the engine.
 build_images() {
-    local build=(docker compose --progress plain --profile '*' build)
-    "${build[@]}" || "${build[@]}"
+    local service
+    for service in $(docker compose --profile '*' config --services); do
+        docker compose --progress plain build "$service" || return
+    done
 }
 
 build_cuda_image() { TANK_DEVICE=cuda docker compose --progress plain build tank; }
