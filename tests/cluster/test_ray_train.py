@@ -16,7 +16,7 @@ from ray.cluster_utils import Cluster
 import pufferlib
 from pufferlib.errors import PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training.distributed.launch import open_ranks
+from pufferlib.training.distributed.launch import open_ranks, reserve_gpu
 from pufferlib.training.distributed.ranks import RankLostError
 from pufferlib.training.trainer import Trainer
 from tests.training.ranks import AGENTS, Patchy, make_config
@@ -47,10 +47,12 @@ class Failing(Placed):
 
 @pytest.fixture(scope="module")
 def address():
-    """Start two nodes with one CPU each, so that each has room for one rank. Yield their address."""
+    """Start two nodes with one CPU and one GPU each, so that each has room for one rank. Yield their address."""
     nodes = Cluster()
-    for _ in range(2):
-        nodes.add_node(num_cpus=1, object_store_memory=80 << 20, include_dashboard=False)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # Ray counts this GPU, whether or not it exists
+        for _ in range(2):
+            nodes.add_node(num_cpus=1, num_gpus=1, object_store_memory=80 << 20, include_dashboard=False)
     yield nodes.address
     ray.shutdown()
     nodes.shutdown()
@@ -96,3 +98,15 @@ def test_cluster_without_room_for_all_ranks_raises(config, tmp_path):
         trainer_of(config(Placed, 900, ray_cpus=2, processes_timeout=3.0), tmp_path),
     ):
         pass
+
+
+def test_first_rank_reserves_gpu_that_ray_gives_to_nobody_else(address):
+    if not ray.is_initialized():
+        ray.init(address, log_to_driver=False)
+    here = ray.util.get_node_ip_address()
+    with reserve_gpu(ray, here, 60.0) as one, reserve_gpu(ray, here, 60.0) as other:
+        assert (one, other) == (0, 0)  # the first GPU of each node
+        with pytest.raises(PufferError, match=r"needs a GPU of this machine .* Ray had none free here in 3 s"):
+            reserve_gpu(ray, here, 3.0).__enter__()
+    with reserve_gpu(ray, here, 60.0) as again:
+        assert again == 0

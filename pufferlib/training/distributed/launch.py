@@ -30,7 +30,7 @@ from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.ray.cluster import ADDRESS, connect
 
-__all__ = ["Job", "follow", "follow_on_ray", "open_ranks", "start_ranks_on_ray"]
+__all__ = ["Job", "follow", "follow_on_ray", "open_ranks", "reserve_gpu", "start_ranks_on_ray"]
 
 
 END_S = 20.0  # seconds to wait for the ranks to end
@@ -96,13 +96,51 @@ def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[Joine
     here = ray.util.get_node_ip_address()
     timeout_s, size = settings.processes_timeout, settings.processes
     store = TCPStore(here, 0, size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
-    place = Place(0, size, 0, 1, here, store.port)
-    with (
-        contextlib.closing(_RayRanks(train, place, settings, needs_gpu)) as others,
-        join(place, timeout_s, store, others.check) as ranks,
-    ):
-        others.watch(ranks)
-        yield ranks
+    with reserve_gpu(ray, here, timeout_s) if needs_gpu else contextlib.nullcontext(0) as gpu:
+        place = Place(0, size, gpu, 1, here, store.port)
+        with (
+            contextlib.closing(_RayRanks(train, place, settings, needs_gpu)) as others,
+            join(place, timeout_s, store, others.check) as ranks,
+        ):
+            others.watch(ranks)
+            yield ranks
+
+
+@contextlib.contextmanager
+def reserve_gpu(ray: Any, here: str, timeout_s: float) -> Iterator[int]:
+    """Return a context in which no task or actor of the Ray cluster gets the GPU that this process uses.
+
+    Rank 0 is no task of Ray. Without a reservation, Ray would place another rank on its GPU.
+
+    Args:
+        ray: Module ``ray``, connected.
+        here: Address of this machine's node.
+        timeout_s: Maximum seconds to wait for a free GPU.
+
+    Yields:
+        Index of the GPU among those that this process sees.
+
+    Raises:
+        PufferError: No GPU of this machine was free in time.
+    """
+
+    class Reservation:  # local, so that it is sent by value, as in _follow_function
+        def gpu(self) -> str:
+            return str(ray.get_runtime_context().get_accelerator_ids()["GPU"][0])
+
+    reservation = ray.remote(num_cpus=0, num_gpus=1, resources={f"node:{here}": 0.001})(Reservation).remote()
+    try:
+        try:
+            gpu = ray.get(reservation.gpu.remote(), timeout=timeout_s)
+        except ray.exceptions.GetTimeoutError:
+            raise PufferError(
+                f"train: rank 0 needs a GPU of this machine ({here}), and Ray had none free here in {timeout_s:g} s; "
+                "stop what uses it, start the command on a node with a free GPU, or choose train.device cpu"
+            ) from None
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        yield visible.index(gpu) if gpu in visible else int(gpu)
+    finally:
+        ray.kill(reservation)
 
 
 class _RayRanks:
