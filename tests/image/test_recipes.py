@@ -52,7 +52,7 @@ EXPECTED = {
     "Add a Debian package": (["jq", "--version"], "jq-1"),
     "Add your own environment": (
         ["puffer", "train", "/opt/mine/my_env.py", "--train.total-timesteps", "2048", "--eval.episodes", "1"],
-        "Coin",
+        "my_env.py on the CPU",
     ),
     "Test another project in the image": ([], "OK"),
 }
