@@ -172,7 +172,7 @@ class NormalizeReward(VectorWrapper):
 
     The return of an agent restarts with each episode. Rewards are not centered, because their sign has a meaning. Rare
     rewards, such as one at the end of an episode, would be far above ``clip`` and then all alike. So the root mean
-    square of the normalized rewards that are not 0 is at most half of ``clip``.
+    square of the normalized rewards that are not 0 is at most ``clip``.
 
     Args:
         vecenv: Vector environment of ``pufferlib.vector.make``.
@@ -227,7 +227,7 @@ class NormalizeReward(VectorWrapper):
 
     def _scale(self) -> float:
         rms = self.rms
-        return min(self._moments.scale, self._limit / 2 / rms) if rms else self._moments.scale
+        return min(self._moments.scale, self._limit / rms) if rms else self._moments.scale
 
     def _settings(self) -> dict[str, Any]:
         return {"gamma": self._gamma, "clip": self._limit, "epsilon": self._epsilon}
