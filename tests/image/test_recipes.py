@@ -37,6 +37,7 @@ class Coin(gymnasium.Env):
     def step(self, action):
         return self.observation_space.low, float(action), True, False, {}
 """,
+    "requirements.txt": "einops==0.8.0\nnumpy==1.20.0\n",
     "test_project.py": """
 import unittest
 import pufferlib
@@ -54,7 +55,12 @@ EXPECTED = {
         ["puffer", "train", "/opt/mine/my_env.py", "--train.total-timesteps", "2048", "--eval.episodes", "1"],
         "my_env.py on the CPU",
     ),
+    "Come from Conda": (
+        ["python", "-c", "import einops, numpy; print(einops.__version__, numpy.__version__ > '2')"],
+        "0.8.0 True",
+    ),
     "Test another project in the image": ([], "OK"),
+    "Work in a notebook": (["jupyter", "lab", "--version"], "4."),
 }
 
 
