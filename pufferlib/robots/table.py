@@ -156,9 +156,7 @@ SUITE: Mapping[str, Robot] = {
         "cartpole:Balance": Robot(
             "balance", (Part("qpos", 0, 1), Part("xmat pole_1", 8, 9), Part("xmat pole_1", 2, 3), Part("qvel"))
         ),
-        "cheetah:Cheetah": Robot(
-            "run", (Part("qpos", 1), Part("qvel")), reads=("sensordata torso_subtreelinvel",)
-        ),
+        "cheetah:Cheetah": Robot("run", (Part("qpos", 1), Part("qvel")), reads=("sensordata torso_subtreelinvel",)),
         "finger:Spin": Robot(
             "spin",
             (

@@ -12,7 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from pufferlib.registry.games import UnlikeOriginalError
 from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_BODIES, MAX_WARNINGS, PLACES, READS
-from pufferlib.robots.table import ROBOTS, SUITE, Part, Robot
+from pufferlib.robots.table import ROBOTS, SUITE, Robot
 from pufferlib.wrappers import ClipAction, EpisodeStats
 
 __all__ = ["Task", "engine", "is_suite", "task_of"]
@@ -37,10 +37,9 @@ RANGES = {
     "angle": ("_healthy_angle_range",),
     "state": ("_healthy_state_range",),
 }
-#: Other fields that only some tasks have.
-UNUSED = dict.fromkeys(
-    "dt timestep mass initial_z is_single clips_force has_contact scale starts_halfway ends_halfway warnings".split(), 0
-)
+#: Other fields that only robots of Gymnasium have, or only tasks of dm_control.
+FLAGS = ("is_single", "clips_force", "has_contact", "starts_halfway", "ends_halfway")
+UNUSED = dict.fromkeys((*FLAGS, "dt", "timestep", "mass", "initial_z", "scale", "warnings"), 0)
 FUNCTIONS = (
     "mj_step",
     "mj_rnePostConstraint",

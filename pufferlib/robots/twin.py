@@ -18,7 +18,7 @@ from pufferlib.robots.task import Task, task_of
 
 __all__ = ["RobotTwin", "robot_twin"]
 
-CHECKED_STEPS = 8
+CHECKED_STEPS = 16  # in which a random walker falls
 
 
 @dataclass(frozen=True)
