@@ -129,13 +129,10 @@ def task_of(env: Env) -> Task | None:
     space = inner.action_space
     if robot is None or inner.render_mode is not None or not isinstance(space, Box):
         return None
-    if is_suite(inner):
-        model, data = inner.dm_env.physics.model.ptr, inner.dm_env.physics.data.ptr
-        found = _suite_fields(inner.dm_env, robot, model, data)
-    else:
-        model, data = inner.model, inner.data
-        found = _gymnasium_fields(inner, robot, model)
-    parts = None if found is None else _parts(inner, robot, model, data)
+    found = _suite_fields(inner.dm_env, robot) if is_suite(inner) else _gymnasium_fields(inner, robot)
+    physics = inner.dm_env.physics if is_suite(inner) else inner
+    model = physics.model
+    parts = None if found is None else _parts(inner, robot, model, physics.data)
     if found is None or parts is None or not 1 <= model.nu <= MAX_ACTIONS:
         return None
     fields = {
@@ -160,9 +157,9 @@ def _name_of(thing: Any) -> str:
     return f"{type(thing).__module__}:{type(thing).__qualname__}"
 
 
-def _gymnasium_fields(env: Any, robot: Robot, model: Any) -> dict[str, Any] | None:
+def _gymnasium_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
     """Return the fields that only robots of Gymnasium have, or None if C does not have this one."""
-    numbers = _numbers(env)
+    model, numbers = env.model, _numbers(env)
     if numbers is None or not _has_room(robot, model):
         return None
     reads = [("xpos", env._main_body)] if robot.place == "body" else [read.split() for read in robot.reads]
@@ -179,11 +176,12 @@ def _gymnasium_fields(env: Any, robot: Robot, model: Any) -> dict[str, Any] | No
     }
 
 
-def _suite_fields(env: Any, robot: Robot, model: Any, data: Any) -> dict[str, Any] | None:
+def _suite_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
     """Return the fields that only tasks of dm_control have, or None if C does not have this one."""
-    task, numbers, warnings = env.task, _numbers(env.task), data.warning.number
-    counts = warnings.dtype == np.int32 and warnings.strides == (WARNING_BYTES,) and warnings.size <= MAX_WARNINGS
-    if numbers is None or not counts or not env.physics.legacy_step or getattr(task, "_sparse", False):
+    task, model, warnings = env.task, env.physics.model, env.physics.data.warning.number
+    numbers = _numbers(task)
+    can_count = warnings.strides == (WARNING_BYTES,) and warnings.size <= MAX_WARNINGS
+    if numbers is None or not can_count or not env.physics.legacy_step or getattr(task, "_sparse", False):
         return None
     sizes = [0.0, 0.0]
     if robot.reward == "catch":
