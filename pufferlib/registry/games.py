@@ -1,4 +1,4 @@
-"""Base of games in C that are stepped together and begin episodes one by one, and their check against Gymnasium."""
+"""Base of games in C that are stepped together and begin episodes one by one, and their check against the original."""
 
 import abc
 import json

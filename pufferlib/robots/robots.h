@@ -291,7 +291,7 @@ static inline double robot_gap(const Robot *robot, const RobotCopy *copy, int32_
     return robot_norm(robot, gap, 3);
 }
 
-/* ---- Rewards of Gymnasium ------------------------------------------------------------------------------ */
+/* ---- Rewards of Gymnasium ---------------------------------------------------------------------------- */
 
 /* Ant, HalfCheetah, Hopper, Humanoid, Swimmer and Walker2d: progress and health, minus costs. */
 static double robot_forward(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
