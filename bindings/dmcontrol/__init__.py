@@ -12,6 +12,9 @@ Options:
 * ``time_limit``: if False, episodes have no time limit.
 * ``pixels``: whether observations are images of the first camera instead of numbers.
 * ``size``: height and width of these images.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` step ball_in_cup, cartpole (balance, swingup),
+  cheetah, finger-spin, reacher and walker in C, in threads, with the same results. With False they step dm_control.
+  The other tasks and options always do.
 * ``render_mode``: None or "rgb_array".
 
 ``lqr`` has no time limit, and its actions are unbounded. ``quadruped-escape`` draws its terrain, so it needs
@@ -27,12 +30,16 @@ MuJoCo must be older than version 4, which dm_control 1.0.50 does not support.
 Source: Tassa et al. 2018, https://arxiv.org/abs/1801.00690.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from pufferlib.registry.in_c import Twin
+from pufferlib.robots.find import find_robot
 
 from .._shared.creator import creator
 
-__all__ = ["env_creator", "names"]
+__all__ = ["env_creator", "names", "twin"]
 
 _TASKS = """
 acrobot-swingup acrobot-swingup_sparse ball_in_cup-catch cartpole-balance cartpole-balance_sparse cartpole-swingup
@@ -58,3 +65,10 @@ def env_creator(name: str) -> Callable[..., Any]:
         UnknownNameError: No task has this name. The error suggests similar names.
     """
     return creator(__name__, name, names())
+
+
+def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
+    """Return the task that is stepped in C with the same results, or None if there is none with these options."""
+    if name not in names():
+        return None
+    return find_robot(f"dmcontrol/{name}", options, functools.partial(env_creator(name), **options))

@@ -60,6 +60,7 @@ def make_env(
     pixels: bool = False,
     size: int = 84,
     render_mode: str | None = None,
+    native: bool = True,
 ) -> gymnasium.Env[Any, Any]:
     """Make the task ``name``, for example "cartpole-balance".
 
@@ -70,13 +71,14 @@ def make_env(
         pixels: Whether observations are images of the first camera.
         size: Height and width of these images in px.
         render_mode: None or "rgb_array".
+        native: Whether batches may run in C. It changes nothing here.
 
     Raises:
         APIUsageError: An option has the wrong type or is out of range.
         BindingMissing: Images are requested, and no library can draw them.
     """
     where = f"dmcontrol/{name}"
-    check_switches(where, flat=flat, time_limit=time_limit, pixels=pixels)
+    check_switches(where, flat=flat, time_limit=time_limit, pixels=pixels, native=native)
     check_counts(where, size=size)
     check_render_mode(where, render_mode)
     domain, _, task = name.partition("-")

@@ -72,7 +72,8 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
     twin = Box2DTwin(
         name,
         {key: repr(value) for key, value in keywords.items()},
-        f"Box2D {VERSION}, gymnasium {gymnasium.__version__}, numpy {np.__version__}, {source_hash}",
+        f"Gymnasium {gymnasium.__version__}",
+        f"Box2D {VERSION}, numpy {np.__version__}, {source_hash}",
         env.single_observation_space,
         env.single_action_space,
         env.metadata["render_fps"],

@@ -1,4 +1,4 @@
-"""Base of games in C that are stepped together and begin episodes one by one, and their check against Gymnasium."""
+"""Base of games in C that are stepped together and begin episodes one by one, and their check against the original."""
 
 import abc
 import json
@@ -21,7 +21,7 @@ LARGEST = float(np.finfo(np.float32).max)  # reward
 
 
 class UnlikeOriginalError(PufferError):
-    """An environment cannot be stepped in C with the results of Gymnasium. The message says why."""
+    """An environment cannot be stepped in C with the results of the original. The message says why."""
 
 
 class SteppedGames(abc.ABC):
@@ -199,7 +199,8 @@ class GymnasiumTwin(abc.ABC):
     Attributes:
         name: Name of the environment.
         params: Its keyword arguments, as text.
-        code: Versions and sources that the results depend on.
+        package: Name and version of the package with the original.
+        libraries: Versions of other packages and hash of the sources that the results depend on.
         observation_space: Observation space.
         action_space: Action space.
         frames_per_second: Steps per second of simulated time.
@@ -208,11 +209,17 @@ class GymnasiumTwin(abc.ABC):
 
     name: str
     params: Mapping[str, str]
-    code: str
+    package: str
+    libraries: str
     observation_space: Box
     action_space: Space
     frames_per_second: float
     max_steps: int
+
+    @property
+    def code(self) -> str:
+        """See ``pufferlib.registry.in_c.Twin``."""
+        return f"{self.package}, {self.libraries}"
 
     @abc.abstractmethod
     def games(self, num_games: int, autoreset: str, num_threads: int, affinity: int = 0) -> SteppedGames:
@@ -276,6 +283,6 @@ def _check_same(twin: GymnasiumTwin, step: int, found: Mapping[str, Any], expect
         one, other = (np.float64(values.get(name, np.nan)) for values in (found, expected))
         if one.tobytes() != other.tobytes():
             raise UnlikeOriginalError(
-                f"expected the {name} of Gymnasium {gymnasium.__version__} in step {step}, {other!r:.80}, found "
+                f"expected the {name} of {twin.package} in step {step}, {other!r:.80}, found "
                 f"{one!r:.80} with {twin.code}"
             )

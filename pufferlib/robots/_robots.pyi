@@ -10,6 +10,8 @@ PLACES: tuple[str, ...]
 HEALTH: tuple[str, ...]
 MAX_ACTIONS: int
 MAX_BODIES: int
+MAX_WARNINGS: int
+READS: int
 
 class RobotCopies:
     def __init__(
@@ -20,7 +22,7 @@ class RobotCopies:
         engine: tuple[int, ...],
         model: int,
         copies: list[tuple[int, ...]],
-        loops: tuple[np.ufunc, np.ufunc, np.ufunc, np.ufunc],
+        loops: tuple[np.ufunc, ...],
         num_threads: int,
         affinity: int = 0,
     ) -> None: ...
@@ -30,13 +32,13 @@ class RobotCopies:
         low: npt.NDArray[np.float32],
         high: npt.NDArray[np.float32],
         observations: npt.NDArray[np.generic],
+        single_observations: npt.NDArray[np.generic] | None,
         actions: npt.NDArray[np.generic],
         rewards: npt.NDArray[np.float32],
         terminals: npt.NDArray[np.bool_],
         truncations: npt.NDArray[np.bool_],
         exact_rewards: npt.NDArray[np.float64],
         infos: npt.NDArray[np.float64],
-        places: npt.NDArray[np.float64],
         elapsed: npt.NDArray[np.int32],
     ) -> None: ...
     def fault(self) -> str: ...

@@ -14,34 +14,40 @@ from pufferlib.errors import APIUsageError, PufferError
 cdef extern from "robots.h" nogil:
     enum:
         ROBOT_ARRAYS
-        ROBOT_BODIES
         ROBOT_INFOS
         ROBOT_MAX_ACTIONS
         ROBOT_MAX_BODIES
+        ROBOT_MAX_WARNINGS
+        ROBOT_READS
     ctypedef struct RobotPart:
-        int32_t array, start, count, change, other
+        int32_t array, start, count, change, other_array, other
         double low, high
     ctypedef void (*RobotLoop)(char **, const Py_ssize_t *, const Py_ssize_t *, void *) noexcept
     ctypedef struct RobotUfunc:
         RobotLoop loop
         void *data
     ctypedef struct RobotNumpy:
-        RobotUfunc sum, single_sum, dot, sin, cos
+        RobotUfunc sum, single_sum, dot, sin, cos, exp, log1p
     ctypedef struct RobotTask:
         double dt, timestep, mass, initial_z
         double forward, control, contact, healthy, near, dist
         double contact_low, contact_high, z_low, z_high, angle_low, angle_high, state_low, state_high
-        c_bool is_single, terminates, clips_force, has_contact, clips_action
+        double speed, scale
+        double sizes[2]
+        c_bool is_single, terminates, clips_force, has_contact, clips_action, starts_halfway, ends_halfway
         int32_t place, health, z
-        int32_t frame_skip, max_steps
+        int32_t frame_skip, max_steps, warnings
         int32_t positions, velocities, actions, bodies, numbers
-        int32_t body[ROBOT_BODIES]
+        int32_t read[ROBOT_READS]
     ctypedef struct RobotCopy:
         void *data
+        int32_t *warnings
         double *arrays[ROBOT_ARRAYS]
     ctypedef double (*RobotReward)() noexcept
     ctypedef struct RobotEngine:
         void *step
+        void *begin
+        void *end
         void *finish
         void *set_logger
         void *usual_logger
@@ -63,7 +69,7 @@ cdef extern from "robots.h" nogil:
         double *observations
         double *exact_rewards
         double *infos
-        double *places
+        float *single_observations
         float *rewards
         c_bool *terminals
         c_bool *truncations
@@ -73,15 +79,15 @@ cdef extern from "robots.h" nogil:
     void robot_step_some(void *robot, int32_t begin, int32_t end) noexcept
 
 # Lists in the order of the enums of robots.h.
-ARRAYS = ("qpos", "qvel", "ctrl", "xpos", "xipos", "site_xpos", "cinert", "cvel", "qfrc_actuator", "qfrc_constraint",
-          "cfrc_ext")
+ARRAYS = ("qpos", "qvel", "ctrl", "xpos", "xmat", "xipos", "geom_xpos", "site_xpos", "cinert", "cvel", "qfrc_actuator",
+          "qfrc_constraint", "cfrc_ext", "sensordata", "place")
 INFOS = ("x_position", "y_position", "z_distance_from_origin", "distance_from_origin", "x_velocity", "y_velocity",
          "reward_forward", "reward_ctrl", "reward_contact", "reward_survive", "reward_dist", "reward_near",
          "distance_penalty", "velocity_penalty", "reward_linup", "reward_quadctrl", "reward_impact")
-CHANGES = ("copy", "clip", "sin", "cos", "minus")
-PLACES = ("", "root", "body", "mass_center")
+CHANGES = ("copy", "clip", "sin", "cos", "log1p", "minus")
+PLACES = ("", "root", "body", "mass_center", "target")
 HEALTH = ("", "finite z", "z", "z angle", "state z angle")
-MAX_ACTIONS, MAX_BODIES = ROBOT_MAX_ACTIONS, ROBOT_MAX_BODIES
+MAX_ACTIONS, MAX_BODIES, MAX_WARNINGS, READS = ROBOT_MAX_ACTIONS, ROBOT_MAX_BODIES, ROBOT_MAX_WARNINGS, ROBOT_READS
 assert (len(ARRAYS), len(INFOS)) == (ROBOT_ARRAYS, ROBOT_INFOS)
 
 # A ufunc as NumPy's C interface declares it. All versions have this layout, because compiled extensions depend on it.
@@ -133,8 +139,8 @@ cdef class RobotCopies:
         parts: Value of each field of ``RobotPart``, for each part of an observation.
         engine: Addresses of the functions in ``RobotEngine``.
         model: Address of the model.
-        copies: For each copy, the addresses of its data and of the ``ARRAYS`` in it.
-        loops: NumPy's ufuncs ``add``, ``matmul``, ``sin`` and ``cos``.
+        copies: For each copy, the addresses of its data, of its counts of warnings, and of its ``ARRAYS``.
+        loops: NumPy's ufuncs ``add``, ``matmul``, ``sin``, ``cos``, ``exp`` and ``log1p``.
         num_threads: Maximum number of threads that work on a step.
         affinity: Of ``PufferTask``.
     """
@@ -151,7 +157,8 @@ cdef class RobotCopies:
         robot.reward = robot_reward(reward.encode())
         robot.task = task
         robot.engine.step, robot.engine.finish = <void *><size_t>engine[0], <void *><size_t>engine[1]
-        robot.engine.set_logger, robot.engine.usual_logger = <void *><size_t>engine[2], <void *><size_t>engine[3]
+        robot.engine.begin, robot.engine.end = <void *><size_t>engine[2], <void *><size_t>engine[3]
+        robot.engine.set_logger, robot.engine.usual_logger = <void *><size_t>engine[4], <void *><size_t>engine[5]
         robot.model = <void *>model
         self.parts_memory = bytearray(len(parts) * sizeof(RobotPart))
         cdef RobotPart *table = <RobotPart *><char *>self.parts_memory
@@ -162,29 +169,36 @@ cdef class RobotCopies:
         robot.copies = <RobotCopy *><char *>self.copies_memory
         for i, addresses in enumerate(copies):
             robot.copies[i].data = <void *><size_t>addresses[0]
+            robot.copies[i].warnings = <int32_t *><size_t>addresses[1]
             for j in range(len(ARRAYS)):
-                robot.copies[i].arrays[j] = <double *><size_t>addresses[1 + j]
-        add, matmul, sin, cos = loops
+                robot.copies[i].arrays[j] = <double *><size_t>addresses[2 + j]
+        add, matmul, sin, cos, exp, log1p = loops
         robot.numpy.sum, robot.numpy.single_sum = _loop_of(add, DOUBLE), _loop_of(add, SINGLE)
         robot.numpy.dot = _loop_of(matmul, DOUBLE)
         robot.numpy.sin, robot.numpy.cos = _loop_of(sin, DOUBLE), _loop_of(cos, DOUBLE)
+        robot.numpy.exp, robot.numpy.log1p = _loop_of(exp, DOUBLE), _loop_of(log1p, DOUBLE)
         self.stepping.work, self.stepping.context = robot_step_some, robot
         self.stepping.threads, self.stepping.helper_ns = num_threads, PUFFER_HELPER_NS
         self.stepping.affinity = affinity
         self._check(shared_helpers().prepare(num_threads))
 
     def bind(self, const double[::1] body_mass, const float[::1] low, const float[::1] high, double[:, ::1] observations,
-             const float[:, ::1] actions, float[::1] rewards, c_bool[::1] terminals, c_bool[::1] truncations,
-             double[::1] exact_rewards, double[:, ::1] infos, double[:, ::1] places, int32_t[::1] elapsed):
-        """Use these arrays without copying them, and keep references to them."""
+             float[:, ::1] single_observations, const float[:, ::1] actions, float[::1] rewards,
+             c_bool[::1] terminals, c_bool[::1] truncations, double[::1] exact_rewards, double[:, ::1] infos,
+             int32_t[::1] elapsed):
+        """Use these arrays without copying them, and keep references to them.
+
+        Observations are also written to ``single_observations``, unless these are None.
+        """
         cdef Robot *robot = &self.robot
         robot.body_mass, robot.low, robot.high = <double *>&body_mass[0], <float *>&low[0], <float *>&high[0]
         robot.observations, robot.actions = &observations[0, 0], <float *>&actions[0, 0]
         robot.rewards, robot.exact_rewards = &rewards[0], &exact_rewards[0]
         robot.terminals, robot.truncations = &terminals[0], &truncations[0]
-        robot.infos, robot.places, robot.elapsed = &infos[0, 0], &places[0, 0], &elapsed[0]
-        self.kept = (body_mass, low, high, observations, actions, rewards, terminals, truncations, exact_rewards, infos,
-                     places, elapsed)
+        robot.infos, robot.elapsed = &infos[0, 0], &elapsed[0]
+        robot.single_observations = NULL if single_observations is None else &single_observations[0, 0]
+        self.kept = (body_mass, low, high, observations, single_observations, actions, rewards, terminals, truncations,
+                     exact_rewards, infos, elapsed)
 
     cdef int _check(self, int error) except -1:
         if error:

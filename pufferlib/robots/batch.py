@@ -1,15 +1,14 @@
-"""Copies of a MuJoCo robot, stepped in C and reset by Gymnasium."""
+"""Copies of a MuJoCo robot, stepped in C and reset by the original environment."""
 
-import json
 from typing import Any
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils.seeding import np_random
 
 from pufferlib.registry.games import SteppedGames
 from pufferlib.robots._robots import ARRAYS, INFOS, RobotCopies
+from pufferlib.robots.originals import Original
 from pufferlib.robots.task import Task, engine
 
 __all__ = ["RobotBatch"]
@@ -26,7 +25,7 @@ class RobotBatch(SteppedGames):
     Args:
         name: Name for error messages.
         task: Description of the robot.
-        original: Environment of Gymnasium, without wrappers, that nothing else uses.
+        original: Environment for resets, that nothing else uses.
         num_games: Number of copies.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
@@ -43,7 +42,7 @@ class RobotBatch(SteppedGames):
         self,
         name: str,
         task: Task,
-        original: Any,
+        original: Original,
         num_games: int,
         autoreset: str,
         num_threads: int,
@@ -54,7 +53,7 @@ class RobotBatch(SteppedGames):
         self.info_columns = {info: INFOS.index(info) for info in task.robot.infos.split()}
         self.infos = np.zeros((num_games, len(INFOS)))
         self.data = [mujoco.MjData(original.model) for _ in range(num_games)]
-        self._generators = [np_random()[0] for _ in range(num_games)]
+        self._generators = [original.generator() for _ in range(num_games)]
         self._places = np.zeros((num_games, 2))
         self._copies = RobotCopies(
             task.robot.reward,
@@ -62,25 +61,28 @@ class RobotBatch(SteppedGames):
             task.parts,
             engine(),
             original.model._address,
-            [(data._address, *(getattr(data, array).ctypes.data for array in ARRAYS)) for data in self.data],
-            (np.add, np.matmul, np.sin, np.cos),
+            [self._addresses(data, place) for data, place in zip(self.data, self._places, strict=True)],
+            (np.add, np.matmul, np.sin, np.cos, np.exp, np.log1p),
             num_threads,
             affinity,
         )
 
+    def _addresses(self, data: Any, place: npt.NDArray[np.float64]) -> tuple[int, ...]:
+        arrays = (place if array == "place" else getattr(data, array) for array in ARRAYS)
+        return data._address, data.warning.number.ctypes.data, *(array.ctypes.data for array in arrays)
+
     def _bind(self) -> None:
+        rows = self._observations
+        is_single = rows.dtype == np.float32
         self._copies.bind(
-            self._original.model.body_mass, self._task.low, self._task.high, self._observations, self._actions,
-            self._rewards, self._terminals, self._truncations, self.exact_rewards, self.infos, self._places,
-            self.elapsed,
+            self._original.model.body_mass, self._task.low, self._task.high,
+            np.zeros(rows.shape) if is_single else rows, rows if is_single else None, self._actions, self._rewards,
+            self._terminals, self._truncations, self.exact_rewards, self.infos, self.elapsed,
         )  # fmt: skip
 
     def _begin(self, index: int, seed: int | None) -> dict[str, Any]:
-        original = self._original
-        original.data, original.np_random = self.data[index], self._generators[index]
-        observation, info = original.reset(seed=seed)
-        self._generators[index] = original.np_random
-        self._observations[index] = observation
+        reset = self._original.reset(self.data[index], self._generators[index], seed)
+        self._observations[index], info, self._generators[index] = reset
         self._copies.begin(index)
         return dict(info)
 
@@ -104,7 +106,7 @@ class RobotBatch(SteppedGames):
         simulation = np.empty(mujoco.mj_stateSize(model, STATE))
         mujoco.mj_getState(model, data, simulation, STATE)
         numbers = np.concatenate([simulation, self._places[index], self._observations[index]])
-        return json.dumps(self._generators[index].bit_generator.state).encode() + b"\n" + numbers.tobytes()
+        return self._original.save(self._generators[index]).encode() + b"\n" + numbers.tobytes()
 
     def _load(self, index: int, state: bytes) -> None:
         model, data = self._original.model, self.data[index]
@@ -113,7 +115,7 @@ class RobotBatch(SteppedGames):
         size = mujoco.mj_stateSize(model, STATE)
         mujoco.mj_setState(model, data, numbers[:size].copy(), STATE)
         self._places[index], self._observations[index] = numbers[size : size + 2], numbers[size + 2 :]
-        self._generators[index].bit_generator.state = json.loads(generator)
+        self._original.load(data, self._generators[index], generator.decode())
 
     def close(self) -> None:
         """Release the simulations."""

@@ -15,7 +15,7 @@ def find_robot(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
     Args:
         name: Name of the environment.
         keywords: Its keyword arguments.
-        create: Function that makes the emulated environment of Gymnasium with these keyword arguments.
+        create: Function that makes the emulated environment of Gymnasium or dm_control with these keyword arguments.
     """
     try:
         import mujoco  # noqa: F401

@@ -1,11 +1,11 @@
-/* One step of Gymnasium's MuJoCo robots, version 5, on copies of one model.
+/* One step of Gymnasium's MuJoCo robots, version 5, or of tasks of dm_control, on copies of one model.
  *
- * libmujoco is not linked, and the layout of its structs is not known here. Python passes the addresses of two
+ * libmujoco is not linked, and the layout of its structs is not known here. Python passes the addresses of its
  * functions, of the model, and, for each copy, of its mjData and of the arrays in it.
  *
- * Results equal those of Gymnasium byte by byte. So operations have the order and the precision of its NumPy
+ * Results equal those of the packages byte by byte. So operations have the order and the precision of their NumPy
  * expressions. Where NumPy itself chooses the order, or an approximation, its own loops are called: sums, dot
- * products, sine and cosine. */
+ * products, sine, cosine, exp and log1p. */
 #ifndef PUFFER_ROBOTS_H
 #define PUFFER_ROBOTS_H
 
@@ -16,21 +16,31 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { ROBOT_MAX_ACTIONS = 256, ROBOT_MAX_BODIES = 256, ROBOT_BODIES = 3, ROBOT_FAULT_BYTES = 512 };
+enum {
+    ROBOT_MAX_ACTIONS = 256,
+    ROBOT_MAX_BODIES = 256,
+    ROBOT_READS = 3,
+    ROBOT_MAX_WARNINGS = 32,
+    ROBOT_FAULT_BYTES = 512
+};
 
-/* Arrays of an mjData, in the order of ARRAYS in _robots.pyx. */
+/* Arrays of a copy, in the order of ARRAYS in _robots.pyx. All but the last are of its mjData. */
 typedef enum {
     ROBOT_QPOS,
     ROBOT_QVEL,
     ROBOT_CTRL,
     ROBOT_XPOS,
+    ROBOT_XMAT,
     ROBOT_XIPOS,
+    ROBOT_GEOM_XPOS,
     ROBOT_SITE_XPOS,
     ROBOT_CINERT,
     ROBOT_CVEL,
     ROBOT_QFRC_ACTUATOR,
     ROBOT_QFRC_CONSTRAINT,
     ROBOT_CFRC_EXT,
+    ROBOT_SENSORDATA,
+    ROBOT_PLACE, /* x and y, see RobotPlace */
     ROBOT_ARRAYS,
 } RobotArray;
 
@@ -57,11 +67,11 @@ typedef enum {
 } RobotInfo;
 
 /* What happens to the numbers of a part of the observation. */
-typedef enum { ROBOT_COPY, ROBOT_CLIP, ROBOT_SIN, ROBOT_COS, ROBOT_MINUS } RobotChange;
+typedef enum { ROBOT_COPY, ROBOT_CLIP, ROBOT_SIN, ROBOT_COS, ROBOT_LOG1P, ROBOT_MINUS } RobotChange;
 
-/* Numbers [start, start + count) of an array. ROBOT_MINUS subtracts those that start at `other`. */
+/* Numbers [start, start + count) of an array. ROBOT_MINUS subtracts those of `other_array` that start at `other`. */
 typedef struct {
-    int32_t array, start, count, change, other;
+    int32_t array, start, count, change, other_array, other;
     double low, high; /* of ROBOT_CLIP */
 } RobotPart;
 
@@ -74,16 +84,16 @@ typedef struct {
 } RobotUfunc;
 
 typedef struct {
-    RobotUfunc sum, single_sum, dot, sin, cos;
+    RobotUfunc sum, single_sum, dot, sin, cos, exp, log1p;
 } RobotNumpy;
 
-/* Position whose change during a step is the velocity: x and y. */
-typedef enum { ROBOT_STANDS, ROBOT_ROOT, ROBOT_BODY, ROBOT_MASS_CENTER } RobotPlace;
+/* Position of x and y whose change during a step is the velocity, or of a target, which stays for an episode. */
+typedef enum { ROBOT_STANDS, ROBOT_ROOT, ROBOT_BODY, ROBOT_MASS_CENTER, ROBOT_TARGET } RobotPlace;
 
 /* Test whether a robot that moves forward is healthy. */
 typedef enum { ROBOT_ALWAYS, ROBOT_FINITE_Z, ROBOT_Z, ROBOT_Z_ANGLE, ROBOT_STATE_Z_ANGLE } RobotHealth;
 
-/* Constants of a task: keyword arguments of Gymnasium's class, and numbers of the model. */
+/* Constants of a task: keyword arguments of its class, and numbers of the model. */
 typedef struct {
     double dt, timestep, mass, initial_z;
     double forward, control, contact, healthy, near, dist; /* weights */
@@ -92,15 +102,20 @@ typedef struct {
     bool terminates;  /* an episode ends when the robot is not healthy */
     bool clips_force; /* forces are clipped to the contact range, instead of their cost */
     bool has_contact, clips_action;
-    int32_t place, health, z;                                /* z: index of the height in qpos */
-    int32_t frame_skip, max_steps;                           /* 0 steps: no limit */
+    double speed, sizes[2];            /* of a task of dm_control */
+    double scale;                      /* of the argument of a Gaussian reward */
+    bool starts_halfway, ends_halfway; /* between mj_step1 and mj_step2, as in dm_control */
+    int32_t warnings;                  /* number of MuJoCo's warnings, which end a task of dm_control */
+    int32_t place, health, z;          /* z: index of the height in qpos */
+    int32_t frame_skip, max_steps;     /* 0 steps: no limit */
     int32_t positions, velocities, actions, bodies, numbers; /* numbers: of an observation */
-    int32_t body[ROBOT_BODIES];                              /* start of a body's position in xpos */
+    int32_t read[ROBOT_READS]; /* starts of numbers that the reward or the place reads */
 } RobotTask;
 
 /* Addresses of a copy. */
 typedef struct {
     void *data;
+    const int32_t *warnings; /* how often each was raised: every second number, as mjWarningStat has it */
     double *arrays[ROBOT_ARRAYS];
 } RobotCopy;
 
@@ -116,7 +131,9 @@ typedef void (*RobotLogger)(const RobotMessage *message);
 
 /* Functions of libmujoco. */
 typedef struct {
-    void (*step)(const void *model, void *data); /* mj_step */
+    void (*step)(const void *model, void *data);  /* mj_step */
+    void (*begin)(const void *model, void *data); /* mj_step1 */
+    void (*end)(const void *model, void *data);   /* mj_step2 */
     void (*finish)(const void *model,
                    void *data); /* mj_rnePostConstraint, which computes the contact forces */
     RobotLogger (*set_logger)(RobotLogger logger); /* of this thread; returns the one before */
@@ -144,7 +161,8 @@ struct Robot {
     const int32_t *order;    /* copies of this step */
     const float *low, *high; /* bounds of actions */
     const float *actions;
-    double *observations, *exact_rewards, *infos, *places;
+    double *observations, *exact_rewards, *infos;
+    float *single_observations; /* the same, or NULL */
     float *rewards;
     bool *terminals, *truncations;
     int32_t *elapsed;
@@ -267,13 +285,13 @@ static inline bool robot_is_healthy(const RobotTask *task, const double *qpos, c
 
 /* Distance between two of the task's bodies. */
 static inline double robot_gap(const Robot *robot, const RobotCopy *copy, int32_t from, int32_t to) {
-    const double *a = copy->arrays[ROBOT_XPOS] + robot->task.body[from];
-    const double *b = copy->arrays[ROBOT_XPOS] + robot->task.body[to];
+    const double *a = copy->arrays[ROBOT_XPOS] + robot->task.read[from];
+    const double *b = copy->arrays[ROBOT_XPOS] + robot->task.read[to];
     const double gap[] = {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
     return robot_norm(robot, gap, 3);
 }
 
-/* ---- Rewards ------------------------------------------------------------------------------------------ */
+/* ---- Rewards of Gymnasium ---------------------------------------------------------------------------- */
 
 /* Ant, HalfCheetah, Hopper, Humanoid, Swimmer and Walker2d: progress and health, minus costs. */
 static double robot_forward(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
@@ -377,12 +395,90 @@ static double robot_reacher(const Robot *robot, const RobotCopy *copy, const flo
     return dist + control;
 }
 
+/* ---- Rewards of dm_control ---------------------------------------------------------------------------- */
+
+/* The value of a bell curve at a distance from its middle whose square is given. */
+static inline double robot_bell(const Robot *robot, double square) {
+    const double exponent = -0.5 * square;
+    double value;
+    robot_map(&robot->numpy.exp, &value, &exponent, 1);
+    return value;
+}
+
+/* 1 from a bound on, and `least` at the distance of the margin below it. */
+static inline double robot_slope(double number, double bound, double margin, double least) {
+    if (bound <= number) return 1;
+    const double part = (bound - number) / margin * (1 - least);
+    return fabs(part) < 1 ? 1 - part : 0;
+}
+
+/* cheetah: speed. */
+static double robot_run(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                        const double *before, const double *after, double *infos, bool *is_over) {
+    (void)action, (void)row, (void)before, (void)after, (void)infos, (void)is_over;
+    return robot_slope(copy->arrays[ROBOT_SENSORDATA][robot->task.read[0]], 10, 10, 0);
+}
+
+/* walker: height, upright torso and, unless it shall stand, speed. */
+static double robot_walk(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                         const double *before, const double *after, double *infos, bool *is_over) {
+    (void)action, (void)row, (void)before, (void)after, (void)infos, (void)is_over;
+    const RobotTask *task = &robot->task;
+    const double height = copy->arrays[ROBOT_XPOS][task->read[0] + 2];
+    const double upright = (1 + copy->arrays[ROBOT_XMAT][task->read[1] + 8]) / 2;
+    const double lack = (1.2 - height) / (1.2 / 2);
+    const double standing = 1.2 <= height ? 1 : robot_bell(robot, robot_square(lack * task->scale));
+    const double reward = (3 * standing + upright) / 4;
+    if (task->speed == 0) return reward;
+    const double speed = copy->arrays[ROBOT_SENSORDATA][task->read[2]];
+    return reward * (5 * robot_slope(speed, task->speed, task->speed / 2, 0.5) + 1) / 6;
+}
+
+/* cartpole: upright pole, cart in the middle, small action, small speed. */
+static double robot_balance(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                            const double *before, const double *after, double *infos, bool *is_over) {
+    (void)action, (void)before, (void)after, (void)infos, (void)is_over;
+    const double cart = fabs(row[0]) / 2 * robot->task.scale, speed = fabs(row[4]) / 5 * robot->task.scale;
+    const double control = fabs(copy->arrays[ROBOT_CTRL][0]);
+    const double upright = (row[1] + 1) / 2;
+    const double centered = (1 + robot_bell(robot, robot_square(cart))) / 2;
+    const double small_control = (4 + (control < 1 ? 1 - control * control : 0)) / 5;
+    const double small_speed = (1 + robot_bell(robot, speed * speed)) / 2;
+    return upright * small_control * small_speed * centered;
+}
+
+/* finger: the body spins. */
+static double robot_spin(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                         const double *before, const double *after, double *infos, bool *is_over) {
+    (void)action, (void)row, (void)before, (void)after, (void)infos, (void)is_over;
+    return copy->arrays[ROBOT_SENSORDATA][robot->task.read[0]] <= -15;
+}
+
+/* ball_in_cup: the ball is in the cup. */
+static double robot_catch(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                          const double *before, const double *after, double *infos, bool *is_over) {
+    (void)action, (void)row, (void)before, (void)after, (void)infos, (void)is_over;
+    const double *target = copy->arrays[ROBOT_SITE_XPOS] + robot->task.read[0];
+    const double *ball = copy->arrays[ROBOT_XPOS] + robot->task.read[1];
+    const double *sizes = robot->task.sizes;
+    return fabs(target[0] - ball[0]) < sizes[0] && fabs(target[2] - ball[2]) < sizes[1];
+}
+
+/* reacher: the finger is in the target. */
+static double robot_reach(const Robot *robot, const RobotCopy *copy, const float *action, const double *row,
+                          const double *before, const double *after, double *infos, bool *is_over) {
+    (void)copy, (void)action, (void)before, (void)after, (void)infos, (void)is_over;
+    return robot_norm(robot, row + 2, 2) <= robot->task.sizes[0];
+}
+
 static const struct {
     const char *name;
     RobotReward reward;
 } robot_rewards[] = {
     {"forward", robot_forward},   {"standup", robot_standup}, {"double_pendulum", robot_double_pendulum},
     {"pendulum", robot_pendulum}, {"pusher", robot_pusher},   {"reacher", robot_reacher},
+    {"run", robot_run},           {"walk", robot_walk},       {"balance", robot_balance},
+    {"spin", robot_spin},         {"catch", robot_catch},     {"reach", robot_reach},
 };
 
 /* Returns the function with this name, or NULL. */
@@ -395,10 +491,11 @@ static inline RobotReward robot_reward(const char *name) {
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-/* Writes the position that a velocity is computed from. */
-static inline void robot_find_place(const Robot *robot, const RobotCopy *copy, double place[2]) {
+/* Writes the position that a velocity is computed from, or that of a target. */
+static inline void robot_find_place(const Robot *robot, const RobotCopy *copy) {
     const RobotTask *task = &robot->task;
     const double *from = copy->arrays[ROBOT_QPOS];
+    double *place = copy->arrays[ROBOT_PLACE];
     double sums[] = {0, 0};
     if (task->place == ROBOT_STANDS) return;
     if (task->place == ROBOT_MASS_CENTER) {
@@ -411,7 +508,8 @@ static inline void robot_find_place(const Robot *robot, const RobotCopy *copy, d
         place[1] = sums[1] / task->mass;
         return;
     }
-    if (task->place == ROBOT_BODY) from = copy->arrays[ROBOT_XPOS] + task->body[0];
+    if (task->place == ROBOT_BODY) from = copy->arrays[ROBOT_XPOS] + task->read[0];
+    if (task->place == ROBOT_TARGET) from = copy->arrays[ROBOT_GEOM_XPOS] + task->read[0];
     place[0] = from[0];
     place[1] = from[1];
 }
@@ -427,10 +525,12 @@ static inline bool robot_observe(const Robot *robot, const RobotCopy *copy, doub
             robot_map(&robot->numpy.sin, to, from, part->count);
         } else if (part->change == ROBOT_COS) {
             robot_map(&robot->numpy.cos, to, from, part->count);
+        } else if (part->change == ROBOT_LOG1P) {
+            robot_map(&robot->numpy.log1p, to, from, part->count);
         } else if (part->change == ROBOT_CLIP) {
             for (int32_t i = 0; i < part->count; i++) to[i] = robot_clip(from[i], part->low, part->high);
         } else if (part->change == ROBOT_MINUS) {
-            const double *other = copy->arrays[part->array] + part->other;
+            const double *other = copy->arrays[part->other_array] + part->other;
             for (int32_t i = 0; i < part->count; i++) to[i] = from[i] - other[i];
         } else {
             memcpy(to, from, (size_t)part->count * sizeof *to);
@@ -442,18 +542,40 @@ static inline bool robot_observe(const Robot *robot, const RobotCopy *copy, doub
 
 /* Begins an episode. The simulation is already reset. */
 static inline void robot_begin(const Robot *robot, int32_t index) {
-    robot_find_place(robot, &robot->copies[index], robot->places + 2 * index);
+    robot_find_place(robot, &robot->copies[index]);
     robot->elapsed[index] = 0;
 }
 
-/* Steps one copy. A reward of NaN marks an outcome that has one, in the observation or the reward. */
+/* Simulates one step with the actions in `ctrl`. Returns whether it raised one of the warnings that are counted. */
+static inline bool robot_simulate(const Robot *robot, const RobotCopy *copy) {
+    const RobotTask *task = &robot->task;
+    const RobotEngine *engine = &robot->engine;
+    int32_t before[ROBOT_MAX_WARNINGS], steps = task->frame_skip;
+    bool has_warned = false;
+    for (int32_t i = 0; i < task->warnings; i++) before[i] = copy->warnings[2 * i];
+    if (task->starts_halfway) {
+        engine->end(robot->model, copy->data);
+        steps--;
+    }
+    for (; steps > 0; steps--) engine->step(robot->model, copy->data);
+    if (task->ends_halfway) {
+        engine->begin(robot->model, copy->data);
+    } else {
+        engine->finish(robot->model, copy->data);
+    }
+    for (int32_t i = 0; i < task->warnings; i++) has_warned |= copy->warnings[2 * i] > before[i];
+    return has_warned;
+}
+
+/* Steps one copy. A reward of NaN marks a NaN in the observation or the reward, or a warning. */
 static inline void robot_step(const Robot *robot, int32_t index) {
     const RobotTask *task = &robot->task;
     const RobotCopy *copy = &robot->copies[index];
     const float *action = robot->actions + (size_t)index * (size_t)task->actions;
     float clipped[ROBOT_MAX_ACTIONS];
     double *row = robot->observations + (size_t)index * (size_t)task->numbers;
-    double *infos = robot->infos + (size_t)index * ROBOT_INFOS, *place = robot->places + 2 * index;
+    double *infos = robot->infos + (size_t)index * ROBOT_INFOS;
+    const double *place = copy->arrays[ROBOT_PLACE];
     const double before[] = {place[0], place[1]};
     bool is_over = false;
     if (task->clips_action) {
@@ -464,12 +586,15 @@ static inline void robot_step(const Robot *robot, int32_t index) {
         action = clipped;
     }
     for (int32_t i = 0; i < task->actions; i++) copy->arrays[ROBOT_CTRL][i] = action[i];
-    for (int32_t i = 0; i < task->frame_skip; i++) robot->engine.step(robot->model, copy->data);
-    robot->engine.finish(robot->model, copy->data);
-    robot_find_place(robot, copy, place);
+    const bool has_warned = robot_simulate(robot, copy);
+    if (task->place != ROBOT_TARGET) robot_find_place(robot, copy);
     const bool has_nan = robot_observe(robot, copy, row);
+    if (robot->single_observations) {
+        float *singles = robot->single_observations + (size_t)index * (size_t)task->numbers;
+        for (int32_t i = 0; i < task->numbers; i++) singles[i] = (float)row[i];
+    }
     const double reward = robot->reward(robot, copy, action, row, before, place, infos, &is_over);
-    robot->exact_rewards[index] = has_nan ? NAN : reward;
+    robot->exact_rewards[index] = has_warned || has_nan ? NAN : reward;
     robot->rewards[index] = (float)reward;
     robot->terminals[index] = is_over;
     robot->truncations[index] = ++robot->elapsed[index] >= task->max_steps && task->max_steps > 0;

@@ -1,22 +1,23 @@
-"""The robots that Gymnasium has for MuJoCo, version 5, as the steps in C describe them."""
+"""MuJoCo robots of Gymnasium, version 5, and tasks of dm_control, as the steps in C describe them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from gymnasium.envs.registration import EnvSpec
 
-__all__ = ["ROBOTS", "Part", "Robot", "has_robot"]
+__all__ = ["ROBOTS", "SUITE", "Part", "Robot", "has_robot"]
 
 
 class Part(NamedTuple):
     """Part of an observation: numbers of an array of the simulation, one after the other.
 
     Attributes:
-        array: Attribute of ``mujoco.MjData``, or the name of a body, which means its position.
-        start: Index of the first number.
-        stop: Index after the last number, or None for all.
-        change: "copy", "clip", "sin", "cos", or "minus", which subtracts the position of ``other``.
-        other: Name of a body.
+        array: Attribute of ``mujoco.MjData``, such as "qpos", or the numbers in it of a named element, such as
+            "xpos torso". Or "place", the position that C keeps for a copy.
+        start: Index of the first number, from the first one of the element.
+        stop: Index after the last number, or None for all of an array.
+        change: "copy", "clip", "sin", "cos", "log1p", or "minus", which subtracts the numbers of ``other``.
+        other: Numbers like those of ``array``, with the same ``start``.
     """
 
     array: str
@@ -27,41 +28,43 @@ class Part(NamedTuple):
 
 
 class Robot(NamedTuple):
-    """One of the robots.
+    """One of the robots or tasks.
 
     Attributes:
         reward: Function of ``robots.h`` that computes the reward and tests whether an episode ends.
         parts: Parts of the observation. The environment's keyword arguments can exclude some.
         infos: Names of the infos of a step.
         skipped: Number of positions that ``exclude_current_positions_from_observation`` excludes.
-        place: Position whose change is the velocity: "root", "body", "mass_center", or "" for none.
+        place: Position whose change is the velocity: "root", "body" or "mass_center". Or "target", which keeps the
+            position of a target at the reset. Or "" for none.
         health: What is tested for health.
         z: Index of the height in ``qpos``.
-        bodies: Names of the bodies whose positions the reward needs.
+        reads: Numbers that the reward or the place reads, such as "xpos torso".
         arrays: Infos that are arrays, and the attribute of ``mujoco.MjData`` that each is a copy of.
     """
 
     reward: str
     parts: tuple[Part, ...]
-    infos: str
+    infos: str = ""
     skipped: int = 0
     place: str = ""
     health: str = ""
     z: int = 1
-    bodies: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     arrays: Mapping[str, str] = {}
 
 
 JOINTS = (Part("qpos"), Part("qvel"))
 SLOW_JOINTS = (Part("qpos"), Part("qvel", change="clip"))
 HUMANOID = (*JOINTS, Part("cinert", 10), Part("cvel", 6), Part("qfrc_actuator", 6), Part("cfrc_ext", 6))
+PUSHER = ("xpos tips_arm", "xpos object", "xpos goal")
 TENDONS = {"tendon_length": "ten_length", "tendon_velocity": "ten_velocity"}
 
 X = "x_position x_velocity "
 XY = "x_position y_position distance_from_origin x_velocity y_velocity "
 XZ = "x_position z_distance_from_origin x_velocity "
 
-#: By entry point, because an id may be registered again for another environment.
+#: Robots of Gymnasium by entry point, because an id may be registered again for another environment.
 ROBOTS: Mapping[str, Robot] = {
     f"gymnasium.envs.mujoco.{entry_point}": robot
     for entry_point, robot in {
@@ -117,9 +120,9 @@ ROBOTS: Mapping[str, Robot] = {
         "inverted_pendulum_v5:InvertedPendulumEnv": Robot("pendulum", JOINTS, "reward_survive"),
         "pusher_v5:PusherEnv": Robot(
             "pusher",
-            (Part("qpos", 0, 7), Part("qvel", 0, 7), Part("tips_arm"), Part("object"), Part("goal")),
+            (Part("qpos", 0, 7), Part("qvel", 0, 7), *(Part(body, 0, 3) for body in PUSHER)),
             "reward_dist reward_ctrl reward_near",
-            bodies=("tips_arm", "object", "goal"),
+            reads=PUSHER,
         ),
         "reacher_v5:ReacherEnv": Robot(
             "reacher",
@@ -128,10 +131,10 @@ ROBOTS: Mapping[str, Robot] = {
                 Part("qpos", 0, 2, "sin"),
                 Part("qpos", 2),
                 Part("qvel", 0, 2),
-                Part("fingertip", 0, 2, "minus", "target"),
+                Part("xpos fingertip", 0, 2, "minus", "xpos target"),
             ),
             "reward_dist reward_ctrl",
-            bodies=("fingertip", "target"),
+            reads=("xpos fingertip", "xpos target"),
         ),
         "swimmer_v5:SwimmerEnv": Robot("forward", JOINTS, XY + "reward_forward reward_ctrl", skipped=2, place="root"),
         "walker2d_v5:Walker2dEnv": Robot(
@@ -141,6 +144,47 @@ ROBOTS: Mapping[str, Robot] = {
             skipped=1,
             place="root",
             health="z angle",
+        ),
+    }.items()
+}
+
+#: Tasks of dm_control by class.
+SUITE: Mapping[str, Robot] = {
+    f"dm_control.suite.{task}": robot
+    for task, robot in {
+        "ball_in_cup:BallInCup": Robot("catch", JOINTS, reads=("site_xpos target", "xpos ball")),
+        "cartpole:Balance": Robot(
+            "balance", (Part("qpos", 0, 1), Part("xmat pole_1", 8, 9), Part("xmat pole_1", 2, 3), Part("qvel"))
+        ),
+        "cheetah:Cheetah": Robot("run", (Part("qpos", 1), Part("qvel")), reads=("sensordata torso_subtreelinvel",)),
+        "finger:Spin": Robot(
+            "spin",
+            (
+                Part("sensordata proximal", 0, 1),
+                Part("sensordata distal", 0, 1),
+                Part("sensordata tip", 0, 1, "minus", "sensordata spinner"),
+                Part("sensordata tip", 2, 3, "minus", "sensordata spinner"),
+                Part("sensordata proximal_velocity", 0, 1),
+                Part("sensordata distal_velocity", 0, 1),
+                Part("sensordata hinge_velocity", 0, 1),
+                Part("sensordata touchtop", 0, 2, "log1p"),  # and touchbottom
+            ),
+            reads=("sensordata hinge_velocity",),
+        ),
+        "reacher:Reacher": Robot(
+            "reach",
+            (Part("qpos"), Part("place", 0, 2, "minus", "geom_xpos finger"), Part("qvel")),
+            place="target",
+            reads=("geom_xpos target",),
+        ),
+        "walker:PlanarWalker": Robot(
+            "walk",
+            (
+                *(Part("xmat", 9 * body + cell, 9 * body + cell + 1) for body in range(1, 8) for cell in (0, 2)),
+                Part("xpos torso", 2, 3),
+                Part("qvel"),
+            ),
+            reads=("xpos torso", "xmat torso", "sensordata torso_subtreelinvel"),
         ),
     }.items()
 }

@@ -1,6 +1,7 @@
-"""Description of a robot for the steps in C, read from an environment that Gymnasium has made."""
+"""Description of a robot for the steps in C, read from an environment of Gymnasium or dm_control."""
 
 import functools
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,15 +11,15 @@ from gymnasium.spaces import Box
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from pufferlib.registry.games import UnlikeOriginalError
-from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_BODIES, PLACES
-from pufferlib.robots.table import ROBOTS, Part, Robot
+from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_BODIES, MAX_WARNINGS, PLACES, READS
+from pufferlib.robots.table import ROBOTS, SUITE, Robot
 from pufferlib.wrappers import ClipAction, EpisodeStats
 
-__all__ = ["Task", "engine", "task_of"]
+__all__ = ["Task", "engine", "is_suite", "task_of"]
 
 Env = gymnasium.Env[Any, Any]
 
-#: Attributes of Gymnasium's classes, by field of ``RobotTask``. A class has at most one of those of a field.
+#: Attributes of classes, by field of ``RobotTask``. A class has at most one of those of a field.
 NUMBERS = {
     "forward": ("_forward_reward_weight",),
     "control": ("_ctrl_cost_weight", "_reward_control_weight"),
@@ -28,6 +29,7 @@ NUMBERS = {
     "dist": ("_reward_dist_weight",),
     "terminates": ("_terminate_when_unhealthy",),
     "frame_skip": ("frame_skip",),
+    "speed": ("_move_speed",),
 }
 RANGES = {
     "contact": ("_contact_force_range", "_contact_cost_range", "_impact_cost_range"),
@@ -35,10 +37,26 @@ RANGES = {
     "angle": ("_healthy_angle_range",),
     "state": ("_healthy_state_range",),
 }
-FUNCTIONS = ("mj_step", "mj_rnePostConstraint", "_mjPRIVATE_setTlsLogHandler", "_mjPRIVATE_getGlobalLogHandler")
+#: Other fields that only robots of Gymnasium have, or only tasks of dm_control.
+FLAGS = ("is_single", "clips_force", "has_contact", "starts_halfway", "ends_halfway")
+UNUSED = dict.fromkeys((*FLAGS, "dt", "timestep", "mass", "initial_z", "scale", "warnings"), 0)
+FUNCTIONS = (
+    "mj_step",
+    "mj_rnePostConstraint",
+    "mj_step1",
+    "mj_step2",
+    "_mjPRIVATE_setTlsLogHandler",
+    "_mjPRIVATE_getGlobalLogHandler",
+)
+#: Arrays with several numbers for each element: the kind of the elements, and how many numbers.
+ELEMENTS = {"xpos": ("body", 3), "xmat": ("body", 9), "geom_xpos": ("geom", 3), "site_xpos": ("site", 3)}
 SPEEDS = (-10.0, 10.0)  # range of clipped speeds and forces
 LEAST_JOINTS = {"double_pendulum": 3, "pendulum": 2}  # positions that a reward reads. The other ones read 3
 LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
+SUITE_ENV = "dm_control.rl.control:Environment"
+RUNGE_KUTTA = 1  # number of the integrator that computes whole steps only
+WARNING_BYTES = 8  # size of mjWarningStat
+BELL_AT_MARGIN = 0.1  # default value of dm_control's rewards at their margin
 
 
 class Task(NamedTuple):
@@ -88,11 +106,16 @@ def engine() -> tuple[int, ...]:
     return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
 
 
+def is_suite(env: Any) -> bool:
+    """Return True if an environment without wrappers is one of dm_control, as ``DMEnvToGymnasium``."""
+    return _name_of(getattr(env, "dm_env", None)) == SUITE_ENV
+
+
 def task_of(env: Env) -> Task | None:
     """Return the description of an environment, or None if C does not have it.
 
     Args:
-        env: Environment of Gymnasium, in wrappers.
+        env: Environment of Gymnasium, or of dm_control as ``DMEnvToGymnasium``, in wrappers.
     """
     clips, limit, layer = False, 0, env
     while isinstance(layer, gymnasium.Wrapper):
@@ -102,24 +125,19 @@ def task_of(env: Env) -> Task | None:
         limit = layer._max_episode_steps if isinstance(layer, TimeLimit) else limit
         layer = layer.env
     inner: Any = layer
-    robot = ROBOTS.get(f"{type(inner).__module__}:{type(inner).__qualname__}")
-    if robot is None or inner.render_mode is not None or not _has_room(robot, inner.model):
-        return None
-    model = inner.model
-    numbers = _numbers(inner)
-    parts = None if numbers is None else _parts(inner, robot)
+    robot = SUITE.get(_name_of(inner.dm_env.task)) if is_suite(inner) else ROBOTS.get(_name_of(inner))
     space = inner.action_space
-    if numbers is None or parts is None or not isinstance(space, Box):
+    if robot is None or inner.render_mode is not None or not isinstance(space, Box):
+        return None
+    found = _suite_fields(inner.dm_env, robot) if is_suite(inner) else _gymnasium_fields(inner, robot)
+    physics = inner.dm_env.physics if is_suite(inner) else inner
+    model = physics.model
+    parts = None if found is None else _parts(inner, robot, model, physics.data)
+    if found is None or parts is None or not 1 <= model.nu <= MAX_ACTIONS:
         return None
     fields = {
-        **numbers,
-        "dt": inner.dt,
-        "timestep": model.opt.timestep,
-        "mass": model.body_mass.sum(),
-        "initial_z": inner.init_qpos[robot.z],
-        "is_single": isinstance(numbers["control"] * np.float32(1), np.float32),
-        "clips_force": hasattr(inner, "_contact_force_range"),
-        "has_contact": hasattr(inner, "_contact_cost_weight"),
+        **UNUSED,
+        "sizes": [0.0, 0.0],
         "clips_action": clips,
         "place": PLACES.index(robot.place),
         "health": HEALTH.index(robot.health),
@@ -130,16 +148,64 @@ def task_of(env: Env) -> Task | None:
         "actions": model.nu,
         "bodies": model.nbody,
         "numbers": sum(part["count"] for part in parts),
-        "body": _bodies(inner, robot),
+        **found,
     }
     return Task(robot, fields, parts, space.low, space.high)
 
 
+def _name_of(thing: Any) -> str:
+    return f"{type(thing).__module__}:{type(thing).__qualname__}"
+
+
+def _gymnasium_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
+    """Return the fields that only robots of Gymnasium have, or None if C does not have this one."""
+    model, numbers = env.model, _numbers(env)
+    if numbers is None or not _has_room(robot, model):
+        return None
+    reads = [("xpos", env._main_body)] if robot.place == "body" else [read.split() for read in robot.reads]
+    return {
+        **numbers,
+        "dt": env.dt,
+        "timestep": model.opt.timestep,
+        "mass": model.body_mass.sum(),
+        "initial_z": env.init_qpos[robot.z],
+        "is_single": isinstance(numbers["control"] * np.float32(1), np.float32),
+        "clips_force": hasattr(env, "_contact_force_range"),
+        "has_contact": hasattr(env, "_contact_cost_weight"),
+        "read": _starts(model, reads),
+    }
+
+
+def _suite_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
+    """Return the fields that only tasks of dm_control have, or None if C does not have this one."""
+    task, model, warnings = env.task, env.physics.model, env.physics.data.warning.number
+    numbers = _numbers(task)
+    can_count = warnings.strides == (WARNING_BYTES,) and warnings.size <= MAX_WARNINGS
+    if numbers is None or not can_count or not env.physics.legacy_step or getattr(task, "_sparse", False):
+        return None
+    sizes = [0.0, 0.0]
+    if robot.reward == "catch":
+        target, ball = model.site("target").size, model.geom("ball").size
+        sizes = [target[0] - ball[0], target[2] - ball[0]]
+    elif robot.reward == "reach":
+        sizes = [task._target_size + model.geom("finger").size[0], 0.0]
+    return {
+        **numbers,
+        "scale": np.sqrt(-2 * np.log(BELL_AT_MARGIN)),
+        "sizes": sizes,
+        "starts_halfway": model.opt.integrator != RUNGE_KUTTA,
+        "ends_halfway": True,
+        "warnings": warnings.size,
+        "frame_skip": env._n_sub_steps,
+        "max_steps": 0 if math.isinf(env._step_limit) else math.ceil(env._step_limit),
+        "read": _starts(model, [read.split() for read in robot.reads]),
+    }
+
+
 def _has_room(robot: Robot, model: Any) -> bool:
-    """Return True if a model has the joints that the task reads, and C has room for its bodies and actions."""
+    """Return True if a model has the joints that the task reads, and C has room for its bodies."""
     return (
         min(model.nq, model.nv) >= LEAST_JOINTS.get(robot.reward, 3)
-        and 1 <= model.nu <= MAX_ACTIONS
         and model.nbody <= MAX_BODIES
         and (robot.reward != "double_pendulum" or model.nsite > 0)
     )
@@ -156,28 +222,30 @@ def _numbers(env: Any) -> dict[str, Any] | None:
     return found if all(isinstance(value, int | float) for value in found.values()) else None
 
 
-def _parts(env: Any, robot: Robot) -> list[dict[str, Any]] | None:
+def _parts(env: Any, robot: Robot, model: Any, data: Any) -> list[dict[str, Any]] | None:
     """Return the parts of an observation, or None if these are not the environment's."""
     found = []
     for part in robot.parts:
-        if part.array not in ARRAYS:
-            found.append(_body_part(env, part))
+        array, _, element = part.array.partition(" ")
+        if not getattr(env, f"_include_{array}_in_observation", True):
             continue
-        if not getattr(env, f"_include_{part.array}_in_observation", True):
-            continue
-        start = part.start
-        if part.array == "qpos" and getattr(env, "_exclude_current_positions_from_observation", False):
+        start = part.start + (_start(model, array, element) if element else 0)
+        if array == "qpos" and getattr(env, "_exclude_current_positions_from_observation", False):
             start += robot.skipped
-        size = getattr(env.data, part.array).size
-        stop = size if part.stop is None else min(part.stop, size)
-        low, high = env._contact_force_range if part.array == "cfrc_ext" and part.change == "clip" else SPEEDS
+        count = 0 if part.stop is None else part.stop - part.start
+        if not element and array != "place":
+            size = getattr(data, array).size
+            count = max((size if part.stop is None else min(part.stop, size)) - start, 0)
+        other_array, _, other = part.other.partition(" ")
+        low, high = env._contact_force_range if array == "cfrc_ext" and part.change == "clip" else SPEEDS
         found.append(
             {
-                "array": ARRAYS.index(part.array),
+                "array": ARRAYS.index(array),
                 "start": start,
-                "count": max(stop - start, 0),
+                "count": count,
                 "change": CHANGES.index(part.change),
-                "other": 0,
+                "other_array": ARRAYS.index(other_array) if other else 0,
+                "other": part.start + _start(model, other_array, other) if other else 0,
                 "low": low,
                 "high": high,
             }
@@ -186,22 +254,14 @@ def _parts(env: Any, robot: Robot) -> list[dict[str, Any]] | None:
     return found if env.observation_space.shape == (size,) and size else None
 
 
-def _body_part(env: Any, part: Part) -> dict[str, Any]:
-    start = _place_of(env, part.array)
-    other = _place_of(env, part.other) if part.other else 0
-    count = (3 if part.stop is None else part.stop) - part.start
-    change = CHANGES.index(part.change)
-    return {
-        "array": ARRAYS.index("xpos"), "start": start + part.start, "count": count, "change": change,
-        "other": other + part.start, "low": 0.0, "high": 0.0,
-    }  # fmt: skip
+def _starts(model: Any, reads: Any) -> list[int]:
+    """Return where the numbers that C reads begin, for each pair of an array and an element."""
+    return ([_start(model, *read) for read in reads] + [0] * READS)[:READS]
 
 
-def _bodies(env: Any, robot: Robot) -> list[int]:
-    """Return where the positions of three bodies begin, of which the reward needs some."""
-    names = (env._main_body,) if robot.place == "body" else robot.bodies
-    return ([_place_of(env, name) for name in names] + [0, 0, 0])[:3]
-
-
-def _place_of(env: Any, body: int | str) -> int:
-    return 3 * int(env.data.body(body).id)
+def _start(model: Any, array: str, element: int | str) -> int:
+    """Return where the numbers of an element begin in an array."""
+    if array == "sensordata":
+        return int(model.sensor(element).adr[0])
+    kind, size = ELEMENTS[array]
+    return size * int(getattr(model, kind)(element).id)

@@ -1,4 +1,4 @@
-"""Lookup of MuJoCo robots that are stepped in C, with the results of Gymnasium's."""
+"""Lookup of MuJoCo robots that are stepped in C, with the results of Gymnasium's or dm_control's."""
 
 import hashlib
 import warnings
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium
 import mujoco
 import numpy as np
 
@@ -14,11 +13,12 @@ from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import source_hash
 from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
 from pufferlib.robots.batch import RobotBatch
+from pufferlib.robots.originals import original_of
 from pufferlib.robots.task import Task, task_of
 
 __all__ = ["RobotTwin", "robot_twin"]
 
-CHECKED_STEPS = 8
+CHECKED_STEPS = 16  # in which a random walker falls
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class RobotTwin(GymnasiumTwin):
 
     Attributes:
         task: Description for the steps in C.
-        create: Function that makes the emulated environment of Gymnasium.
+        create: Function that makes the emulated original.
     """
 
     task: Task
@@ -36,7 +36,7 @@ class RobotTwin(GymnasiumTwin):
     def games(self, num_games: int, autoreset: str, num_threads: int, affinity: int = 0) -> RobotBatch:
         """See ``GymnasiumTwin``."""
         task = self.task._replace(fields={**self.task.fields, "max_steps": self.max_steps})
-        original = self.create().unwrapped
+        original = original_of(self.create().unwrapped)
         return RobotBatch(self.name, task, original, num_games, autoreset, num_threads, affinity)
 
     def draw_action(self, rng: np.random.Generator) -> Any:
@@ -49,13 +49,13 @@ class RobotTwin(GymnasiumTwin):
 def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]) -> RobotTwin | None:
     """Return the robot in C that equals an environment, or None if there is none.
 
-    The first steps are compared with those of Gymnasium. If they differ, or if MuJoCo's library cannot be used, a
+    The first steps are compared with those of the original. If they differ, or if MuJoCo's library cannot be used, a
     warning says so.
 
     Args:
         name: Name of the environment.
         keywords: Its keyword arguments.
-        create: Function that makes the emulated environment of Gymnasium with these keyword arguments.
+        create: Function that makes the emulated environment of Gymnasium or dm_control with these keyword arguments.
     """
     try:
         env = create()
@@ -64,10 +64,12 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         return None
     if task is None:
         return None
+    original = original_of(env.unwrapped)
     twin = RobotTwin(
         name,
-        {**{key: repr(value) for key, value in keywords.items()}, "model": digest_of(env.unwrapped.model)},
-        f"mujoco {mujoco.__version__}, gymnasium {gymnasium.__version__}, numpy {np.__version__}, {source_hash}",
+        {**{key: repr(value) for key, value in keywords.items()}, "model": digest_of(original.model)},
+        original.package,
+        f"mujoco {mujoco.__version__}, numpy {np.__version__}, {source_hash}",
         env.single_observation_space,
         env.single_action_space,
         env.metadata["render_fps"],
@@ -79,7 +81,7 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
     except UnlikeOriginalError as error:
         warnings.warn(
-            f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2
+            f"{name}: steps are those of {twin.package} in Python, because C cannot be used: {error}", stacklevel=2
         )
         return None
     except (APIUsageError, mujoco.FatalError):  # the simulation fails

@@ -58,7 +58,7 @@ ADAPTERS = [
     for name in MODULES
     if (name.startswith("pufferlib.bindings.") and name.count(".") > 2)
     or name in ("pufferlib.envpool.dm_env", "pufferlib.frameworks.rllib", "pufferlib.frameworks.torchrl")
-    or name in ("pufferlib.robots.batch", "pufferlib.robots.twin")
+    or name in ("pufferlib.robots.batch", "pufferlib.robots.originals", "pufferlib.robots.twin")
 ]
 
 
