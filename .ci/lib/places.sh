@@ -14,7 +14,7 @@ build_test_image() { docker compose --progress plain build test; }
 # Building several images at once sometimes fails with "inconsistent graph state" (moby/buildkit#2303). What was built is
 # kept, so the second try continues there.
 build_images() {
-    local build=(docker compose --progress plain --profile '*' build)
+    local build=(docker compose --progress plain build runtime tank tank-full dev docs)
     "${build[@]}" || "${build[@]}"
 }
 
@@ -72,7 +72,7 @@ bindings_outside() {
 
 check_images() {
     local images
-    mapfile -t images < <(docker compose --profile '*' config --images)
+    mapfile -t images < <(docker compose --profile '*' config --images | sort -u)
     [[ " $steps_without " == *" cuda-image "* ]] || images+=(puffertank/tank:cuda)
     PYTEST_ADDOPTS="--junitxml $PWD/$report.xml" in_clone docker/check "${images[@]}"
 }
