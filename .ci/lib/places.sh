@@ -15,7 +15,7 @@ build_test_image() { docker compose --progress plain build test; }
 # (moby/buildkit#2303), and has crashed the engine.
 build_images() {
     local service
-    for service in $(docker compose --profile '*' config --services); do
+    for service in runtime tank tank-full dev docs; do
         docker compose --progress plain build "$service" || return
     done
 }
@@ -74,7 +74,7 @@ bindings_outside() {
 
 check_images() {
     local images
-    mapfile -t images < <(docker compose --profile '*' config --images)
+    mapfile -t images < <(docker compose --profile '*' config --images | sort -u)
     [[ " $steps_without " == *" cuda-image "* ]] || images+=(puffertank/tank:cuda)
     PYTEST_ADDOPTS="--junitxml $PWD/$report.xml" in_clone docker/check "${images[@]}"
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BUILDING_MODULES = ("test_gpu", "test_services")  # Compose builds before each run
+BUILDING_MODULES = ("test_cluster", "test_gpu", "test_services")  # Compose builds before each run
 
 
 @pytest.fixture(autouse=True)

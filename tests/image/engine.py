@@ -89,7 +89,7 @@ def images() -> list[Image]:
     chosen = os.environ.get("TANK_IMAGES", "").split()
     try:
         names = chosen or run("docker", "compose", "--profile", "*", "config", "--images").stdout.split()
-        inspected = json.loads(run("docker", "image", "inspect", *sorted(names)).stdout or "[]")
+        inspected = json.loads(run("docker", "image", "inspect", *sorted({*names})).stdout or "[]")
     except FileNotFoundError:  # Docker is not installed
         return []
     built = [Image.of(name, facts) for facts in inspected for name in facts["RepoTags"] if name in names]

@@ -128,7 +128,7 @@ def test_site_stage_copies_every_linked_page() -> None:
 def test_gpu_is_requested_only_in_the_override() -> None:
     base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
     assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())
-    assert set(override["services"]) == set(base["services"]) - {"docs"}
+    assert set(override["services"]) == set(base["services"]) - {"docs", "worker"}
     for service in override["services"].values():
         assert list(service) == ["deploy"]
         (device,) = service["deploy"]["resources"]["reservations"]["devices"]
@@ -158,6 +158,19 @@ def test_docs_service_listens_on_localhost_without_the_checkout() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert not {"volumes", "user"} & set(service)
     assert "USER 1000" in stages()["docs"][1]
+
+
+def test_ray_cluster_uses_the_default_image_and_listens_on_localhost() -> None:
+    services = compose("compose.yaml")["services"]
+    head, worker = services["head"], services["worker"]
+    assert head["image"] == worker["image"] == services["tank"]["image"]
+    assert head["build"] == services["tank"]["build"]
+    assert "build" not in worker, "two services that build one image would build it twice"
+    assert head["profiles"] == worker["profiles"] == ["cluster"]
+    assert worker["depends_on"] == {"head": {"condition": "service_healthy"}}
+    assert "healthcheck" in worker
+    assert all(port.startswith("127.0.0.1:") for port in head["ports"])
+    assert "ports" not in worker, "several workers cannot have the same port"
 
 
 def test_only_stage_uv_uses_the_secret() -> None:
@@ -234,7 +247,7 @@ def test_only_the_cuda_image_requires_a_driver() -> None:
 def test_images_have_oci_labels() -> None:
     (label,) = (line for line in stages()["base"][1] if line.startswith("LABEL"))
     assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label
-    for service in compose("compose.yaml")["services"].values():
+    for service in (service for service in compose("compose.yaml")["services"].values() if "build" in service):
         names = {name.removeprefix("org.opencontainers.image.") for name in service["build"]["labels"]}
         assert names == {"version", "revision", "created", "source", "base.name", "base.digest", "tank.locks"}
 
