@@ -194,7 +194,7 @@ class SteppedGames(abc.ABC):
 
 @dataclass(frozen=True)
 class GymnasiumTwin(abc.ABC):
-    """Environment in C with the results of one of Gymnasium. See ``pufferlib.registry.in_c.Twin``.
+    """Environment in C with the results of one with Gymnasium's interface. See ``pufferlib.registry.in_c.Twin``.
 
     Attributes:
         name: Name of the environment.

@@ -99,7 +99,7 @@ class SuiteOriginal(Original):
         return np.random.RandomState(0)
 
     def reset(self, data: Any, generator: Any, seed: int | None) -> tuple[Any, dict[str, Any], Any]:
-        """See ``Original``. The simulation is the result of a copy, because dm_control cannot use another one."""
+        """See ``Original``. dm_control resets a simulation of its own, which is then copied."""
         self._env.dm_env.task._random = generator
         observation, info = self._env.reset(seed=seed)
         mujoco.mj_copyData(data, self.model, self._physics.data.ptr)
