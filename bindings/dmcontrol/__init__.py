@@ -52,7 +52,6 @@ quadruped-run quadruped-walk reacher-easy reacher-hard stacker-stack_2 stacker-s
 swimmer-swimmer6 walker-run walker-stand walker-walk
 """
 
-
 _IN_C = """
 ball_in_cup-catch cartpole-balance cartpole-swingup cheetah-run finger-spin reacher-easy reacher-hard walker-run
 walker-stand walker-walk

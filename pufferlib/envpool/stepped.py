@@ -228,7 +228,8 @@ class SteppedPool:
         return self._unflatten(self._rows["observations"].copy())
 
     def _unflatten(self, rows: Array) -> Any:
-        return unflatten(rows, self._layout.space, self._layout.dtype)
+        layout = self._layout
+        return unflatten(rows, layout.space, layout.dtype) if layout.is_emulated else rows
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Raise APIUsageError, because pools that render step the environments in Python."""
