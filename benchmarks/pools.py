@@ -32,6 +32,7 @@ CART = "CartPole-v1"
 MINIGRID = ("MiniGrid-Empty-5x5-v0", "MiniGrid-DoorKey-8x8-v0")
 TOY_TEXT = ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v3", "Blackjack-v1")
 ROBOTS = ("HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5")
+SUITE = ("CartpoleSwingup-v1", "CheetahRun-v1", "WalkerWalk-v1")
 BOX2D = ("LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3")
 ONE_THREAD, BOUND = "one thread", "ours, copy=False"
 GAMES, NUM_GAMES, ATARI_GOAL = ("Pong-v5", "Breakout-v5"), (8, 64), 1.2
@@ -53,7 +54,7 @@ def rows(sides: Sides) -> Pairs:
         goal = 20 if task_id in TOY_TEXT else 50
         row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: goal})
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
-    for task_id in (*ROBOTS, *BOX2D):
+    for task_id in (*ROBOTS, *SUITE, *BOX2D):
         row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: 1})
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
     row = Row(f"{ROBOTS[0]}, 64 environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.8})

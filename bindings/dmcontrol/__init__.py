@@ -13,8 +13,8 @@ Options:
 * ``pixels``: whether observations are images of the first camera instead of numbers.
 * ``size``: height and width of these images.
 * ``native``: training, evaluations and batches of ``pufferlib.make`` step ball_in_cup, cartpole (balance, swingup),
-  cheetah, finger-spin, reacher and walker in C, in threads, with the same results. With False they step dm_control.
-  The other tasks and options always do.
+  cheetah, finger-spin, reacher and walker in C, in threads, with the same results. With False they step dm_control,
+  and so do the other tasks, ``pixels`` and ``render_mode``.
 * ``render_mode``: None or "rgb_array".
 
 ``lqr`` has no time limit, and its actions are unbounded. ``quadruped-escape`` draws its terrain, so it needs
@@ -52,6 +52,11 @@ quadruped-run quadruped-walk reacher-easy reacher-hard stacker-stack_2 stacker-s
 swimmer-swimmer6 walker-run walker-stand walker-walk
 """
 
+_IN_C = """
+ball_in_cup-catch cartpole-balance cartpole-swingup cheetah-run finger-spin reacher-easy reacher-hard walker-run
+walker-stand walker-walk
+"""
+
 
 def names() -> tuple[str, ...]:
     """Return the names of the tasks, sorted."""
@@ -69,6 +74,6 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
     """Return the task that is stepped in C with the same results, or None if there is none with these options."""
-    if name not in names():
+    if name not in _IN_C.split():
         return None
     return find_robot(f"dmcontrol/{name}", options, functools.partial(env_creator(name), **options))

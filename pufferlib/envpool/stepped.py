@@ -1,18 +1,19 @@
-"""Pools of environments of Gymnasium that are stepped in C when a batch is received: MuJoCo robots and Box2D."""
+"""Pools of environments that are stepped in C when a batch is received: MuJoCo robots, dm_control and Box2D."""
 
 import dataclasses
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, allocate
+from pufferlib.emulation.layout import observation_layout
 from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
 from pufferlib.envpool.refusals import SENT, converted_ids, refused_id
-from pufferlib.envpool.workers.arrays import ActionReader
+from pufferlib.envpool.workers.arrays import ActionReader, unflatten
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.registry.games import GymnasiumTwin
@@ -89,7 +90,8 @@ class SteppedPool:
         limited = dataclasses.replace(twin, max_steps=config["max_episode_steps"])
         affinity = config["thread_affinity_offset"] + 1
         self._games = limited.games(self.num_envs, "disabled", threads, affinity)
-        self._rows = allocate(twin.observation_space, twin.action_space, self.num_envs)
+        self._layout = observation_layout(twin.observation_space)
+        self._rows = allocate(cast(Box, self._layout.flat_space), twin.action_space, self.num_envs)
         self._games.bind(**self._rows)
         self._reader = ActionReader(self._where, spec.action_space, self.batch_size)
         self._sources = infos
@@ -201,7 +203,7 @@ class SteppedPool:
             last = {"elapsed_step": self._games.elapsed, **self._infos}
             final_infos = {name: array[ids] for name, array in last.items()}
             final_infos |= {f"_{name}": ended[ids] for name in last}
-            final = self._rows["observations"][ids]
+            final = self._unflatten(self._rows["observations"][ids])
             for env in np.flatnonzero(ended).tolist():
                 self._begin(env)
         else:
@@ -211,7 +213,7 @@ class SteppedPool:
         return PoolBatch(
             env_id=ids,
             player_env_id=ids,
-            observations=shown["observations"],
+            observations=self._unflatten(shown["observations"]),
             rewards=shown["rewards"],
             terminated=shown["terminals"],
             truncated=shown["truncations"],
@@ -221,9 +223,13 @@ class SteppedPool:
             final_infos=final_infos,
         )
 
-    def observations(self) -> Array:
-        """Return the last observations of all environments as a new array."""
-        return self._rows["observations"].copy()
+    def observations(self) -> Any:
+        """Return the last observations of all environments as new arrays."""
+        return self._unflatten(self._rows["observations"].copy())
+
+    def _unflatten(self, rows: Array) -> Any:
+        layout = self._layout
+        return unflatten(rows, layout.space, layout.dtype) if layout.is_emulated else rows
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Raise APIUsageError, because pools that render step the environments in Python."""

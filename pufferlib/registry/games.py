@@ -4,14 +4,15 @@ import abc
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, flatten
 
 from pufferlib.buffers import Array, allocate
+from pufferlib.emulation.layout import observation_layout
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import Space
 
@@ -194,14 +195,14 @@ class SteppedGames(abc.ABC):
 
 @dataclass(frozen=True)
 class GymnasiumTwin(abc.ABC):
-    """Environment in C with the results of one of Gymnasium. See ``pufferlib.registry.in_c.Twin``.
+    """Environment in C with the results of one with Gymnasium's interface. See ``pufferlib.registry.in_c.Twin``.
 
     Attributes:
         name: Name of the environment.
         params: Its keyword arguments, as text.
         package: Name and version of the package with the original.
         libraries: Versions of other packages and hash of the sources that the results depend on.
-        observation_space: Observation space.
+        observation_space: Observation space of the original. Rows in C are those of emulation.
         action_space: Action space.
         frames_per_second: Steps per second of simulated time.
         max_steps: Number of steps after which an episode is truncated, or 0.
@@ -211,7 +212,7 @@ class GymnasiumTwin(abc.ABC):
     params: Mapping[str, str]
     package: str
     libraries: str
-    observation_space: Box
+    observation_space: Space
     action_space: Space
     frames_per_second: float
     max_steps: int
@@ -251,7 +252,8 @@ def check_equal(twin: GymnasiumTwin, original: gymnasium.Env[Any, Any], num_step
     Raises:
         UnlikeOriginalError: A number differs.
     """
-    rows = allocate(twin.observation_space, twin.action_space, 1)
+    space = twin.observation_space
+    rows = allocate(cast(Box, observation_layout(space).flat_space), twin.action_space, 1)
     games = twin.games(1, "disabled", 1)
     games.bind(**rows)
     rng = np.random.default_rng(0)
@@ -260,13 +262,15 @@ def check_equal(twin: GymnasiumTwin, original: gymnasium.Env[Any, Any], num_step
         if is_over:
             games.reset([step])
             observation, _ = original.reset(seed=step)
-            _check_same(twin, step, {"observation": rows["observations"][0]}, {"observation": observation})
+            _check_same(
+                twin, step, {"observation": rows["observations"][0]}, {"observation": flatten(space, observation)}
+            )
         rows["actions"][0] = twin.draw_action(rng)
         observation, reward, terminated, truncated, infos = original.step(rows["actions"][0])
         games.step(rows["actions"])
         names = {"observation": "observations", "terminated": "terminals", "truncated": "truncations"}
         found = {name: rows[row][0] for name, row in names.items()}
-        expected = {"observation": observation, "terminated": terminated, "truncated": truncated}
+        expected = {"observation": flatten(space, observation), "terminated": terminated, "truncated": truncated}
         _check_same(
             twin,
             step,

@@ -66,6 +66,7 @@ cdef extern from "robots.h" nogil:
         float *low
         float *high
         float *actions
+        double *double_actions
         double *observations
         double *exact_rewards
         double *infos
@@ -183,22 +184,25 @@ cdef class RobotCopies:
         self._check(shared_helpers().prepare(num_threads))
 
     def bind(self, const double[::1] body_mass, const float[::1] low, const float[::1] high, double[:, ::1] observations,
-             float[:, ::1] single_observations, const float[:, ::1] actions, float[::1] rewards,
-             c_bool[::1] terminals, c_bool[::1] truncations, double[::1] exact_rewards, double[:, ::1] infos,
-             int32_t[::1] elapsed):
+             float[:, ::1] single_observations, const float[:, ::1] actions, const double[:, ::1] double_actions,
+             float[::1] rewards, c_bool[::1] terminals, c_bool[::1] truncations, double[::1] exact_rewards,
+             double[:, ::1] infos, int32_t[::1] elapsed):
         """Use these arrays without copying them, and keep references to them.
 
-        Observations are also written to ``single_observations``, unless these are None.
+        Observations are also written to ``single_observations``, unless these are None. Either ``actions`` or
+        ``double_actions`` is None.
         """
         cdef Robot *robot = &self.robot
         robot.body_mass, robot.low, robot.high = <double *>&body_mass[0], <float *>&low[0], <float *>&high[0]
-        robot.observations, robot.actions = &observations[0, 0], <float *>&actions[0, 0]
+        robot.observations = &observations[0, 0]
+        robot.actions = NULL if actions is None else <float *>&actions[0, 0]
+        robot.double_actions = NULL if double_actions is None else <double *>&double_actions[0, 0]
         robot.rewards, robot.exact_rewards = &rewards[0], &exact_rewards[0]
         robot.terminals, robot.truncations = &terminals[0], &truncations[0]
         robot.infos, robot.elapsed = &infos[0, 0], &elapsed[0]
         robot.single_observations = NULL if single_observations is None else &single_observations[0, 0]
-        self.kept = (body_mass, low, high, observations, single_observations, actions, rewards, terminals, truncations,
-                     exact_rewards, infos, elapsed)
+        self.kept = (body_mass, low, high, observations, single_observations, actions, double_actions, rewards,
+                     terminals, truncations, exact_rewards, infos, elapsed)
 
     cdef int _check(self, int error) except -1:
         if error:

@@ -72,12 +72,13 @@ class RobotBatch(SteppedGames):
         return data._address, data.warning.number.ctypes.data, *(array.ctypes.data for array in arrays)
 
     def _bind(self) -> None:
-        rows = self._observations
-        is_single = rows.dtype == np.float32
+        rows, actions = self._observations, self._actions
+        is_single, is_double = rows.dtype == np.float32, actions.dtype == np.float64
         self._copies.bind(
             self._original.model.body_mass, self._task.low, self._task.high,
-            np.zeros(rows.shape) if is_single else rows, rows if is_single else None, self._actions, self._rewards,
-            self._terminals, self._truncations, self.exact_rewards, self.infos, self.elapsed,
+            np.zeros(rows.shape) if is_single else rows, rows if is_single else None,
+            None if is_double else actions, actions if is_double else None, self._rewards, self._terminals,
+            self._truncations, self.exact_rewards, self.infos, self.elapsed,
         )  # fmt: skip
 
     def _begin(self, index: int, seed: int | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import mujoco
 import numpy as np
+from gymnasium.spaces import flatten
 from gymnasium.utils.seeding import np_random
 
 from pufferlib.robots.task import is_suite
@@ -38,7 +39,7 @@ class Original(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, data: Any, generator: Any, seed: int | None) -> tuple[Any, dict[str, Any], Any]:
-        """Begin an episode. Return the observation, the info and the random generator of the copy.
+        """Begin an episode. Return the observation as one array, the info and the random generator of the copy.
 
         Args:
             data: Simulation of the copy.
@@ -99,11 +100,11 @@ class SuiteOriginal(Original):
         return np.random.RandomState(0)
 
     def reset(self, data: Any, generator: Any, seed: int | None) -> tuple[Any, dict[str, Any], Any]:
-        """See ``Original``. The simulation is the result of a copy, because dm_control cannot use another one."""
+        """See ``Original``. dm_control resets a simulation of its own, which is then copied."""
         self._env.dm_env.task._random = generator
         observation, info = self._env.reset(seed=seed)
         mujoco.mj_copyData(data, self.model, self._physics.data.ptr)
-        return observation, info, generator
+        return flatten(self._env.observation_space, observation), info, generator
 
     def save(self, generator: np.random.RandomState) -> str:
         """See ``Original``."""

@@ -160,7 +160,9 @@ struct Robot {
     RobotCopy *copies;
     const int32_t *order;    /* copies of this step */
     const float *low, *high; /* bounds of actions */
-    const float *actions;
+    const float *actions;    /* or NULL */
+    const double
+        *double_actions; /* instead of them, for a task of dm_control whose action space has doubles */
     double *observations, *exact_rewards, *infos;
     float *single_observations; /* the same, or NULL */
     float *rewards;
@@ -571,21 +573,25 @@ static inline bool robot_simulate(const Robot *robot, const RobotCopy *copy) {
 static inline void robot_step(const Robot *robot, int32_t index) {
     const RobotTask *task = &robot->task;
     const RobotCopy *copy = &robot->copies[index];
-    const float *action = robot->actions + (size_t)index * (size_t)task->actions;
+    const size_t first = (size_t)index * (size_t)task->actions;
+    const float *action = robot->actions ? robot->actions + first : NULL;
+    double *control = copy->arrays[ROBOT_CTRL];
     float clipped[ROBOT_MAX_ACTIONS];
     double *row = robot->observations + (size_t)index * (size_t)task->numbers;
     double *infos = robot->infos + (size_t)index * ROBOT_INFOS;
     const double *place = copy->arrays[ROBOT_PLACE];
     const double before[] = {place[0], place[1]};
     bool is_over = false;
-    if (task->clips_action) {
+    if (task->clips_action && action) {
         for (int32_t i = 0; i < task->actions; i++) {
             const float above = action[i] > robot->low[i] ? action[i] : robot->low[i];
             clipped[i] = above < robot->high[i] ? above : robot->high[i];
         }
         action = clipped;
     }
-    for (int32_t i = 0; i < task->actions; i++) copy->arrays[ROBOT_CTRL][i] = action[i];
+    for (int32_t i = 0; i < task->actions; i++) {
+        control[i] = action ? action[i] : robot->double_actions[first + (size_t)i];
+    }
     const bool has_warned = robot_simulate(robot, copy);
     if (task->place != ROBOT_TARGET) robot_find_place(robot, copy);
     const bool has_nan = robot_observe(robot, copy, row);

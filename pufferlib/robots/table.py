@@ -18,6 +18,7 @@ class Part(NamedTuple):
         stop: Index after the last number, or None for all of an array.
         change: "copy", "clip", "sin", "cos", "log1p", or "minus", which subtracts the numbers of ``other``.
         other: Numbers like those of ``array``, with the same ``start``.
+        key: Name of the observation that the part belongs to, in dm_control.
     """
 
     array: str
@@ -25,6 +26,7 @@ class Part(NamedTuple):
     stop: int | None = None
     change: str = "copy"
     other: str = ""
+    key: str = ""
 
 
 class Robot(NamedTuple):
@@ -56,6 +58,7 @@ class Robot(NamedTuple):
 
 JOINTS = (Part("qpos"), Part("qvel"))
 SLOW_JOINTS = (Part("qpos"), Part("qvel", change="clip"))
+POSITION, VELOCITY = Part("qpos", key="position"), Part("qvel", key="velocity")
 HUMANOID = (*JOINTS, Part("cinert", 10), Part("cvel", 6), Part("qfrc_actuator", 6), Part("cfrc_ext", 6))
 PUSHER = ("xpos tips_arm", "xpos object", "xpos goal")
 TENDONS = {"tendon_length": "ten_length", "tendon_velocity": "ten_velocity"}
@@ -152,37 +155,49 @@ ROBOTS: Mapping[str, Robot] = {
 SUITE: Mapping[str, Robot] = {
     f"dm_control.suite.{task}": robot
     for task, robot in {
-        "ball_in_cup:BallInCup": Robot("catch", JOINTS, reads=("site_xpos target", "xpos ball")),
+        "ball_in_cup:BallInCup": Robot("catch", (POSITION, VELOCITY), reads=("site_xpos target", "xpos ball")),
         "cartpole:Balance": Robot(
-            "balance", (Part("qpos", 0, 1), Part("xmat pole_1", 8, 9), Part("xmat pole_1", 2, 3), Part("qvel"))
+            "balance",
+            (
+                Part("qpos", 0, 1, key="position"),
+                Part("xmat pole_1", 8, 9, key="position"),
+                Part("xmat pole_1", 2, 3, key="position"),
+                VELOCITY,
+            ),
         ),
-        "cheetah:Cheetah": Robot("run", (Part("qpos", 1), Part("qvel")), reads=("sensordata torso_subtreelinvel",)),
+        "cheetah:Cheetah": Robot(
+            "run", (Part("qpos", 1, key="position"), VELOCITY), reads=("sensordata torso_subtreelinvel",)
+        ),
         "finger:Spin": Robot(
             "spin",
             (
-                Part("sensordata proximal", 0, 1),
-                Part("sensordata distal", 0, 1),
-                Part("sensordata tip", 0, 1, "minus", "sensordata spinner"),
-                Part("sensordata tip", 2, 3, "minus", "sensordata spinner"),
-                Part("sensordata proximal_velocity", 0, 1),
-                Part("sensordata distal_velocity", 0, 1),
-                Part("sensordata hinge_velocity", 0, 1),
-                Part("sensordata touchtop", 0, 2, "log1p"),  # and touchbottom
+                Part("sensordata proximal", 0, 1, key="position"),
+                Part("sensordata distal", 0, 1, key="position"),
+                Part("sensordata tip", 0, 1, "minus", "sensordata spinner", "position"),
+                Part("sensordata tip", 2, 3, "minus", "sensordata spinner", "position"),
+                Part("sensordata proximal_velocity", 0, 1, key="velocity"),
+                Part("sensordata distal_velocity", 0, 1, key="velocity"),
+                Part("sensordata hinge_velocity", 0, 1, key="velocity"),
+                Part("sensordata touchtop", 0, 2, "log1p", key="touch"),  # and touchbottom
             ),
             reads=("sensordata hinge_velocity",),
         ),
         "reacher:Reacher": Robot(
             "reach",
-            (Part("qpos"), Part("place", 0, 2, "minus", "geom_xpos finger"), Part("qvel")),
+            (POSITION, Part("place", 0, 2, "minus", "geom_xpos finger", "to_target"), VELOCITY),
             place="target",
             reads=("geom_xpos target",),
         ),
         "walker:PlanarWalker": Robot(
             "walk",
             (
-                *(Part("xmat", 9 * body + cell, 9 * body + cell + 1) for body in range(1, 8) for cell in (0, 2)),
-                Part("xpos torso", 2, 3),
-                Part("qvel"),
+                *(
+                    Part("xmat", cell, cell + 1, key="orientations")
+                    for body in range(9, 72, 9)
+                    for cell in (body, body + 2)
+                ),
+                Part("xpos torso", 2, 3, key="height"),
+                VELOCITY,
             ),
             reads=("xpos torso", "xmat torso", "sensordata torso_subtreelinvel"),
         ),

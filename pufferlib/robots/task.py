@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from pufferlib.registry.games import UnlikeOriginalError
@@ -150,7 +150,7 @@ def task_of(env: Env) -> Task | None:
         "numbers": sum(part["count"] for part in parts),
         **found,
     }
-    return Task(robot, fields, parts, space.low, space.high)
+    return Task(robot, fields, parts, space.low.astype(np.float32), space.high.astype(np.float32))
 
 
 def _name_of(thing: Any) -> str:
@@ -223,9 +223,13 @@ def _numbers(env: Any) -> dict[str, Any] | None:
 
 
 def _parts(env: Any, robot: Robot, model: Any, data: Any) -> list[dict[str, Any]] | None:
-    """Return the parts of an observation, or None if these are not the environment's."""
-    found = []
-    for part in robot.parts:
+    """Return the parts of an observation, or None if these are not the environment's.
+
+    If it is a dict, they have the order of its keys.
+    """
+    found, space = [], env.observation_space
+    keys = [*space.spaces] if isinstance(space, Dict) else []
+    for part in sorted(robot.parts, key=lambda part: keys.index(part.key)) if keys else robot.parts:
         array, _, element = part.array.partition(" ")
         if not getattr(env, f"_include_{array}_in_observation", True):
             continue
@@ -251,7 +255,7 @@ def _parts(env: Any, robot: Robot, model: Any, data: Any) -> list[dict[str, Any]
             }
         )
     size = sum(part["count"] for part in found)
-    return found if env.observation_space.shape == (size,) and size else None
+    return found if size and size == gymnasium.spaces.flatdim(space) else None
 
 
 def _starts(model: Any, reads: Any) -> list[int]:

@@ -70,7 +70,7 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         {**{key: repr(value) for key, value in keywords.items()}, "model": digest_of(original.model)},
         original.package,
         f"mujoco {mujoco.__version__}, numpy {np.__version__}, {source_hash}",
-        env.single_observation_space,
+        env.env.observation_space,
         env.single_action_space,
         env.metadata["render_fps"],
         task.fields["max_steps"],

@@ -54,11 +54,16 @@ BOX2D = [
         ("LunarLanderContinuous-v2", {"max_episode_steps": 40}),
     )
 ]
+no_suite = missing_binding("dmcontrol")
+SUITE = [
+    pytest.param(task_id, {"max_episode_steps": 40}, marks=pytest.mark.skipif(bool(no_suite), reason=no_suite))
+    for task_id in ("CartpoleSwingup-v1", "FingerSpin-v1", "ReacherEasy-v1", "WalkerWalk-v1")
+]
 
 
 #: Tasks of every kind, with keywords where the kind has some. The default suite steps these 50 times, --all steps every
 #: task 1000 times.
-QUICK = [("Taxi-v3", {}), *VARIED[:4], MINIGRID[1], ROBOTS[1], ROBOTS[3]]
+QUICK = [("Taxi-v3", {}), *VARIED[:4], MINIGRID[1], ROBOTS[1], ROBOTS[3], SUITE[3]]
 
 
 def both(task_id, **keywords):
@@ -117,7 +122,9 @@ def test_results_are_those_of_the_python_environment(task_id, keywords):
 
 @pytest.mark.all
 @pytest.mark.parametrize(
-    ("task_id", "keywords"), [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID, *ROBOTS, *BOX2D], ids=str
+    ("task_id", "keywords"),
+    [*((task_id, {}) for task_id in TASKS), *VARIED, *MINIGRID, *ROBOTS, *BOX2D, *SUITE],
+    ids=str,
 )
 def test_long_play_gives_the_results_of_the_python_environment(task_id, keywords):
     ends = play_both(task_id, 1000, autoreset="same_step", **keywords)

@@ -63,9 +63,12 @@ def test_episodes_without_time_limit_are_not_truncated():
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize("name", ["dmcontrol/reacher-easy", "dmcontrol/walker-walk"])
-def test_batches_equal_those_of_the_python_environments(name, autoreset, short_episodes):
-    twins, originals = both(name, autoreset=autoreset)
+@pytest.mark.parametrize(
+    ("name", "flat"),
+    once([(name, flat) for name in TASKS for flat in (True, False)], [("reacher-easy", True), ("walker-walk", False)]),
+)
+def test_batches_equal_those_of_the_python_environments(name, flat, autoreset, short_episodes):
+    twins, originals = both(f"dmcontrol/{name}", autoreset=autoreset, flat=flat)
     for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
         assert getattr(twins, attribute) == getattr(originals, attribute), attribute
     twins.single_action_space.seed(0)
@@ -122,7 +125,6 @@ def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path
     ("name", "keywords"),
     [
         ("walker-walk", {"native": False}),
-        ("walker-walk", {"flat": False}),
         pytest.param("walker-walk", {"pixels": True}, marks=pytest.mark.all),
         pytest.param("walker-walk", {"render_mode": "rgb_array"}, marks=pytest.mark.all),
         ("walker-walk", {"no_such_option": 1}),

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
+from pufferlib.envpool.stepped import SteppedBackend, stepped_backend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import names
@@ -41,12 +42,21 @@ def _dm_control_tasks() -> list[PoolTask]:
         PoolTask(
             dm_control_id(name),
             "dm_control",
-            WorkerBackend(f"dmcontrol/{name}", _dm_control_settings, draw=draw_dm_control, declared_only=True),
+            TwinBackend(
+                functools.partial(_native_dm_control, name),
+                WorkerBackend(f"dmcontrol/{name}", _dm_control_settings, draw=draw_dm_control, declared_only=True),
+                draws=False,
+            ),
             DM_CONTROL_STEPS,
+            keywords={"native": True},
             extra="dmcontrol",
         )
         for name in names("dmcontrol")
     ]
+
+
+def _native_dm_control(name: str, keywords: dict[str, Any]) -> SteppedBackend | None:
+    return stepped_backend(f"dmcontrol/{name}", {}, _dm_control_settings(keywords))
 
 
 def _dm_control_settings(config: Mapping[str, Any]) -> dict[str, Any]:
