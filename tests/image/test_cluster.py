@@ -35,7 +35,7 @@ def _own_project(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def in_head(*command: str) -> str:
-    done = run(*COMPOSE, "exec", "-T", "--user", "tank", "--env", "RAY_ADDRESS=head:6379", "head", *command)
+    done = run(*COMPOSE, "exec", "-T", "--env", "RAY_ADDRESS=head:6379", "head", "tank-entrypoint", *command)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
