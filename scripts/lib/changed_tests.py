@@ -25,7 +25,9 @@ EVERYTHING = {".c", ".h", ".pyx", ".pxd", ".pyi", ".in"}
 # Tests of files outside the packages, by the first part of the path.
 OTHERS = {
     **dict.fromkeys((".ci", ".devcontainer", ".github", "docker", "scripts", "Dockerfile"), "tests/static"),
-    **dict.fromkeys(("compose.yaml", "compose.gpu.yaml", "LICENSE", "CITATION.cff"), "tests/static"),
+    **dict.fromkeys(
+        ("compose.yaml", "compose.display.yaml", "compose.gpu.yaml", "LICENSE", "CITATION.cff"), "tests/static"
+    ),
     **dict.fromkeys((".clang-format", ".gitignore", ".pre-commit-config.yaml"), "tests/static"),
     **dict.fromkeys(("benchmarks", "docs", "examples"), "tests/docs"),
 }
