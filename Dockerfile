@@ -506,7 +506,7 @@ COPY bindings /workspace/bindings
 RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
     umask 002 && cp -r /mnt/used/. / && chmod -R g+w "$CCACHE_DIR" "$CYTHON_CACHE_DIR" \
     && tank-develop \
-    && rm -r "$SKBUILD_BUILD_DIR"
+    && rm -r "$SKBUILD_BUILD_DIR" /opt/venv/.lock # uv's lock is writable for everyone
 USER 1000
 CMD ["bash"]
 

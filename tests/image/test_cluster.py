@@ -1,11 +1,13 @@
 """Ray cluster of the Compose services `head` and `worker`."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.image.engine import images, run
+from tests.image.engine import ROOT, images, run
 
 pytestmark = [
     pytest.mark.image,
@@ -34,19 +36,48 @@ def _own_project(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     run(*COMPOSE, "down", "--volumes", "--timeout", "1")
 
 
+IN_HEAD = (*COMPOSE, "exec", "-T", "--env", "RAY_ADDRESS=head:6379", "head", "tank-entrypoint")
+RAY = ("--vec.backend", "Ray", "--runs", "/tmp/runs", "--eval.episodes", "4")
+
+
+def start_cluster() -> None:
+    done = run(*COMPOSE, "up", "--detach", "--wait", "--scale", "worker=2", "worker")
+    assert done.returncode == 0, done.stderr
+
+
 def in_head(*command: str) -> str:
-    done = run(*COMPOSE, "exec", "-T", "--env", "RAY_ADDRESS=head:6379", "head", "tank-entrypoint", *command)
+    done = run(*IN_HEAD, *command)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_environments_step_on_workers_of_a_scaled_cluster() -> None:
-    done = run(*COMPOSE, "up", "--detach", "--wait", "--scale", "worker=2", "worker")
-    assert done.returncode == 0, done.stderr
+    start_cluster()
     assert in_head("python", "-c", NODES).splitlines()[-1] == "[0, 2.0, 2.0]"
-    ray = ("--vec.backend", "Ray", "--vec.num-envs", "4", "--vec.num-workers", "4")
-    short = ("--train.total-timesteps", "20000", "--eval.episodes", "4", "--runs", "/tmp/runs")
-    assert "score" in in_head("puffer", "train", "squared", *ray, *short)
+    workers = ("--vec.num-envs", "4", "--vec.num-workers", "4")
+    assert "score" in in_head("puffer", "train", "squared", *RAY, *workers, "--train.total-timesteps", "20000")
+
+
+def test_training_survives_a_killed_worker_container() -> None:
+    start_cluster()
+    # Half of the CPUs of the cluster, so that the other container has room for the lost environments.
+    workers = ("--vec.num-envs", "2", "--vec.num-workers", "2", "--vec.on-crash", "restart")
+    train = ("puffer", "train", "squared", *RAY, *workers, "--train.total-timesteps", "100000")
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": ROOT}
+    with subprocess.Popen([*IN_HEAD, *train], **pipes) as training:
+        assert training.stdout
+        lines = []
+        for line in training.stdout:
+            lines.append(line)
+            if "steps/s" in line:
+                break
+        containers = run(*COMPOSE, "ps", "--quiet", "worker").stdout.split()
+        killed = run("docker", "kill", containers[0])
+        lines += training.stdout
+    assert (len(containers), killed.returncode) == (2, 0)
+    output = "".join(lines)
+    assert training.returncode == 0, output
+    assert "score" in output
 
 
 def test_port_in_use_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
