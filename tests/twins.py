@@ -8,7 +8,7 @@ from pufferlib.buffers import allocate
 from pufferlib.registry.twins import twin_of
 from pufferlib.vector.twins import TwinEnvs
 
-__all__ = ["both", "compare", "outcome_of"]
+__all__ = ["both", "compare", "compare_batches", "outcome_of"]
 
 
 def as_bytes(outcome):
@@ -55,6 +55,25 @@ def both(name, num_envs=3, seed=3, autoreset="same_step", **keywords):
         creator, env_kwargs=keywords, num_envs=num_envs, seed=seed, backend="Serial", autoreset=autoreset
     )
     return twins, originals
+
+
+def compare_batches(name, autoreset, steps, **keywords):
+    """Compare a batch in C with one of Python environments, through resets, steps and the reset of one environment."""
+    twins, originals = both(name, autoreset=autoreset, **keywords)
+    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
+        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
+    twins.single_action_space.seed(0)
+    for seed in (None, 7):
+        assert twins.reset(seed)[0].tobytes() == originals.reset(seed)[0].tobytes()
+        for _ in range(steps):
+            actions = [twins.single_action_space.sample() for _ in range(3)]
+            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
+            assert ours == theirs
+    for each in (twins, originals):
+        each.reset(env_ids=[1], seed=[5])
+    assert twins.observations.tobytes() == originals.observations.tobytes()
+    twins.close()
+    originals.close()
 
 
 def outcome_of(vecenv, received):

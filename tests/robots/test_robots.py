@@ -16,7 +16,7 @@ from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
-from tests.twins import both, compare, outcome_of
+from tests.twins import both, compare, compare_batches, outcome_of
 
 mujoco = pytest.importorskip("mujoco")
 from pufferlib.robots import task  # noqa: E402
@@ -98,21 +98,7 @@ def model_file(folder, text, other):
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize("name", ["mujoco/Humanoid", "Hopper-v5"])
 def test_batches_equal_those_of_the_python_environments(name, autoreset):
-    twins, originals = both(name, autoreset=autoreset, max_episode_steps=12)
-    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
-        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
-    twins.single_action_space.seed(0)
-    for seed in (None, 7):
-        assert twins.reset(seed)[0].tobytes() == originals.reset(seed)[0].tobytes()
-        for _ in range(30):
-            actions = [twins.single_action_space.sample() for _ in range(3)]
-            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
-            assert ours == theirs
-    for each in (twins, originals):
-        each.reset(env_ids=[1], seed=[5])
-    assert twins.observations.tobytes() == originals.observations.tobytes()
-    twins.close()
-    originals.close()
+    compare_batches(name, autoreset=autoreset, max_episode_steps=12, steps=30)
 
 
 @pytest.mark.parametrize("robot", ROBOTS)

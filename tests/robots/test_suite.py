@@ -12,7 +12,7 @@ from pufferlib.training.trainer import Trainer
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
 from tests.tiers import once
-from tests.twins import both, compare, outcome_of
+from tests.twins import compare, compare_batches, outcome_of
 
 if reason := missing_binding("dmcontrol"):
     pytest.skip(reason, allow_module_level=True)
@@ -68,21 +68,7 @@ def test_episodes_without_time_limit_are_not_truncated():
     once([(name, flat) for name in TASKS for flat in (True, False)], [("reacher-easy", True), ("walker-walk", False)]),
 )
 def test_batches_equal_those_of_the_python_environments(name, flat, autoreset, short_episodes):
-    twins, originals = both(f"dmcontrol/{name}", autoreset=autoreset, flat=flat)
-    for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
-        assert getattr(twins, attribute) == getattr(originals, attribute), attribute
-    twins.single_action_space.seed(0)
-    for seed in (None, 7):
-        assert twins.reset(seed)[0].tobytes() == originals.reset(seed)[0].tobytes()
-        for _ in range(20):
-            actions = [twins.single_action_space.sample() for _ in range(3)]
-            ours, theirs = (outcome_of(each, each.step(actions)) for each in (twins, originals))
-            assert ours == theirs
-    for each in (twins, originals):
-        each.reset(env_ids=[1], seed=[5])
-    assert twins.observations.tobytes() == originals.observations.tobytes()
-    twins.close()
-    originals.close()
+    compare_batches(f"dmcontrol/{name}", autoreset=autoreset, flat=flat, steps=20)
 
 
 @pytest.mark.parametrize("name", once(TASKS, ("cartpole-swingup", "reacher-easy", "walker-walk")))
