@@ -16,7 +16,8 @@ FLOORS = {
     **dict.fromkeys(("installation", "runs"), 4),
     "training": 5,
     **dict.fromkeys(("exports", "play", "selfplay", "sweeps"), 6),
-    "cli": 7,
+    "web": 7,
+    "cli": 8,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}
