@@ -1,7 +1,8 @@
-# Six images. Stages that change rarely come first:
+# Seven images. Stages that change rarely come first:
 #
 #   base -> torch -> deps -+-> runtime            the library and the packages for training
 #                          +-> envs -> common -+-> tank    + third-party environments (the default image)
+#                                              +-> notebook  + JupyterLab
 #                                              +-> full -+-> tank-full   + bindings that pip alone cannot install
 #                                                        +-> tools -+-> test   + compilers, test and lint tools
 #                                                                   +-> dev    + debugger, git, editable package
@@ -464,6 +465,19 @@ COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
+
+# JupyterLab beside the packages of tank. Its first line of output that starts with http has the token.
+FROM common AS notebook
+LABEL tank.target="notebook"
+COPY --from=recipes /recipes/locks/notebook.txt /opt/tank/locks/
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+    pip-install notebook
+COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=build /package /opt/venv
+USER 1000
+EXPOSE 8888
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser"]
 
 FROM tools AS test
 LABEL tank.target="test"

@@ -48,6 +48,12 @@ class RowArrays:
     truncations: npt.NDArray[np.bool_]
     masks: npt.NDArray[np.bool_]
 
+    def _repr_html_(self) -> str:
+        """Show the spaces and the current frame in a notebook."""
+        from pufferlib.render.html import describe_env
+
+        return describe_env(self)
+
 
 class HasBuffers(Protocol):
     """Protocol of the environments that ``set_buffers`` accepts."""

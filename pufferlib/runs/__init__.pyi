@@ -1,7 +1,12 @@
-from pufferlib.runs.compare import differing_settings as differing_settings
 from pufferlib.runs.curves import plot as plot
 from pufferlib.runs.folder import Run as Run, find_run as find_run, new_run as new_run, shipped_agent as shipped_agent
-from pufferlib.runs.listing import RunSummary as RunSummary, list_runs as list_runs, select as select
+from pufferlib.runs.listing import (
+    RunList as RunList,
+    RunSummary as RunSummary,
+    differing_settings as differing_settings,
+    list_runs as list_runs,
+    select as select,
+)
 from pufferlib.runs.report import plot_learning_curve as plot_learning_curve, read_metrics as read_metrics
 from pufferlib.runs.seeds import TrainedSeeds as TrainedSeeds
 from pufferlib.runs.statistics import bootstrap_interval as bootstrap_interval, iqm as iqm

@@ -4,33 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pufferlib.errors import UnknownNameError
-from pufferlib.runs.listing import RunSummary
+from pufferlib.runs.listing import RunSummary, differing_settings
 from pufferlib.runs.resume import is_free
 from pufferlib.settings.suggestions import suggest
 
-__all__ = ["differing_settings", "find_setting", "group_runs", "short_names", "value_text"]
+__all__ = ["find_setting", "group_runs", "short_names", "value_text"]
 
 
 SEED = "train.seed"
-
-
-def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
-    """Return the dotted names of settings that differ between runs of the same environment.
-
-    Names, tags and trackers are left out. A setting that only some runs have also differs.
-    """
-    by_env: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        if run.settings:
-            by_env.setdefault(run.env_name, []).append(run.settings)
-    found: dict[str, None] = {}
-    for settings in by_env.values():
-        names = dict.fromkeys(name for one in settings for name in one)
-        first = settings[0]
-        for name in names:
-            if not name.startswith("track.") and any(one.get(name) != first.get(name) for one in settings):
-                found[name] = None
-    return list(found)
 
 
 def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSummary]]:

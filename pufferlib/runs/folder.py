@@ -21,6 +21,7 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
+from pufferlib.render.html import facts, media
 from pufferlib.settings.config import Config
 from pufferlib.settings.sections import own_names
 from pufferlib.settings.sources import env_name_in
@@ -123,6 +124,19 @@ class Run:
         if self.config.is_file() or self.chosen is None:
             return Config.load(self.config, overrides).located(self.folder)
         return Config.parse(str(self.chosen), self.about().config, overrides).located(self.chosen.parent)
+
+    def _repr_html_(self) -> str:
+        """Show environment, score, learning curve and video in a notebook."""
+        try:
+            summary = json.loads(self.summary.read_text("utf-8"))
+        except (OSError, ValueError):  # not finished yet
+            summary = {}
+        values = {
+            "environment": env_name_in(self.config) if self.config.is_file() else None,
+            **{name.replace("_", " "): summary.get(name) for name in ("score", "random_score", "agent_steps")},
+        }
+        shown = facts(str(self.folder), values)
+        return shown + media(self.curve, "learning curve") + media(self.video, "an episode of the evaluation")
 
     @property
     def config(self) -> Path:

@@ -14,13 +14,15 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
+from pufferlib.render.html import table
 from pufferlib.runs.folder import RUNS, SEED, Run, all_runs
 from pufferlib.runs.report import SCORE
 from pufferlib.runs.resume import flat
 from pufferlib.runs.status import State, status_of
 from pufferlib.settings.toml import read_toml
+from pufferlib.text import duration, short
 
-__all__ = ["RunSummary", "find_metric", "list_runs", "select"]
+__all__ = ["RunList", "RunSummary", "differing_settings", "find_metric", "list_runs", "select"]
 
 
 TAIL_BYTES = 65_536  # size of the end of the metrics file that is read
@@ -72,7 +74,40 @@ class RunSummary:
         return Run.at(self.folder).metrics
 
 
-def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequence[str] = ()) -> list[RunSummary]:
+class RunList(list[RunSummary]):
+    """List of runs. A notebook shows it as a table, with the settings that differ."""
+
+    def _repr_html_(self) -> str:
+        settings = differing_settings(self)
+        head = ["run", "environment", "state", "score", "steps", "time", *settings]
+        return table(head, ([*_row(run), *(run.settings.get(name, "") for name in settings)] for run in self))
+
+
+def _row(run: RunSummary) -> list[str]:
+    name = registry.short_name(run.env_name)
+    return [run.title, name, run.state, short(run.score), short(run.agent_steps), duration(run.train_s)]
+
+
+def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the dotted names of settings that differ between runs of the same environment.
+
+    Names, tags and trackers are left out. A setting that only some runs have also differs.
+    """
+    by_env: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        if run.settings:
+            by_env.setdefault(run.env_name, []).append(run.settings)
+    found: dict[str, None] = {}
+    for settings in by_env.values():
+        names = dict.fromkeys(name for one in settings for name in one)
+        first = settings[0]
+        for name in names:
+            if not name.startswith("track.") and any(one.get(name) != first.get(name) for one in settings):
+                found[name] = None
+    return list(found)
+
+
+def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequence[str] = ()) -> RunList:
     """Read the runs in a folder, newest first.
 
     Args:
@@ -84,10 +119,10 @@ def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequenc
     found = [_read(run) for run in all_runs(Path(folder))]
     named = [run for run in found if not wanted or run.env_name in wanted or run.name in envs]
     chosen = [run for run in named if {*tags} <= {*run.tags}]
-    return sorted(chosen, key=lambda run: run.title, reverse=True)
+    return RunList(sorted(chosen, key=lambda run: run.title, reverse=True))
 
 
-def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[RunSummary]:
+def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> RunList:
     """Read the runs that ``targets`` name, each once, in the order of the targets.
 
     Args:
@@ -103,7 +138,7 @@ def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[Run
     for target in targets:
         for run in _targeted(str(target), Path(folder)):
             found.setdefault(run.folder.resolve(), run)
-    return list(found.values())
+    return RunList(found.values())
 
 
 def find_metric(name: str, found: Iterable[RunSummary]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.paths import user_path
+from pufferlib.render.html import facts, media
 from pufferlib.runs.curves import Line, plot_curves
 from pufferlib.runs.folder import SEED, Run, new_folder, removed_if_empty
 from pufferlib.runs.report import write_summary
@@ -118,6 +119,11 @@ class TrainedSeeds:
     def score(self) -> str:
         """Interquartile mean and its interval as text."""
         return f"{short(self.iqm.value)} ({short(self.iqm.low)} to {short(self.iqm.high)})"
+
+    def _repr_html_(self) -> str:
+        """Show the scores and the learning curves in a notebook."""
+        shown = facts(str(self), {f"seed {seed}": short(score) for seed, score in self.scores.items()})
+        return shown + media(self.group.curve, "learning curves of all seeds")
 
     def __str__(self) -> str:
         env_name = registry.short_name(self.group.settings().env_name)

@@ -19,7 +19,7 @@ from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.machine.signals import signals_exit
 from pufferlib.registry.outside import name_of, registrations
 from pufferlib.settings.config import load_config, load_sources, setting_names
-from pufferlib.sweeps.progress import SweepDisplay
+from pufferlib.sweeps.progress import ConsoleDisplay, SweepDisplay
 from pufferlib.sweeps.report import write_report
 from pufferlib.sweeps.result import SWEEPS, SweepResult, curve_interval, run_folder
 from pufferlib.sweeps.spaces import POLICY, Search, load_search, setting_value, trial_config
@@ -70,6 +70,7 @@ def sweep(
     spaces: Mapping[str, Mapping[str, Any]] | None = None,
     sweeps: Path | str = SWEEPS,
     display: SweepDisplay | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> SweepResult:
     """Search for the settings with the best score, with Optuna and worker processes.
@@ -87,6 +88,7 @@ def sweep(
             keys are those of a table ``[sweep.train.gamma]``: ``distribution``, ``min``, ``max`` and ``choices``.
         sweeps: Folder of all sweeps.
         display: Object that shows the progress. None shows nothing.
+        progress: Show each trial on standard output, as ``puffer sweep`` does, if no ``display`` is given.
         options: Fields of ``SweepConfig``, such as ``trials``, ``workers``, ``name`` and ``objective``.
 
     Returns:
@@ -100,7 +102,8 @@ def sweep(
         BindingMissing: Optuna or the package of the environment is not installed.
     """
     env = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
-    search = _load(env, settings or {}, config, spaces or {}, options)
+    with quiet_optuna():
+        search = _load(env, settings or {}, config, spaces or {}, options)
     name = search.sweep.name or _folder_name(search.base.env_name)
     if Path(name).name != name:
         raise APIUsageError(
@@ -113,7 +116,7 @@ def sweep(
         with quiet_optuna(), storage_errors(folder):
             study = create_study(folder, name, search)
             study.set_user_attr("fixed", _plain_settings(_not_own(search)))
-            display = display or SweepDisplay()
+            display = display or (_console_display() if progress else SweepDisplay())
             queue = TrialQueue(study, search, folder, display.note)
             with contextlib.closing(_SearchLoop(search, folder, queue, display)) as loop, signals_exit():
                 loop.run()
@@ -127,6 +130,12 @@ def sweep(
         result.save_best()
         write_report(result)
     return result
+
+
+def _console_display() -> ConsoleDisplay:
+    from rich.console import Console
+
+    return ConsoleDisplay(Console())
 
 
 class _SearchLoop:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
+from pufferlib.render.html import facts, table
 from pufferlib.runs.folder import Run
 from pufferlib.settings.toml import to_toml
 from pufferlib.sweeps.study import (
@@ -22,7 +23,7 @@ from pufferlib.sweeps.study import (
     open_study,
     storage_errors,
 )
-from pufferlib.text import flag
+from pufferlib.text import duration, flag, short
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -32,6 +33,7 @@ __all__ = ["SearchTrial", "SweepResult", "load_sweep"]
 
 #: Default folder of all sweeps.
 SWEEPS: Path = Path("sweeps")
+SHOWN = 10  # trials in a notebook
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,21 @@ class SweepResult:
         fixed: dict[str, Any] = self.study.user_attrs.get("fixed", {})
         return fixed
 
+    def _repr_html_(self) -> str:
+        """Show the best trials and their settings in a notebook."""
+        scored = [trial for trial in self.trials if math.isfinite(trial.score)]
+        cost = self.about["cost"]
+        trials = sorted(scored, key=lambda one: (one.state == "finished", one.merit, -one.cost(cost)), reverse=True)
+        names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
+        rows = [
+            [trial.number, trial.state, short(trial.score), duration(trial.seconds)]
+            + [_short_value(trial.settings.get(name, "")) for name in names]
+            for trial in trials[:SHOWN]
+        ]
+        about = {"trials": len(self.trials), "report": self.folder / "report.html"}
+        title = f"Sweep of {self.about['env_name']}, finished trials first, the best on top"
+        return facts(title, about) + table(["trial", "state", "score", "time", *names], rows)
+
     def flags(self, trial: SearchTrial) -> str:
         """Return the settings of a trial as flags of ``puffer train``, including ``fixed``."""
         return " ".join(flag(key, value) for key, value in {**self.fixed, **trial.settings}.items())
@@ -198,3 +215,7 @@ def _search_trial(frozen: "FrozenTrial", folder: Path, interval: int, is_minimiz
         Run.at(run_folder(folder, frozen.number)),
         is_minimized,
     )
+
+
+def _short_value(value: object) -> str:
+    return short(value) if isinstance(value, float) else str(value)

@@ -139,7 +139,10 @@ def quiet_optuna() -> Iterator[None]:
         BindingMissing: Optuna is not installed.
     """
     try:
-        import optuna
+        with warnings.catch_warnings():
+            # Optuna imports tqdm, which asks for another package if this is a notebook.
+            warnings.filterwarnings("ignore", "IProgress not found")
+            import optuna
     except ImportError as error:
         raise BindingMissing(f"pufferlib.sweep: a search needs optuna; {way_to_install('sweep')}") from error
     before = optuna.logging.get_verbosity()

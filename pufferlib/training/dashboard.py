@@ -1,9 +1,11 @@
 """Progress display of a run: a live panel in a terminal, plain lines elsewhere."""
 
+import importlib
 import itertools
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import psutil
 from rich.console import Console, RenderableType
@@ -12,6 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from pufferlib import registry
+from pufferlib.render.html import facts
 from pufferlib.runs.report import SCORE
 from pufferlib.text import duration, memory, short, sparkline
 from pufferlib.training.callbacks import TrainerView
@@ -29,6 +32,7 @@ LINE_INTERVAL_S = 5.0
 # Number of samples of CPU and memory between two searches for new processes.
 SAMPLES_PER_SEARCH = 20
 MAX_WIDTH = 110
+CURVE_POINTS = 240  # in a notebook
 
 KINDS = (
     ("Environment", "environment/"),
@@ -40,10 +44,15 @@ GAP = 4
 
 
 def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
-    """Return the live dashboard if ``console`` (by default stdout) is a terminal, otherwise a logger of plain lines."""
+    """Return the live dashboard if ``console`` (by default stdout) is a terminal, otherwise a logger of plain lines.
+
+    In a notebook, the progress is part of the output of the cell.
+    """
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
     title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""
+    if console.is_jupyter:
+        return NotebookProgress(title)
     return Dashboard(console, title, str(trainer.device)) if console.is_terminal else ProgressLines(console)
 
 
@@ -158,6 +167,65 @@ class ProgressLines:
         )
         self._due_s = self._clock() + self._interval_s
         self._printed = True
+
+
+class NotebookProgress:
+    """Logger that shows a progress bar and the learning curve as the output of a notebook's cell.
+
+    Args:
+        title: Title of the run.
+        clock: Function that returns monotonic seconds. Tests pass their own.
+    """
+
+    def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._display: Any = importlib.import_module("IPython.display")  # there if this is a notebook
+        self._title, self._clock = title, clock
+        self._progress = Progress()
+        self._due_s = -math.inf
+        self._cell = self._display.display(self._display.HTML(self.render()), display_id=True)
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Add the metrics of an update, and redraw if that is due."""
+        self._progress.update(metrics)
+        if self._clock() >= self._due_s:
+            self._redraw()
+
+    def close(self) -> None:
+        """Draw the last state."""
+        self._redraw()
+
+    def render(self) -> str:
+        """Return the HTML of the current state."""
+        progress = self._progress
+        figures = {
+            "steps": f"{short(progress.get('agent_steps'))} of {short(progress.get('total_agent_steps'))}",
+            "steps/s": short(progress.get("sps")),
+            "left": duration(progress.left_s),
+            "score": short(progress.score),
+        }
+        bar = f'<progress style="width:30em;max-width:100%" max="1" value="{progress.fraction:.3f}"></progress>'
+        return facts(self._title, figures) + bar + _curve_svg(progress.scores)
+
+    def _redraw(self) -> None:
+        self._cell.update(self._display.HTML(self.render()))
+        self._due_s = self._clock() + MIN_INTERVAL_S
+
+
+def _curve_svg(scores: list[float]) -> str:
+    """Draw scores as a line without axes, or return "" if there are fewer than two."""
+    if len(scores) < 2:
+        return ""
+    scores = scores[:: math.ceil(len(scores) / CURVE_POINTS)]
+    low, high = min(scores), max(scores)
+    points = " ".join(
+        f"{x / (len(scores) - 1) * 480:.1f},{60 - (score - low) / ((high - low) or 1.0) * 56:.1f}"
+        for x, score in enumerate(scores)
+    )
+    return (
+        f'<svg viewBox="0 0 480 64" width="480" style="max-width:100%;display:block" role="img" '
+        f'aria-label="score from {short(low)} to {short(high)}">'
+        f'<polyline points="{points}" fill="none" stroke="#0b7285" stroke-width="2"/></svg>'
+    )
 
 
 class Dashboard:

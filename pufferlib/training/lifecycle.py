@@ -9,6 +9,7 @@ from pufferlib import registry
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import crash_explained
 from pufferlib.models import Policy
+from pufferlib.render.html import facts, media
 from pufferlib.runs.folder import Run, new_run
 from pufferlib.runs.resume import check_changes, is_evaluated, is_finished, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, TrainedSeeds, new_group, train_group
@@ -40,6 +41,16 @@ class TrainedRun:
     config: Config
     policy: Policy
     comparison: Comparison
+
+    def _repr_html_(self) -> str:
+        """Show the score, the learning curve and the video in a notebook."""
+        values = {
+            "folder": self.run.folder,
+            "to evaluate it": as_typed(f"puffer eval {self.run.argument}"),
+            "to watch it": as_typed(f"puffer play --watch {self.run.argument}"),
+        }
+        shown = facts(str(self.comparison), values) + media(self.run.curve, "learning curve")
+        return shown + media(self.run.video, "an episode of the evaluation")
 
 
 class Display:

@@ -18,6 +18,7 @@ from pufferlib import registry
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy
 from pufferlib.models.devices import describe_device
+from pufferlib.render.html import facts, media
 from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.runs import report
 from pufferlib.runs.folder import Run
@@ -142,6 +143,11 @@ class Comparison:
             f"over {plural(agent.episodes, 'episode')}{unfinished}, "
             f"played {self.way}; random play: {self.random_score}"
         )
+
+    def _repr_html_(self) -> str:
+        """Show the scores and the video in a notebook."""
+        metrics = {name: short(value) for name, value in self.agent.metrics().items()}
+        return facts(str(self), metrics) + (media(self.film.path, "the first episode") if self.film else "")
 
     @property
     def random_score(self) -> str:

@@ -439,6 +439,12 @@ class VectorEnv(ABC):
             "pickle it; make another with pufferlib.vector.make, and copy states with save_state and load_state"
         )
 
+    def _repr_html_(self) -> str:
+        """Show the spaces in a notebook."""
+        from pufferlib.render.html import describe_env
+
+        return describe_env(self)
+
     def __enter__(self) -> "VectorEnv":
         return self
 

@@ -60,7 +60,6 @@ EXPECTED = {
         "0.8.0 True",
     ),
     "Test another project in the image": ([], "OK"),
-    "Work in a notebook": (["jupyter", "lab", "--version"], "4."),
 }
 
 

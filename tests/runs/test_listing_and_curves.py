@@ -81,6 +81,9 @@ def test_differing_settings_compares_runs_of_same_env(kept: Path) -> None:
     assert {"train.seed", "train.learning_rate"} == {*differing_settings(found)}
     assert differing_settings(found[-2:]) == ["train.seed"]
     assert differing_settings(found[:1]) == []
+    page = found._repr_html_()
+    assert all(run.title in page for run in found), "in a notebook"
+    assert ">train.learning_rate</th>" in page
 
 
 @pytest.mark.parametrize(

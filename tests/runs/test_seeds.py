@@ -1,6 +1,7 @@
 """Tests of runs with several seeds, and of the status of runs."""
 
 import json
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def test_seeds_are_trained_in_one_folder_and_resumed(tmp_path: Path, monkeypatch
     assert (folder / "learning_curve.png").stat().st_size > 1000
     assert [Run.at(folder / f"seed-{seed}").settings().train.seed for seed in (42, 43, 44)] == [42, 43, 44]
     assert (folder / "seed-44" / "metrics.csv").exists()
+    assert re.search("(?s)seed 42.*seed 44.*<img", done._repr_html_()), "in a notebook"
     best = folder / f"seed-{42 + summary_of_group['scores'].index(max(summary_of_group['scores']))}"
     for target in ("squared", str(folder)):
         assert find_run("here", target, tmp_path).folder == best

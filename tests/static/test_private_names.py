@@ -7,7 +7,7 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "pufferlib"
 
 #: Documented names of the standard library, and compiled modules, some of which have no public module in front.
-COMMON = {"_exit", "_replace", "_asdict", "_fields", *(path.stem for path in PACKAGE.rglob("_*.pyx"))}
+COMMON = {"_repr_html_", "_exit", "_replace", "_asdict", "_fields", *(path.stem for path in PACKAGE.rglob("_*.pyx"))}
 
 #: Allowed private names by file, each with its reason.
 LEFT = {

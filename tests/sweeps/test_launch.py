@@ -1,6 +1,7 @@
 """Searches from start to end: repeated, invalid, failing, stopped and shared ones."""
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -18,6 +19,17 @@ def test_finished_search_starts_no_trials(done):
     again = sweep("squared", TINY, spaces=SPACES, only=ONLY, trials=3, sweeps=done.folder.parent)
     assert len(again.trials) == 4
     assert load_sweep("squared", done.folder.parent).best == done.best
+
+
+def test_notebook_shows_the_best_trials_first(done):
+    numbers = re.findall(r"<tr><td[^>]*>(\d+)</td>", done._repr_html_())
+    assert int(numbers[0]) == done.best.number
+    assert len(numbers) == sum(math.isfinite(trial.score) for trial in done.trials)
+
+
+def test_progress_prints_a_line_for_each_trial(tmp_path, capsys):
+    sweep("squared", TINY, spaces=SPACES, only=ONLY, trials=1, sweeps=tmp_path, progress=True)
+    assert "1 of 1  trial 0 score" in capsys.readouterr().out
 
 
 def test_settings_may_have_options_of_the_search(done):

@@ -53,9 +53,13 @@ def test_train_accepts_function_and_resumes(tmp_path: Path, capsys: pytest.Captu
 def test_result_can_be_pickled_and_copied(tmp_path: Path) -> None:
     done = train("squared", {**QUICK, "env.num_envs": 2, "vec.backend": "native", "vec.num_envs": 1}, runs=tmp_path)
     assert done.run.video.exists()
+    for shown in (done, done.run):
+        assert re.search("(?s)squared.*alt=.learning curve.*<video", shown._repr_html_()), "in a notebook"
+    assert re.search("(?s)random play.*<video", done.comparison._repr_html_())
     for other in (pickle.loads(pickle.dumps(done)), copy.deepcopy(done)):  # as by a ProcessPoolExecutor
         assert str(other.comparison) == str(done.comparison)
         assert other.comparison.as_dict() == done.comparison.as_dict()
+        assert other._repr_html_() == done._repr_html_()
         assert torch.equal(
             parameters_to_vector(other.policy.parameters()), parameters_to_vector(done.policy.parameters())
         )

@@ -13,9 +13,9 @@ from pufferlib import registry
 from pufferlib.cli.console import note, print_table, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.machine.commands import as_typed
-from pufferlib.runs.compare import differing_settings, short_names, value_text
+from pufferlib.runs.compare import short_names, value_text
 from pufferlib.runs.folder import RUNS
-from pufferlib.runs.listing import RunSummary, find_metric, list_runs
+from pufferlib.runs.listing import RunSummary, differing_settings, find_metric, list_runs
 from pufferlib.text import duration, short
 
 __all__ = ["run"]
