@@ -9,8 +9,9 @@ from pufferlib import make, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models.players import PolicyPlayer, RandomPlayer
 from pufferlib.ocean import OceanEnv
-from pufferlib.play import session
-from pufferlib.play.session import Session, play
+from pufferlib.play import loop, session
+from pufferlib.play.loop import play
+from pufferlib.play.session import Session
 from pufferlib.render.window import Window
 from pufferlib.settings.config import Config
 from tests.tiny_runs import untrained_run
@@ -35,8 +36,8 @@ def test_session_counts_steps_and_stops_at_episode_end():
         before = game.picture()
         game.step(1)
     assert game.scores == [game.total]
-    assert "over; press r" in game.lines()[0]
-    assert f"last score {game.total:g}" in game.lines()[0]
+    assert "over; press r" in game.state()
+    assert f"last score {game.total:g}" in game.state()
     steps, last = game.steps, game.picture()
     assert not np.array_equal(before, last) or steps > 1
     game.step(1)
@@ -220,13 +221,14 @@ def test_watch_restarts_after_each_episode(tmp_path, monkeypatch):
     pytest.importorskip("pygame", reason="the render extra is not installed")
     run = untrained_run(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(session, "NEXT_AFTER_S", 0.01)
+    monkeypatch.setattr(loop, "NEXT_AFTER_S", 0.01)
     game, window = Session("squared", {}, seed=1, run=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
     play(game, window, 2000)
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode starts without a key"
     assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
-    assert texts[0][1] == "r: restart   q: quit"
+    assert texts[0][1].startswith("r: restart   ,: pause")
+    assert "left: move left" not in texts[0][1]
     assert any("   over" in lines[0] for lines in texts)
     window.close()
     game.close()
@@ -265,6 +267,6 @@ def test_click_plays_action_at_position(monkeypatch):
     play(game, window, 1000)
     assert game.steps == 1
     assert "click on a place   choose a place with arrows and enter   1:" in window.shown[0][1][1]
-    assert game.lines(has_mouse=False)[1].startswith("choose a place with arrows and enter   1:")
+    assert game.keys(has_mouse=False)[0] == "choose a place with arrows and enter"
     window.close()
     game.close()
