@@ -14,7 +14,7 @@ from pufferlib.errors import PufferError
 from pufferlib.play.controls import Cursor
 from pufferlib.play.session import Session
 from pufferlib.render.pace import Pace
-from pufferlib.render.text import draw_text
+from pufferlib.render.text import ITEM_GAP, draw_text
 from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.render.viewer import Viewer
 
@@ -134,8 +134,8 @@ class _Loop:
 
     def _show(self, picture: Frame | str) -> None:
         session, viewer = self._session, self._viewer
-        items = [*session.state(), *self._state()], [*session.keys(viewer.has_mouse), *self._keys()]
-        viewer.show(picture, ["   ".join(line) for line in items])
+        items = [*session.state(), *self._state()], session.keys(viewer.has_mouse), self._keys()
+        viewer.show(picture, [ITEM_GAP.join(line) for line in items])
 
     def _show_step(self) -> None:
         """Show and record the frame after a step or reset."""

@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from pufferlib.native._pictures import font_dots
 
-__all__ = ["draw_terminal", "draw_text", "with_lines", "wrapped"]
+__all__ = ["ITEM_GAP", "draw_terminal", "draw_text", "with_lines", "wrapped"]
 
 Pixels = npt.NDArray[np.uint8]
 
 SCALE = 2  # px per dot of the font
+
+ITEM_GAP = "   "  # between items of a line
 
 LEAST_WIDTH = 480  # px, minimum width of an image with lines of text below
 

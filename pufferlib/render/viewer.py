@@ -150,7 +150,8 @@ class Viewer(Protocol):
     def show(self, frame: Frame | str, lines: Sequence[str] = ()) -> None:
         """Show an image, or the text of an environment, above lines of text.
 
-        The items of a line are separated by three spaces. An item "left: move left" describes a key.
+        The items of a line are separated by three spaces. The first line is the state. An item "left: move left" in
+        another one describes a key.
         """
 
     def close(self) -> None:

@@ -189,7 +189,7 @@ def test_waiting_game_steps_once_per_key(monkeypatch):
     assert game.steps == 1
     assert [lines[0].split("   ")[1] for _, lines in shown] == ["step 0", "step 1", "step 2", "step 0", "step 1"]
     assert "right: move right" in shown[0][1][1]
-    assert "q: quit" in shown[0][1][1]
+    assert shown[0][1][2] == "r: restart   f9: record   q: quit"
 
 
 def test_real_time_game_steps_without_keys(monkeypatch):
@@ -227,8 +227,8 @@ def test_watch_restarts_after_each_episode(tmp_path, monkeypatch):
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode starts without a key"
     assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
-    assert texts[0][1].startswith("r: restart   ,: pause")
-    assert "left: move left" not in texts[0][1]
+    assert texts[0][1] == ""
+    assert texts[0][2].startswith("r: restart   ,: pause")
     assert any("   over" in lines[0] for lines in texts)
     window.close()
     game.close()
