@@ -1,5 +1,6 @@
 """Loop of interactive play: keys, speed, pause and recording, for every viewer."""
 
+import itertools
 import math
 import re
 import time
@@ -49,6 +50,8 @@ def play(session: Session, viewer: Viewer, fps: float, videos: Path = VIDEOS) ->
 
 
 class _Loop:
+    """State of ``play``."""
+
     def __init__(self, session: Session, viewer: Viewer, fps: float, recorder: "_Recorder") -> None:
         self._session, self._viewer, self._fps, self._recorder = session, viewer, fps, recorder
         self._user = _User(session)
@@ -230,7 +233,10 @@ class _Recorder:
         if self._writer:
             self.stop()
             return
-        path = self._folder / f"{self._name}-{time.strftime('%Y%m%d-%H%M%S')}.mp4"
+        start, numbers = f"{self._name}-{time.strftime('%Y%m%d-%H%M%S')}", itertools.count(2)
+        path = self._folder / f"{start}.mp4"
+        while path.exists():
+            path = self._folder / f"{start}-{next(numbers)}.mp4"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._writer = VideoWriter(path, self._fps, MAX_VIDEO_S)
