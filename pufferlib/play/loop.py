@@ -55,7 +55,7 @@ class _Loop:
     def __init__(self, session: Session, viewer: Viewer, fps: float, recorder: "_Recorder") -> None:
         self._session, self._viewer, self._fps, self._recorder = session, viewer, fps, recorder
         self._user = _User(session)
-        self._speed, self._paused = 1.0, False
+        self._speed, self._paused, self._singles = 1.0, False, 0
         self._set_pace()
 
     def run(self) -> None:
@@ -69,7 +69,7 @@ class _Loop:
             now = viewer.pressed()
             if "q" in now:
                 return
-            single = self._obey(now)
+            self._obey(now)
             polls_over = polls_over + 1 if session.over and session.watched and not self._paused else 0
             if "r" in now or polls_over > NEXT_AFTER_S * self._polls_per_s:
                 polls, pressed = 0, []
@@ -78,8 +78,9 @@ class _Loop:
                 continue
             polls, pressed = polls + 1, [*pressed, *now]
             action = None
-            is_due = single or session.waits or (not self._paused and polls >= self._polls_per_step)
+            is_due = self._singles > 0 or session.waits or (not self._paused and polls >= self._polls_per_step)
             if is_due:
+                self._singles = max(0, self._singles - 1)
                 action = None if session.watched else self._user.action(viewer, pressed)
                 polls, pressed = 0, []
             if is_due and not session.over and (session.watched or action is not None):
@@ -88,9 +89,9 @@ class _Loop:
             elif now:
                 self._show(self._picture())
 
-    def _obey(self, pressed: Sequence[str]) -> bool:
-        """Follow the keys of the loop. Return True if one of them asks for a single step."""
-        session, single = self._session, False
+    def _obey(self, pressed: Sequence[str]) -> None:
+        """Follow the keys of the loop."""
+        session = self._session
         for key in pressed:
             if key == "f7":
                 session.agent = (session.agent + 1) % session.num_agents
@@ -104,12 +105,12 @@ class _Loop:
             elif key == ",":
                 self._paused = not self._paused
             elif key == ".":
-                self._paused = single = True
+                self._paused = True
+                self._singles += 1
             elif key in ("-", "+", "="):
                 self._speed = min(max(self._speed * (0.5 if key == "-" else 2), SLOWEST), FASTEST)
         if pressed:
             self._set_pace()
-        return single
 
     def _state(self) -> list[str]:
         """Return a description of the loop, as far as it is not as usual."""

@@ -33,7 +33,8 @@ _GREY = 7
 _WHITE = 15
 _REVERSE = 16
 _GLUE = "\N{NO-BREAK SPACE}"
-_CODE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
+_SPACE, _TAB = b" \t"
+_COLOR = re.compile(r"\x1b\[([0-9;]*)[A-Za-z]")
 
 
 def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: tuple[int, int] | None = None) -> Pixels:
@@ -67,16 +68,17 @@ def draw_text(text: str) -> Pixels:
         Image, uint8 ``(lines * 20, columns of the longest line * 12, 3)``.
     """
     cells, color = [], 0
-    for line in text.expandtabs().splitlines() or [""]:
+    for line in text.splitlines() or [""]:
         row: list[tuple[int, int]] = []
-        for index, part in enumerate(_CODE.split(line)):  # plain text, numbers and letter of a code, in turns
-            if index % 3 == 0:
-                row += ((byte, color) for byte in part.encode("ascii", "replace"))
-            elif index % 3 == 1:
+        for index, part in enumerate(_COLOR.split(line)):  # text and the numbers of a color code, in turns
+            if index % 2:
                 color = _colored(color, part)
+                continue
+            for byte in part.encode("ascii", "replace"):
+                row += [(byte, color)] if byte != _TAB else [(_SPACE, color)] * (8 - len(row) % 8)
         cells.append(row)
     width = max(1, *map(len, cells))
-    grid = np.array([row + [(ord(" "), 0)] * (width - len(row)) for row in cells])
+    grid = np.array([row + [(_SPACE, 0)] * (width - len(row)) for row in cells])
     return draw_terminal(grid[..., 0].astype(np.uint8), grid[..., 1])
 
 

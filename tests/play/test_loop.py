@@ -12,7 +12,10 @@ from tests.tiny_runs import untrained_run
 
 
 class ScriptedViewer:
-    """Viewer that presses one key of a script in each call of ``pressed``, then "q", and keeps what it shows.
+    """Viewer that keeps what it shows.
+
+    Args:
+        script: Key that is pressed in each call of ``pressed``, "" for none, or a list of several. "q" is added.
 
     Attributes:
         shown: Frames with the items of their lines.
@@ -24,7 +27,8 @@ class ScriptedViewer:
         self.script, self.shown = [*script, "q"], []
 
     def pressed(self):
-        return [key for key in [self.script.pop(0)] if key]
+        keys = self.script.pop(0)
+        return keys if isinstance(keys, list) else [keys] * bool(keys)
 
     def clicks(self):
         return []
@@ -67,8 +71,8 @@ def test_pause_stops_steps_and_single_steps_go_on(clock):
 def test_a_single_step_pauses_and_uses_the_keys_pressed_since_the_last_step(clock, monkeypatch):
     actions, step = [], Session.step
     monkeypatch.setattr(Session, "step", lambda session, *args: actions.append(args[0]) or step(session, *args))
-    played(Session("pong", {}), ".", "", "up", "", ".", ".")
-    assert actions == [0, 1, 0]
+    played(Session("pong", {}), ".", "", "up", "", ".", [".", "."], "", "")
+    assert actions == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """Tests of sessions, in which a person plays or watches a game, and of the window."""
 
 import dataclasses
+import io
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 
+import pufferlib
 from pufferlib import make, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models.players import PolicyPlayer, RandomPlayer
@@ -14,6 +18,7 @@ from pufferlib.play.loop import play
 from pufferlib.play.session import Session
 from pufferlib.render.window import Window
 from pufferlib.settings.config import Config
+from tests.envs import FunctionEnv
 from tests.tiny_runs import untrained_run
 
 
@@ -120,6 +125,47 @@ def test_python_env_with_render_is_playable():
     assert game.picture().dtype == np.uint8
     assert game.key_map.help()
     game.close()
+
+
+def drawing_env(modes, drawn):
+    """Return a class of environments that declare ``modes``, and draw ``drawn[render_mode]``."""
+
+    class Drawing(FunctionEnv):
+        metadata: ClassVar = {"render_modes": modes, "render_fps": 4}
+
+        def __init__(self, render_mode=None):
+            assert render_mode is None or render_mode in modes
+            super().__init__(observe=lambda _: 0, observation_space=Discrete(2), action_space=Discrete(2))
+            self.render_mode = render_mode
+
+        def render(self):
+            return drawn.get(self.render_mode)
+
+    return Drawing
+
+
+@pytest.mark.parametrize(
+    ("modes", "drawn", "expected"),
+    [
+        (["ansi"], {"ansi": "go"}, "go"),
+        (["human", "ansi"], {"ansi": io.StringIO("go")}, "go"),
+        (["rgb_array", "ansi"], {"rgb_array": np.ones((4, 3, 3), np.uint8), "ansi": "go"}, np.ones((4, 3, 3))),
+        (["rgb_array", "ansi"], {"rgb_array": None, "ansi": "go"}, "go"),  # lacks a package for images
+    ],
+)
+def test_text_is_shown_if_there_are_no_images(modes, drawn, expected):
+    pufferlib.register("drawing", drawing_env(modes, drawn))
+    game = Session("drawing", {})
+    np.testing.assert_array_equal(game.picture(), expected)
+    assert game.fps == 4
+    game.close()
+
+
+@pytest.mark.parametrize("modes", [[], ["human"], ["rgb_array"]])
+def test_env_without_images_and_text_is_rejected(modes):
+    pufferlib.register("drawing", drawing_env(modes, {}))
+    with pytest.raises(APIUsageError, match=r"puffer view: drawing cannot be rendered; .* add one of these modes"):
+        Session("drawing", {}, where="puffer view")
 
 
 def test_watched_agent_follows_eval_greedy(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ const NAMES = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown
 const SIGNS = { left: "←", right: "→", up: "↑", down: "↓" };
 const OTHERS = ["Enter", "Backspace", "F7", "F8", "F9"];
 const SMALL = 300; // px. Images below this height are shown with sharp pixels
+const MANY = 9; // more keys than this get small buttons on a phone
 const COLORS = ["#000000", "#d05050", "#50b050", "#c09040", "#6a84f0", "#c060c0", "#40b0b8", "#d0d0d0"];
 
 let socket = null;
@@ -90,6 +91,8 @@ function drawRows({ size: [width, height], rows }, rgb) {
 /** Show text with ANSI color codes. */
 function drawText(text) {
   screen.replaceChildren();
+  const plain = text.replace(/\x1b\[[\d;]*[A-Za-z]/g, "");
+  screen.style.setProperty("--columns", Math.max(...plain.split("\n").map((line) => line.length), 20));
   let style = {};
   text.split(/\x1b\[([\d;]*)[A-Za-z]/).forEach((part, index) => {
     if (index % 2) return part.split(";").forEach((number) => (style = styled(style, Number(number))));
@@ -153,6 +156,7 @@ function showButtons(id, keys) {
     if (label.textContent !== about) label.textContent = about;
     return element;
   });
+  bar.classList.toggle("many", keys.length > MANY);
   if (shown.length !== bar.children.length || shown.some((element, index) => bar.children[index] !== element)) {
     bar.replaceChildren(...shown);
   }
@@ -162,6 +166,7 @@ function newButton(name, about) {
   const isHint = !about && name.includes(" ");
   const element = document.createElement(isHint ? "span" : "button");
   element.dataset.key = name;
+  if (isHint) element.className = "hint";
   const label = document.createElement("span");
   label.className = "about";
   if (isHint) {
