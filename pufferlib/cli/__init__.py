@@ -29,6 +29,7 @@ VERBS = {
     "league": "keep a table of agents, their games and their ratings",
     "match": "play trained agents against each other and rate them",
     "play": "play an environment yourself, or watch an agent, in a window or the terminal",
+    "view": "play an environment yourself, or watch an agent, in a web page",
     "check": "check that an environment meets the contract that training relies on",
     "check-learner": "check a trainer, this one or yours, for common classes of bugs",
     "replay": "replay a recorded episode or the steps before an error",

@@ -34,7 +34,7 @@ KEYS = {
     "interact": "space",
 }
 BUTTONS = re.compile("(UP|DOWN|LEFT|RIGHT|FIRE)")
-RESERVED = ("q", "r")
+RESERVED = ("q", "r", ",", ".", "-", "+", "=", "f7", "f8", "f9")  # keys of the loop
 SPARE = string.digits + string.ascii_lowercase
 # Codes of the arrow keys in pygame 1 and pygame 2.
 ARROWS = {

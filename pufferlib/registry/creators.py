@@ -34,6 +34,7 @@ __all__ = [
     "keyword_kinds",
     "keywords_of",
     "own_keywords",
+    "render_modes",
     "single_game",
 ]
 
@@ -119,6 +120,12 @@ def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
     if _has_twin(creator):
         found["native"] = frozenset({bool})
     return {name: kinds for name, kinds in found.items() if kinds}
+
+
+def render_modes(creator: Creator) -> tuple[str, ...] | None:
+    """Return the render modes that the class of the environment declares, or None if they are unknown."""
+    modes = (getattr(_maker_of(creator), "metadata", None) or {}).get("render_modes")
+    return None if modes is None else tuple(modes)
 
 
 def _declared_types(item: inspect.Parameter) -> frozenset[Any]:

@@ -1,6 +1,7 @@
-"""Conversion of the output of ``render()`` to an RGB image, for any environment."""
+"""Conversion of the output of ``render()`` to an RGB image or text, for any environment."""
 
 import functools
+import io
 import warnings
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from pufferlib.render.video import Frame
 
-__all__ = ["as_picture", "picture_of"]
+__all__ = ["as_picture", "picture_of", "picture_or_text_of"]
 
 
 def picture_of(env: Any, **options: Any) -> Frame | None:
@@ -20,18 +21,30 @@ def picture_of(env: Any, **options: Any) -> Frame | None:
         env: Environment of any kind.
         **options: Keyword arguments for ``render()``.
     """
+    return as_picture(_rendered(env, **options))
+
+
+def picture_or_text_of(env: Any, **options: Any) -> Frame | str | None:
+    """Render ``env`` like ``picture_of``. Text, as ``render_mode="ansi"`` returns it, is returned unchanged."""
+    output = _rendered(env, **options)
+    if isinstance(output, io.StringIO):  # returned by environments written for Gym
+        output = output.getvalue()
+    return output if isinstance(output, str) else as_picture(output)
+
+
+def _rendered(env: Any, **options: Any) -> Any:
+    """Return the result of ``render()``, or None if ``env`` cannot be rendered."""
     if not hasattr(env, "render"):
         return None
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*You are calling render method without")  # some still draw
-            frame = env.render(**options)
+            return env.render(**options)
     except NotImplementedError:
         return None
     except gymnasium.error.DependencyNotInstalled as error:
         _warn_once(f"{type(getattr(env, 'unwrapped', env)).__name__} cannot be rendered: {error}")
         return None
-    return as_picture(frame)
 
 
 def as_picture(frame: Any) -> Frame | None:
@@ -81,4 +94,4 @@ def _bytes(array: npt.NDArray[Any]) -> Frame:
 @functools.cache
 def _warn_once(text: str) -> None:
     """Warn once per text. ``catch_warnings`` resets Python's own record of the warnings already shown."""
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(text, stacklevel=5)

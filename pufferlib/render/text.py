@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from pufferlib.native._pictures import font_dots
 
-__all__ = ["draw_terminal", "with_lines", "wrapped"]
+__all__ = ["ITEM_GAP", "draw_terminal", "draw_text", "with_lines", "wrapped"]
 
 Pixels = npt.NDArray[np.uint8]
 
 SCALE = 2  # px per dot of the font
+
+ITEM_GAP = "   "  # between items of a line
 
 LEAST_WIDTH = 480  # px, minimum width of an image with lines of text below
 
@@ -31,6 +33,8 @@ _GREY = 7
 _WHITE = 15
 _REVERSE = 16
 _GLUE = "\N{NO-BREAK SPACE}"
+_SPACE, _TAB = b" \t"
+_COLOR = re.compile(r"\x1b\[([0-9;]*)[A-Za-z]")
 
 
 def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: tuple[int, int] | None = None) -> Pixels:
@@ -55,6 +59,43 @@ def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: t
     dots = np.where(lit, ink, _BLACK).transpose(0, 2, 1, 3).reshape(rows * height, columns * width)
     picture: Pixels = _COLORS[dots]
     return picture
+
+
+def draw_text(text: str) -> Pixels:
+    """Draw lines of text, which may contain ANSI color codes, as an image.
+
+    Returns:
+        Image, uint8 ``(lines * 20, columns of the longest line * 12, 3)``.
+    """
+    cells, color = [], 0
+    for line in text.splitlines() or [""]:
+        row: list[tuple[int, int]] = []
+        for index, part in enumerate(_COLOR.split(line)):  # text and the numbers of a color code, in turns
+            if index % 2:
+                color = _colored(color, part)
+                continue
+            for byte in part.encode("ascii", "replace"):
+                row += [(byte, color)] if byte != _TAB else [(_SPACE, color)] * (8 - len(row) % 8)
+        cells.append(row)
+    width = max(1, *map(len, cells))
+    grid = np.array([row + [(_SPACE, 0)] * (width - len(row)) for row in cells])
+    return draw_terminal(grid[..., 0].astype(np.uint8), grid[..., 1])
+
+
+def _colored(color: int, numbers: str) -> int:
+    """Return the color after the ANSI code with these ``numbers``, separated by semicolons."""
+    for number in (int(word or 0) for word in numbers.split(";")):
+        if number == 0:
+            color = 0
+        elif number == 7:
+            color |= _REVERSE
+        elif number == 27:
+            color &= ~_REVERSE
+        elif 40 <= number <= 47:  # a background: draw_terminal has only its own, so reverse the text color
+            color = (number - 40 or _GREY) | _REVERSE
+        elif 30 <= number <= 37 or 90 <= number <= 97:
+            color = color & _REVERSE | (number - 30 if number < 90 else number - 82)
+    return color
 
 
 def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:

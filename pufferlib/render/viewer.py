@@ -26,13 +26,14 @@ HELD_S = 0.2
 # The bytes of one key arrive together. If nothing follows an escape byte for this long, it was the Escape key.
 PARTS_S = 0.1
 
-_ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
+# Final characters of key codes, with the number before "~".
+_CODES = {"A": "up", "B": "down", "C": "right", "D": "left", "18~": "f7", "19~": "f8", "20~": "f9"}
 _PLAIN = {"\r": "enter", "\n": "enter", " ": "space", "\t": "tab", "\x7f": "backspace", "\b": "backspace"}
-_KEY = re.compile(r"\x1b[\[O][0-9;]*(?P<code>[A-Za-z~])|\x1b[^\x1b\[O]|(?P<plain>[^\x1b])", re.DOTALL)
+_KEY = re.compile(r"\x1b[\[O][0-9;]*?(?P<code>[0-9]*~|[A-Za-z])|\x1b[^\x1b\[O]|(?P<plain>[^\x1b])", re.DOTALL)
 _UNFINISHED = re.compile(r"\x1b([\[O][0-9;]*)?$")
 
-_OPEN = "\033[?1049h\033[?25l\033[2J"  # the alternate screen, without a cursor
-_CLOSE = f"{RESET}\033[?25h\033[?1049l"
+_OPEN = "\033[?1049h\033[?25l\033[?7l\033[2J"  # the alternate screen, without a cursor, cutting long lines
+_CLOSE = f"{RESET}\033[?7h\033[?25h\033[?1049l"
 
 
 def is_terminal() -> bool:
@@ -59,7 +60,7 @@ class Screen:
         self._input = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._input)
         self._size = (0, 0)
-        self._last: tuple[Frame, Sequence[str]] | None = None  # frame and lines on the screen
+        self._last: tuple[Frame | str, Sequence[str]] | None = None  # frame and lines on the screen
         self._unread, self._read_at = "", 0.0
         self._seen: dict[str, float] = {}
         tty.setcbreak(self._input)  # unbuffered keys without echo; Ctrl-C still interrupts
@@ -92,12 +93,15 @@ class Screen:
         """Return an empty list, because a terminal has no mouse."""
         return []
 
-    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``."""
+    def show(self, frame: Frame | str, lines: Sequence[str] = ()) -> None:
+        """Show ``frame``, uint8 ``(height, width, 3)`` or text, above ``lines``."""
         self._last = frame, lines
         columns, rows = shutil.get_terminal_size()
         text = wrapped(lines, columns)[: rows // 2]
-        picture = to_lines(frame, columns, rows - len(text))
+        if isinstance(frame, str):
+            picture = [line + RESET for line in frame.splitlines()[: rows - len(text)]]
+        else:
+            picture = to_lines(frame, columns, rows - len(text))
         cleared = "" if self._size == (columns, rows) else "\033[2J"
         self._size = (columns, rows)
         self._write(f"{cleared}\033[H" + "\n".join(f"\033[K{line}" for line in [*picture, *text]) + "\033[J")
@@ -121,7 +125,7 @@ def parse_keys(text: str) -> tuple[list[str], str]:
     rest = unfinished[0] if unfinished else ""
     names = []
     for found in _KEY.finditer(text.removesuffix(rest)):
-        name = _ARROWS.get(found["code"]) if found["code"] else _PLAIN.get(found["plain"], found["plain"])
+        name = _CODES.get(found["code"]) if found["code"] else _PLAIN.get(found["plain"], found["plain"])
         if name:
             names.append(name.lower())
     return names, rest
@@ -143,8 +147,12 @@ class Viewer(Protocol):
     def clicks(self) -> list[tuple[float, float]]:
         """Return the points clicked since the last call, in px of the image."""
 
-    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show an image above lines of text."""
+    def show(self, frame: Frame | str, lines: Sequence[str] = ()) -> None:
+        """Show an image, or the text of an environment, above lines of text.
+
+        The items of a line are separated by three spaces. The first line is the state. An item "left: move left" in
+        another one describes a key.
+        """
 
     def close(self) -> None:
         """Close the window, or restore the terminal."""

@@ -11,7 +11,7 @@ import numpy as np
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.render.terminal import fitting
-from pufferlib.render.text import with_lines
+from pufferlib.render.text import draw_text, with_lines
 from pufferlib.render.video import Frame
 
 if TYPE_CHECKING:
@@ -58,10 +58,12 @@ class Window:
         self.closed = False
         self.held: set[str] = set()
 
-    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, scaled to fit the window."""
+    def show(self, frame: Frame | str, lines: Sequence[str] = ()) -> None:
+        """Show ``frame``, uint8 ``(height, width, 3)`` or text, above ``lines``, scaled to fit the window."""
         if self.closed:
             return
+        if isinstance(frame, str):
+            frame = draw_text(frame)
         self._last = frame, lines
         self._draw(frame, lines)
         self.pump()

@@ -76,9 +76,10 @@ choose_way() {
     fi
 }
 
-# run_docker SERVICE ARGUMENT...: builds the service's image if needed, runs it, and exits with its status.
+# run_docker SERVICE ARGUMENT...: builds the service's image if needed, runs it, and exits with its status. `published`
+# holds flags of `docker compose run` for ports.
 run_docker() {
-    compose=(docker compose) flags=(--rm)
+    compose=(docker compose) flags=(--rm ${published[@]+"${published[@]}"})
     cd "$root"
     if gpu_for_docker; then
         say "an NVIDIA GPU was found: compose.gpu.yaml is added"

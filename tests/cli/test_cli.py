@@ -30,10 +30,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_lists_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     text = capsys.readouterr().out
-    assert all(f"\n  {verb}" in text for verb in ("train", "eval", "play", "autotune", "list", "install", "doctor"))
+    assert all(
+        f"\n  {verb}" in text for verb in ("train", "eval", "play", "view", "autotune", "list", "install", "doctor")
+    )
 
 
-@pytest.mark.parametrize("verb", ["train", "eval", "play", "autotune", "list", "install", "doctor"])
+@pytest.mark.parametrize("verb", ["train", "eval", "play", "view", "autotune", "list", "install", "doctor"])
 def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert f"puffer {verb}" in capsys.readouterr().out

@@ -1,18 +1,24 @@
 """Tests of sessions, in which a person plays or watches a game, and of the window."""
 
 import dataclasses
+import io
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 
+import pufferlib
 from pufferlib import make, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models.players import PolicyPlayer, RandomPlayer
 from pufferlib.ocean import OceanEnv
-from pufferlib.play import session
-from pufferlib.play.session import Session, play
+from pufferlib.play import loop, session
+from pufferlib.play.loop import play
+from pufferlib.play.session import Session
 from pufferlib.render.window import Window
 from pufferlib.settings.config import Config
+from tests.envs import FunctionEnv
 from tests.tiny_runs import untrained_run
 
 
@@ -35,8 +41,8 @@ def test_session_counts_steps_and_stops_at_episode_end():
         before = game.picture()
         game.step(1)
     assert game.scores == [game.total]
-    assert "over; press r" in game.lines()[0]
-    assert f"last score {game.total:g}" in game.lines()[0]
+    assert "over; press r" in game.state()
+    assert f"last score {game.total:g}" in game.state()
     steps, last = game.steps, game.picture()
     assert not np.array_equal(before, last) or steps > 1
     game.step(1)
@@ -121,6 +127,47 @@ def test_python_env_with_render_is_playable():
     game.close()
 
 
+def drawing_env(modes, drawn):
+    """Return a class of environments that declare ``modes``, and draw ``drawn[render_mode]``."""
+
+    class Drawing(FunctionEnv):
+        metadata: ClassVar = {"render_modes": modes, "render_fps": 4}
+
+        def __init__(self, render_mode=None):
+            assert render_mode is None or render_mode in modes
+            super().__init__(observe=lambda _: 0, observation_space=Discrete(2), action_space=Discrete(2))
+            self.render_mode = render_mode
+
+        def render(self):
+            return drawn.get(self.render_mode)
+
+    return Drawing
+
+
+@pytest.mark.parametrize(
+    ("modes", "drawn", "expected"),
+    [
+        (["ansi"], {"ansi": "go"}, "go"),
+        (["human", "ansi"], {"ansi": io.StringIO("go")}, "go"),
+        (["rgb_array", "ansi"], {"rgb_array": np.ones((4, 3, 3), np.uint8), "ansi": "go"}, np.ones((4, 3, 3))),
+        (["rgb_array", "ansi"], {"rgb_array": None, "ansi": "go"}, "go"),  # lacks a package for images
+    ],
+)
+def test_text_is_shown_if_there_are_no_images(modes, drawn, expected):
+    pufferlib.register("drawing", drawing_env(modes, drawn))
+    game = Session("drawing", {})
+    np.testing.assert_array_equal(game.picture(), expected)
+    assert game.fps == 4
+    game.close()
+
+
+@pytest.mark.parametrize("modes", [[], ["human"], ["rgb_array"]])
+def test_env_without_images_and_text_is_rejected(modes):
+    pufferlib.register("drawing", drawing_env(modes, {}))
+    with pytest.raises(APIUsageError, match=r"puffer view: drawing cannot be rendered; .* add one of these modes"):
+        Session("drawing", {}, where="puffer view")
+
+
 def test_watched_agent_follows_eval_greedy(tmp_path, monkeypatch):
     run, made = untrained_run(tmp_path), []
     monkeypatch.setattr(session, "PolicyPlayer", lambda *args: made.append(PolicyPlayer(*args)) or made[-1])
@@ -188,7 +235,7 @@ def test_waiting_game_steps_once_per_key(monkeypatch):
     assert game.steps == 1
     assert [lines[0].split("   ")[1] for _, lines in shown] == ["step 0", "step 1", "step 2", "step 0", "step 1"]
     assert "right: move right" in shown[0][1][1]
-    assert "q: quit" in shown[0][1][1]
+    assert shown[0][1][2] == "r: restart   f9: record   q: quit"
 
 
 def test_real_time_game_steps_without_keys(monkeypatch):
@@ -220,13 +267,14 @@ def test_watch_restarts_after_each_episode(tmp_path, monkeypatch):
     pytest.importorskip("pygame", reason="the render extra is not installed")
     run = untrained_run(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(session, "NEXT_AFTER_S", 0.01)
+    monkeypatch.setattr(loop, "NEXT_AFTER_S", 0.01)
     game, window = Session("squared", {}, seed=1, run=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
     play(game, window, 2000)
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode starts without a key"
     assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
-    assert texts[0][1] == "r: restart   q: quit"
+    assert texts[0][1] == ""
+    assert texts[0][2].startswith("r: restart   ,: pause")
     assert any("   over" in lines[0] for lines in texts)
     window.close()
     game.close()
@@ -265,6 +313,6 @@ def test_click_plays_action_at_position(monkeypatch):
     play(game, window, 1000)
     assert game.steps == 1
     assert "click on a place   choose a place with arrows and enter   1:" in window.shown[0][1][1]
-    assert game.lines(has_mouse=False)[1].startswith("choose a place with arrows and enter   1:")
+    assert game.keys(has_mouse=False)[0] == "choose a place with arrows and enter"
     window.close()
     game.close()

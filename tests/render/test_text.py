@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pufferlib.render.text import draw_terminal, with_lines, wrapped
+from pufferlib.render.text import draw_terminal, draw_text, with_lines, wrapped
 
 
 def screen(text: str) -> np.ndarray:
@@ -35,6 +35,16 @@ def test_reverse_video_and_cursor_are_drawn() -> None:
     assert not blank.any()
     assert underlined[-1].all()
     assert not underlined[:10].any()
+
+
+def test_text_is_drawn_with_its_ansi_colors() -> None:
+    picture = draw_text("\x1b[31m##\x1b[0m#\x1b[42m \x1b[m\n\x1b[94;7m \x1b[27m#\tabc")
+    assert picture.shape == (2 * 20, 11 * 12, 3)
+    colored = draw_terminal(screen("### "), np.array([[1, 1, 0, 2 + 16]]))
+    np.testing.assert_array_equal(picture[:20, : 4 * 12], colored)
+    below = draw_terminal(screen(" #      abc"), np.array([[12 + 16, *[12] * 10]]))
+    np.testing.assert_array_equal(picture[20:], below)
+    assert draw_text("").shape == (20, 12, 3)
 
 
 def test_wrapped_breaks_between_items() -> None:

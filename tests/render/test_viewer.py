@@ -77,6 +77,7 @@ def test_fitting_uses_all_space():
         ("\x1bOAx\x1b[1;5C", ["up", "x", "right"]),
         ("\r\n\t\x7f\b", ["enter", "enter", "tab", "backspace", "backspace"]),
         ("\x1b[3~\x1b[15~q", ["q"]),
+        ("\x1b[18~\x1b[19~\x1b[20~\x1b[20;5~", ["f7", "f8", "f9"]),
         ("\x1b\x1b[Aab", ["up", "a", "b"]),
         ("\x1bqr", ["r"]),
     ],

@@ -41,6 +41,17 @@ def test_tank_runs_the_compose_service_if_an_engine_answers(
     assert "using the Docker engine: docker compose run --rm tank (.venv instead: --local)" in output
 
 
+def test_page_of_view_is_published_on_this_machine(sandbox: Sandbox) -> None:
+    sandbox.docker()
+    for port in (6080, 7000):
+        assert sandbox.run("tank", "view", "breakout")[0] == 0
+        assert sandbox.compose_run() == (
+            f"docker compose --progress quiet run --rm --publish 127.0.0.1:{port}:{port} -T "
+            f"tank view --host 0.0.0.0 --port {port} breakout"
+        )
+        (sandbox.root / ".env").write_text("TANK_VIEW_PORT=7000\n")
+
+
 def test_test_passes_pytest_arguments_to_its_compose_service(sandbox: Sandbox) -> None:
     assert sandbox.docker().run("test", "-k", "spaces")[0] == 0
     assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T test -k spaces"

@@ -249,7 +249,7 @@ def test_custom_env_is_checked_and_played(
     shown = []
     monkeypatch.setattr("pufferlib.render.viewer.is_terminal", lambda: True)
     monkeypatch.setattr("pufferlib.render.viewer.Screen", Mock)
-    monkeypatch.setattr("pufferlib.cli.verbs.play.play", lambda session, viewer, fps: shown.append(session.picture()))
+    monkeypatch.setattr("pufferlib.cli.verbs.play.play", lambda session, *_: shown.append(session.picture()))
     assert main(["check", "my_env.py:Forage", "--steps", "20"]) == 0
     assert main(["play", "my_env.py:Forage", "--terminal", "--env.length", "9"]) == 0
     assert shown[0].shape == (16, 16, 3)
