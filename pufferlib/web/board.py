@@ -23,7 +23,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.runs.compare import differing_settings, group_runs, short_names
 from pufferlib.runs.folder import STAMP, STAMP_WIDTH
-from pufferlib.runs.report import SCORE, finite
+from pufferlib.runs.report import ELO, SCORE, finite
 from pufferlib.runs.statistics import Estimate, estimate_iqm
 from pufferlib.web.load import MachineLoad
 from pufferlib.web.metrics import GrowingCurve, thin
@@ -157,10 +157,11 @@ class Board:
     def _section(self, sweep: Path | None, members: Sequence[WatchedRun]) -> dict[str, Any]:
         """Return the runs of an environment or a sweep, with the settings that differ between them.
 
-        Runs that differ only in their seed are one group. Each trial of a sweep is a group of its own.
+        The "metric" is the one to look at first. In self-play the score does not rise, but the rating does. Runs that differ only in their seed are one group. Each trial of a sweep is a group of its own.
         """
         names, groups = self._grouped(sweep, members)
         return {
+            "metric": ELO if any(known.summary and ELO in known.summary.figures for known in members) else SCORE,
             "settings": [{"name": name, "short": short} for name, short in names.items()],
             "groups": [
                 {"label": label, **_score_of(alike), "runs": [_run(known, names) for known in alike]}
