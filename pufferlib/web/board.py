@@ -45,7 +45,8 @@ STATIC = {
     "statistics.js": "text/javascript",
 }
 VIDEO = ".mp4"
-POINTS, EXPORTED_POINTS = 1000, 400  # largest number of points of a curve
+POINTS, EXPORTED_POINTS = 500, 250  # largest number of points of a curve
+READ_AHEAD_S = 4.0  # most seconds of reading before a page asks
 READ_S = 0.25  # seconds of reading after which an answer is sent without the rest
 RESAMPLES = 5000  # of an interval in the table
 
@@ -79,6 +80,16 @@ class Board:
         self._seen: dict[GrowingCurve, int] = {}  # number of the last change of each curve
         self._load = MachineLoad()
         self.runs()
+        threading.Thread(target=self._read_ahead, name="puffer-board", daemon=True).start()
+
+    def _read_ahead(self) -> None:
+        """Read the scores of the newest runs, so that they are known when the page opens."""
+        deadline = time.monotonic() + READ_AHEAD_S
+        for known in self._folder.newest():
+            with self._lock:
+                self._read(known, SCORE, deadline)
+            if time.monotonic() > deadline:
+                break
 
     def __call__(self, request: Request) -> Reply:
         """Return the reply to a request for the page or its data."""
@@ -252,21 +263,23 @@ class Board:
             read_s: Seconds after which to stop reading files. The answer then has the "share" that is read.
         """
         deadline = time.monotonic() + read_s
-        curves, read = {}, []
+        curves, shares = {}, []
         for known in filter(None, map(self._folder.run, wanted)):
-            curve = known.curves.setdefault(metric, GrowingCurve(known.run.metrics, metric))
-            if time.monotonic() < deadline:
-                try:
-                    is_new = curve.read(deadline)
-                except OSError:  # no update yet, or deleted meanwhile
-                    continue
-                if is_new or curve not in self._seen:
-                    self._changes += 1
-                    self._seen[curve] = self._changes
-            read.append(curve.share)
+            curve = self._read(known, metric, deadline)
+            shares.append(curve.share)
             if self._seen.get(curve, -1) > since and curve.values:
                 curves[known.id] = {**thin(curve, points), "damaged": curve.damaged}
-        return {"version": self._changes, "share": sum(read) / len(read) if read else 1.0, "curves": curves}
+        return {"version": self._changes, "share": sum(shares) / len(shares) if shares else 1.0, "curves": curves}
+
+    def _read(self, known: WatchedRun, metric: str, deadline: float) -> GrowingCurve:
+        """Return a curve of a run with what its file has now, or less at the deadline."""
+        curve = known.curves.setdefault(metric, GrowingCurve(known.run.metrics, metric))
+        if time.monotonic() < deadline:
+            with contextlib.suppress(OSError):  # no update yet, or deleted meanwhile
+                if curve.read(deadline) or curve not in self._seen:
+                    self._changes += 1
+                    self._seen[curve] = self._changes
+        return curve
 
     def _details(self, known: WatchedRun) -> dict[str, Any]:
         """Return everything about one run."""

@@ -53,6 +53,7 @@ class WatchedFolder:
         self._root = folder.resolve()
         self._known: dict[Path, WatchedRun] = {}
         self._by_id: list[WatchedRun] = []
+        self._latest: list[WatchedRun] = []
 
     def runs(self) -> list[WatchedRun]:
         """Return the runs that can be read, newest first. Only runs whose files have changed are read again."""
@@ -77,7 +78,12 @@ class WatchedFolder:
         for folder in self._known.keys() - found.keys():  # deleted
             gone = self._known[folder]
             gone.summary, gone.signature, gone.curves = None, None, {}
-        return [found[folder] for folder in sorted(found, reverse=True)]
+        self._latest = [found[folder] for folder in sorted(found, reverse=True)]
+        return self._latest
+
+    def newest(self) -> list[WatchedRun]:
+        """Return the runs that were found last, without looking for others."""
+        return self._latest
 
     def run(self, number: int) -> WatchedRun | None:
         """Return the run with a number, or None if there is none, or it was deleted."""

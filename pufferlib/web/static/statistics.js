@@ -2,7 +2,7 @@
 // pufferlib.runs.curves compute the same in Python.
 
 const TRIM = 0.25; // share of the scores that is left out at each end
-const RESAMPLES = 400;
+const RESAMPLES = 200;
 
 /** Return the mean over a centered window, which is shorter near the ends. `share` is its part of all points. */
 export function smooth(values, share) {
