@@ -80,7 +80,7 @@ def measure_delay(url: str, run: Path, points: int, repeat: int) -> list[float]:
             time.sleep(0.37)  # not at the same time of each second
             start = time.monotonic()
             with (run / "metrics.jsonl").open("a") as file:
-                file.write(row(points + 1 + i, 1000.0 + 10 * i))
+                file.write(row(points + 1 + i, 1e3 * 10**i))
             page.wait_for(f"document.querySelector('.legend b').textContent !== {json.dumps(shown)}", 30)
             delays.append(time.monotonic() - start)
     return delays
