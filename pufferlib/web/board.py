@@ -421,10 +421,20 @@ def _sweep(folder: Path) -> dict[str, Any]:
 
 
 def _league(path: Path) -> dict[str, Any]:
-    """Return the ratings and the results of a league."""
+    """Return the ratings and the results of a league.
+
+    Raises:
+        APIUsageError: The file is not a league.
+    """
     from pufferlib.selfplay.league import League  # imports torch
 
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    if not {"agents", "results"} <= tables:  # opening it as a league would add tables to it
+        raise APIUsageError(f"{path}: is not a league; expected a file that puffer league made")
     table = League(path).table()
+    if not table.names:
+        return {"title": path.stem, "players": []}
     ratings, widths = table.ratings()
     order = sorted(range(len(table.names)), key=lambda i: -ratings[i])
     return {

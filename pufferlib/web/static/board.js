@@ -64,6 +64,7 @@ async function refresh() {
   if (isNew) {
     board = answer;
     drawTable();
+    if (isLive(opened)) drawDetails();
   }
   const shares = await Promise.all([...new Set(chosenSections().flatMap(metricsOf))].map(readCurves));
   if (isNew || shares.some((share) => share !== null)) drawPanels();
@@ -249,10 +250,16 @@ function checkbox(runs, key, label, line = null) {
   return html`<input type="checkbox" ${new Html(state)} style="${color}" data-runs="${JSON.stringify(runs.map((run) => run.path))}" data-key="${key}" aria-label="${label}">`;
 }
 
+/** Return the name of a group in the table, where the settings have columns of their own. */
+function titleOf(section, group) {
+  const name = group.runs[0].name;
+  return name && section.groups.filter((each) => each.runs[0].name === name).length === 1 ? name : group.label;
+}
+
 function drawGroup(section, group) {
-  const key = `${section.title} ${group.label}`;
+  const key = `${section.title} ${group.label}`, title = titleOf(section, group);
   if (group.runs.length === 1 && section.groups.find((each) => each.label === group.label).runs.length === 1) {
-    return drawRun(section, group.runs[0], group.label, "", true);
+    return drawRun(section, group.runs[0], title, "", true);
   }
   const isOpen = unfolded.has(key), states = group.runs.map((run) => run.state), first = group.runs[0];
   const running = states.filter((state) => state === "running").length;
@@ -265,7 +272,7 @@ function drawGroup(section, group) {
   });
   const row = html`<tr><td><div class="name">${checkbox(group.runs, key, `Show ${group.label}`, view.seeds ? key : null)}
     <button class="fold" data-fold="${key}" data-key="fold ${key}" aria-expanded="${isOpen}" aria-label="Runs of ${group.label}">${isOpen ? "▾" : "▸"}</button>
-    <button data-fold="${key}" data-key="name ${key}" title="${group.label}">${group.label}</button> <small>${plural(group.runs.length, "seed")}</small></div></td>
+    <button data-fold="${key}" data-key="name ${key}" title="${group.label}">${title}</button> <small>${plural(group.runs.length, "seed")}</small></div></td>
     <td class="text ${running ? "running" : first.state}">${state}</td><td class="${group.evaluated ? "" : "training"}">${short(group.score)} ${interval}</td>
     <td>${short(latest("steps"))}</td><td>${duration(latest("train_s"))}</td><td>${startText(latest("started"))}</td>${own}</tr>`;
   const members = isOpen ? group.runs.map((run) => drawRun(section, run, run.title.split("/").pop(), "member", !view.seeds)) : "";
@@ -389,20 +396,35 @@ async function drawDetails() {
   if (!view.open) return;
   const wanted = view.open;
   const draw = { run: drawRunDetails, sweep: drawSweep, league: drawLeague, machine: drawMachine }[kind];
-  if (opened !== wanted) details.innerHTML = html`${head(name || kind)}<p class="quiet">Reading …</p>`.text;
+  const isAgain = opened === wanted;
+  if (!isAgain) details.innerHTML = html`${head(name || kind)}<p class="quiet">Reading …</p>`.text;
   opened = wanted;
   try {
     const content = draw ? await draw(name) : null;
     if (opened !== wanted) return; // the user has opened something else meanwhile
+    const unfolded = [...details.querySelectorAll("details")].map((part) => part.open);
+    const focused = document.activeElement?.closest("#details [data-key]")?.dataset.key;
     details.innerHTML = html`${head(content?.title ?? name)}${content?.body ?? html`<p>There is no ${kind} ${name} in this folder.</p>`}`.text;
+    if (isAgain) details.querySelectorAll("details").forEach((part, i) => { part.open = unfolded[i] ?? part.open; });
+    if (focused) details.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     content?.after?.();
   } catch (error) {
     details.innerHTML = html`${head(name)}<p class="error">${error.message}</p>`.text;
   }
 }
 
-const head = (title) => html`<div class="head"><h2 tabindex="-1">${title}</h2><button data-open="" aria-label="Close the details">Close</button></div>`;
-const commandOf = (title, command) => html`<h3>${title}</h3><div class="command"><code>${command}</code><button data-copy="${command}">Copy</button></div>`;
+/** Return whether the details show a run whose facts are still changing. */
+function isLive(what) {
+  const found = what.startsWith("run ") ? findRun(what.slice(4)) : null;
+  if (!found) return false;
+  const isRunning = found.run.state === "running", was = wasRunning;
+  wasRunning = isRunning;
+  return isRunning || was; // once more at the end, for the result and the video
+}
+let wasRunning = false;
+
+const head = (title) => html`<div class="head"><h2 tabindex="-1">${title}</h2><button data-open="" data-key="close" aria-label="Close the details">Close</button></div>`;
+const commandOf = (title, command) => html`<h3>${title}</h3><div class="command"><code>${command}</code><button data-copy="${command}" data-key="copy ${title}">Copy</button></div>`;
 
 function findRun(path) {
   for (const { section, group } of allGroups()) {
@@ -425,7 +447,7 @@ async function drawRunDetails(path) {
   const table = differing.length ? html`<div class="wide"><table><thead><tr><th>setting</th><th class="text">this run</th><th class="text">other runs that are shown</th></tr></thead><tbody>${differing.map(({ name, own, others }) =>
     html`<tr><td>${name}</td><td class="text">${own}</td><td class="text quiet">${others.slice(0, 6).join(", ")}${others.length > 6 ? ` and ${others.length - 6} more` : ""}</td></tr>`)}</tbody></table></div>` : html`<p class="quiet">This run has no setting that differs from the other runs of its environment.</p>`;
   const settings = Object.entries(about.settings).map(([name, value]) => html`<tr><td>${name}</td><td class="text">${valueText(value)}</td></tr>`);
-  const figures = Object.entries(about.figures).map(([name, value]) => html`<tr><td><button data-chart="${name}" title="Add a chart of ${name}">${name}</button></td><td>${short(value)}</td></tr>`);
+  const figures = Object.entries(about.figures).map(([name, value]) => html`<tr><td><button data-chart="${name}" data-key="chart ${name}" title="Add a chart of ${name}">${name}</button></td><td>${short(value)}</td></tr>`);
   const videos = about.videos.map((file) => html`<h3>${file}</h3><video controls loop muted playsinline preload="metadata" src="files/${run.id}/${encodeURIComponent(file)}"></video>`);
   return {
     title: run.title,
@@ -612,6 +634,7 @@ document.addEventListener("click", async (event) => {
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   } else if (chart) {
     addChart(chart);
+    $("panels").lastElementChild?.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
 });
 $("find").addEventListener("input", (event) => { view.find = event.target.value; changed(); });

@@ -7,7 +7,7 @@ const CELLS = 400; // about as many points of a line as a chart has pixels
 const LIGHT = ["#0072b2", "#d55e00", "#00805f", "#b0508c", "#a87000", "#3a86b8", "#555555", "#7a7a00"];
 const DARK = ["#56b4e9", "#ff8a3d", "#2fc79a", "#e39ac4", "#f0b429", "#9fd3f5", "#b9c2cc", "#d7d74a"];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800];
+const SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800];
 
 const isDark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -152,7 +152,7 @@ export class Chart {
       bands.push({ series: [series.length - 1, series.length - 2], fill: color + "2e" });
     }
     const xAxis = x === "seconds"
-      ? { values: (u, splits) => splits.map(duration), incrs: SECONDS, space: 70 }
+      ? { values: (u, splits, axis, space, step) => splits.map((at) => step < 1 ? `${short(at)} s` : duration(at)), incrs: SECONDS, space: 70 }
       : { values: (u, splits) => splits.map(short), space: 70 };
     this.plot = new uPlot({
       ...this.size(),
@@ -238,7 +238,7 @@ export class Chart {
         swatch.className = "swatch";
         swatch.style.background = colorOf(line.number);
         item.title = line.label;
-        item.append(swatch, document.createTextNode(`${line.label} `), value);
+        item.append(swatch, value, document.createTextNode(` ${line.label}`));
         return item;
       }));
     }
@@ -246,7 +246,7 @@ export class Chart {
       const [middle, low, high] = [1, 2, 3].map((k) => u.data[3 * n + k]);
       const i = isInside ? at : lastOf(middle);
       const interval = low[i] === null || low[i] === undefined ? "" : ` (${short(low[i])} to ${short(high[i])})`;
-      this.legend.children[n].lastChild.textContent = short(middle[i]) + interval;
+      this.legend.children[n].children[1].textContent = short(middle[i]) + interval;
       this.legend.children[n].firstChild.style.background = colorOf(line.number);
     });
     const where = this.legend.parentElement.querySelector(".where");
