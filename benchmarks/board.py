@@ -30,7 +30,8 @@ PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 # Milliseconds after the start of the page at which the table, and all curves that it shows first, are drawn.
 DRAWN = """(() => {
   if (window.drawnAt) return window.drawnAt;
-  const rows = document.querySelectorAll("#table tbody tr").length, lines = document.querySelectorAll(".legend li").length;
+  const rows = document.querySelectorAll("#table tbody tr").length;
+  const lines = document.querySelectorAll(".legend li").length;
   const isRead = !document.querySelector(".note")?.textContent;
   if (rows && lines && isRead) window.drawnAt = performance.now();
   return window.drawnAt ?? 0;
@@ -45,7 +46,11 @@ def make_runs(folder: Path, runs: int, points: int) -> list[Path]:
         group, seed = divmod(number, SEEDS)
         run = folder / f"20260101-{group:06}-breakout" / f"seed-{seed}"
         run.mkdir(parents=True)
-        settings = {"train.seed": seed, "train.learning_rate": 0.001 * (1 + group), "train.total_timesteps": points * STEPS}
+        settings = {
+            "train.seed": seed,
+            "train.learning_rate": 0.001 * (1 + group),
+            "train.total_timesteps": points * STEPS,
+        }
         load_config("breakout", settings).save(run / "config.toml")
         scores = 10 * (1 - np.exp(-np.arange(points) / 400)) + rng.normal(0, 1, points)
         (run / "metrics.jsonl").write_text("".join(row(i + 1, score) for i, score in enumerate(scores)))
@@ -57,7 +62,13 @@ def row(update: int, score: float) -> str:
     """Return a line of metrics of the length that a training writes."""
     losses = {f"losses/{name}": score / (3 + i) for i, name in enumerate(NAMES)}
     figures = {"environment/score": score, "environment/perf": score / 100, "environment/episode_length": score * 41.7}
-    head = {"update": update, "agent_steps": update * STEPS, "total_agent_steps": 10**9, "uptime_s": update / 7, "sps": 1e5 / 7}
+    head = {
+        "update": update,
+        "agent_steps": update * STEPS,
+        "total_agent_steps": 10**9,
+        "uptime_s": update / 7,
+        "sps": 1e5 / 7,
+    }
     return json.dumps({**head, "learning_rate": 0.001 / 3, "performance/collect_s": 1 / 11, **losses, **figures}) + "\n"
 
 
@@ -87,6 +98,7 @@ def measure_delay(url: str, run: Path, points: int, repeat: int) -> list[float]:
 
 
 def main() -> None:
+    """Make the runs, measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--points", type=int, default=2000)
@@ -95,7 +107,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = make_runs(Path(folder), options.runs, options.points)
         size = sum((run / "metrics.jsonl").stat().st_size for run in runs)
-        print(f"{options.runs} runs with {options.points} points, {size / 2**20:.0f} MiB of metrics, load {os.getloadavg()[0]:.1f}")
+        amount = f"{options.runs} runs with {options.points} points, {size / 2**20:.0f} MiB of metrics"
+        print(f"{amount}, load {os.getloadavg()[0]:.1f}")
         start = time.monotonic()
         board = Board(folder)
         print(f"start of the board: {time.monotonic() - start:.2f} s")

@@ -15,7 +15,16 @@ from pufferlib.machine.commands import way_to_install
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SCORE", "finite", "last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
+__all__ = [
+    "SCORE",
+    "finite",
+    "last_score",
+    "plot_learning_curve",
+    "read_metrics",
+    "read_scores",
+    "smooth",
+    "write_summary",
+]
 
 
 Series = npt.NDArray[np.float64]

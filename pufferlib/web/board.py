@@ -50,6 +50,9 @@ READ_AHEAD_S = 4.0  # most seconds of reading before a page asks
 READ_S = 0.25  # seconds of reading after which an answer is sent without the rest
 RESAMPLES = 5000  # of an interval in the table
 
+Groups = list[tuple[str, list[WatchedRun]]]  # label and runs of each group
+_Grouping = tuple[list[object], dict[str, str], Groups]  # state of the runs, names of settings that differ, groups
+
 
 class Board:
     """Page and data of a board, for ``Server``.
@@ -76,7 +79,7 @@ class Board:
         self._changes = 0  # number of changes of the list of runs and of curves
         self._listed = b""  # list of runs after its last change,
         self._listed_at = 0  # and the number of this change
-        self._groups: dict[Any, Any] = {}  # groups of each section, with the state of its runs
+        self._groups: dict[tuple[Path | None, str], _Grouping] = {}  # of each section
         self._seen: dict[GrowingCurve, int] = {}  # number of the last change of each curve
         self._load = MachineLoad()
         self.runs()
@@ -95,7 +98,7 @@ class Board:
         """Return the reply to a request for the page or its data."""
         kind, _, name = request.path.removeprefix("/").partition("/")
         match kind, name:
-            case ("" | "index.html"), "":
+            case (("" | "index.html"), ""):
                 return Reply(read_static(PAGE))
             case "static", _ if name in STATIC:
                 return Reply(read_static(name), f"{STATIC[name]}; charset=utf-8")
@@ -168,7 +171,8 @@ class Board:
     def _section(self, sweep: Path | None, members: Sequence[WatchedRun]) -> dict[str, Any]:
         """Return the runs of an environment or a sweep, with the settings that differ between them.
 
-        The "metric" is the one to look at first. In self-play the score does not rise, but the rating does. Runs that differ only in their seed are one group. Each trial of a sweep is a group of its own.
+        Runs that differ only in their seed are one group. Each trial of a sweep is a group of its own. The "metric" is
+        the one to look at first. In self-play the score does not rise, but the rating does.
         """
         names, groups = self._grouped(sweep, members)
         return {
@@ -180,20 +184,20 @@ class Board:
             ],
         }
 
-    def _grouped(
-        self, sweep: Path | None, members: Sequence[WatchedRun]
-    ) -> tuple[dict[str, str], list[tuple[str, list[WatchedRun]]]]:
+    def _grouped(self, sweep: Path | None, members: Sequence[WatchedRun]) -> tuple[dict[str, str], Groups]:
         """Return the names of the settings that differ, with short names, and the groups of the runs by label.
 
         Comparing the settings of all runs takes a while, so it is only done again if they have changed.
         """
         summaries = [known.summary for known in members if known.summary]
-        state = [(known.id, known.settled, summary.state) for known, summary in zip(members, summaries, strict=True)]
+        state: list[object] = [
+            (known.id, known.settled, summary.state) for known, summary in zip(members, summaries, strict=True)
+        ]
         key = (sweep, summaries[0].env_name)
         if key not in self._groups or self._groups[key][0] != state:
             by_folder = {known.run.folder: known for known in members}
             if sweep is None:
-                groups = [
+                groups: Groups = [
                     (label, [by_folder.pop(summary.folder) for summary in alike])
                     for label, alike in group_runs(summaries).items()
                 ]
@@ -201,8 +205,9 @@ class Board:
                 groups += [(known.run.folder.name, [known]) for known in by_folder.values()]
             else:
                 groups = [(known.run.folder.name, [known]) for known in members]
-            self._groups[key] = (state, short_names(differing_settings(summaries)), groups)
-        return self._groups[key][1:]
+            self._groups[key] = state, short_names(differing_settings(summaries)), groups
+        _, names, groups = self._groups[key]
+        return names, groups
 
     def export(self, out: Path) -> int:
         """Write the page and its data into a folder that any web server can serve. Return the number of runs.
@@ -216,7 +221,9 @@ class Board:
         out = user_path(out)
         try:
             if out.exists() and any(out.iterdir()) and not (out / "data/runs.json").is_file():
-                raise APIUsageError(f"puffer board: --export needs a new or an empty folder, got {out}, which has files")
+                raise APIUsageError(
+                    f"puffer board: --export needs a new or an empty folder, got {out}, which has files"
+                )
             for name in ("static", "data", "files"):
                 shutil.rmtree(out / name, ignore_errors=True)
                 (out / name).mkdir(parents=True)
@@ -299,16 +306,14 @@ class Board:
             words = {"train again": words["train again"]}
         elif summary.state == "finished":
             del words["resume"]
-        return finite(
-            {
-                "folder": str(run.folder),
-                "settings": {name: _value(value) for name, value in summary.settings.items()},
-                "figures": summary.figures,
-                "result": {key: value for key, value in result.items() if not isinstance(value, dict | list)},
-                "commands": {title: as_typed(*command) for title, command in words.items()},
-                "videos": sorted(file.name for file in run.folder.glob(f"*{VIDEO}")),
-            }
-        )
+        return {
+            "folder": str(run.folder),
+            "settings": {name: _value(value) for name, value in summary.settings.items()},
+            "figures": summary.figures,
+            "result": {key: value for key, value in result.items() if not isinstance(value, dict | list)},
+            "commands": {title: as_typed(*command) for title, command in words.items()},
+            "videos": sorted(file.name for file in run.folder.glob(f"*{VIDEO}")),
+        }
 
     def _video(self, name: str) -> Path | None:
         """Return the path of the video of a run, such as "3/evaluation.mp4", or None."""
@@ -373,7 +378,9 @@ def _interval(scores: tuple[float, ...]) -> Estimate:
 
 def _value(value: Any) -> Any:
     """Return a setting as a value that JSON can represent."""
-    is_plain = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    is_plain = (
+        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    )
     return value if is_plain else str(value)
 
 

@@ -11,7 +11,11 @@ __all__ = ["add_updates", "make_run"]
 
 
 def make_run(
-    folder: Path, scores: Sequence[float | None] = (1, 2, 3), result: float | None = None, env: str = "squared", **settings: Any
+    folder: Path,
+    scores: Sequence[float | None] = (1, 2, 3),
+    result: float | None = None,
+    env: str = "squared",
+    **settings: Any,
 ) -> Path:
     """Write the files of a run and return its folder.
 
@@ -35,5 +39,11 @@ def add_updates(folder: Path, scores: Sequence[float | None], first: int = 1) ->
     """Append updates to the metrics of a run, each of 1000 steps and 2 seconds."""
     with (folder / "metrics.jsonl").open("a") as file:
         for i, score in enumerate(scores, first):
-            row = {"update": i, "agent_steps": i * 1000, "uptime_s": i * 2.0, "environment/score": score, "losses/entropy": 1 / i}
+            row = {
+                "update": i,
+                "agent_steps": i * 1000,
+                "uptime_s": i * 2.0,
+                "environment/score": score,
+                "losses/entropy": 1 / i,
+            }
             file.write(json.dumps(row) + "\n")

@@ -26,7 +26,9 @@ def kept(here: Path) -> Path:
     """Write runs: two seeds, one with another setting, one of another environment, one of a sweep."""
     for seed, score in ((1, 4.0), (2, 6.0)):
         make_run(here / f"runs/20260101-000001-squared/seed-{seed}", result=score, train__seed=seed)
-    make_run(here / "runs/20260101-000002-squared-fast", train__learning_rate=0.5, track__name="fast", track__tags=["a"])
+    make_run(
+        here / "runs/20260101-000002-squared-fast", train__learning_rate=0.5, track__name="fast", track__tags=["a"]
+    )
     make_run(here / "runs/20260101-000003-pong", [None], math.nan, "pong")
     make_run(here / "sweeps/wide/runs/trial-0000")
     (here / "sweeps/wide/study.db").touch()
@@ -78,14 +80,18 @@ def test_runs_are_grouped_by_environment_and_seeds(board: Board) -> None:
 
 
 def test_group_has_the_interquartile_mean_of_its_evaluations(board: Board) -> None:
-    (group,) = [group for section in answer(board, "runs")["sections"] for group in section["groups"] if len(group["runs"]) == 2]
+    (group,) = [
+        group for section in answer(board, "runs")["sections"] for group in section["groups"] if len(group["runs"]) == 2
+    ]
     expected = estimate_iqm([6.0, 4.0], resamples=5000)
     assert (group["score"], group["low"], group["high"]) == (expected.value, expected.low, expected.high)
     assert group["evaluated"]
 
 
 def test_columns_are_the_settings_that_differ(board: Board) -> None:
-    (section,) = [each for each in answer(board, "runs")["sections"] if each["title"] == "squared" and each["sweep"] is None]
+    (section,) = [
+        each for each in answer(board, "runs")["sections"] if each["title"] == "squared" and each["sweep"] is None
+    ]
     columns = [setting["short"] for setting in section["settings"]]
     fast = section["groups"][0]["runs"][0]
     assert dict(zip(columns, fast["settings"], strict=True)) == {"seed": 42, "learning_rate": 0.5}
@@ -167,7 +173,9 @@ def test_only_videos_of_runs_are_sent(board: Board, kept: Path) -> None:
         assert ask(board, path).status == 404, path
 
 
-def test_links_out_of_the_folder_are_ignored(board: Board, kept: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_links_out_of_the_folder_are_ignored(
+    board: Board, kept: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "video.mp4").write_bytes(b"secret")
     make_run(outside / "20260101-000008-pong", env="pong")
@@ -290,7 +298,7 @@ def test_export_again_replaces_the_earlier_one(board: Board, kept: Path) -> None
 
 
 def test_export_leaves_other_folders_alone(board: Board, kept: Path) -> None:
-    with pytest.raises(APIUsageError, match="--export needs a new or an empty folder, got .*runs, which has files"):
+    with pytest.raises(APIUsageError, match=r"--export needs a new or an empty folder, got .*runs, which has files"):
         board.export(kept / "runs")
     (kept / "file").touch()
     with pytest.raises(APIUsageError, match="--export must be a folder that can be written to"):
