@@ -10,8 +10,8 @@ const $ = (id) => document.getElementById(id);
 // What the server knows
 let board = { version: -1, sections: [], metrics: [], sweeps: [], leagues: [] };
 const curves = new Map(); // by metric: {version, asked: ids of runs, byRun: curves by id}
-// What the user has chosen, which the address keeps
-const view = {
+// What the user chooses, which the address keeps
+const DEFAULTS = {
   runs: null, // set of paths of runs. null shows the latest
   metrics: null, // one for each chart. null shows the score, or in self-play the rating
   x: "steps",
@@ -23,6 +23,7 @@ const view = {
   sort: "started",
   up: false, // ascending
 };
+const view = { ...DEFAULTS };
 const unfolded = new Set(), closed = new Set(); // groups with their runs shown, and sections without theirs
 const numbers = new Map(); // number of each line, which decides its color
 const panels = new Map(); // charts by metric and section
@@ -124,8 +125,7 @@ const allGroups = () => board.sections.flatMap((section) => section.groups.map((
 /** Return the paths of the runs that are shown. */
 function chosenPaths() {
   if (view.runs) return view.runs;
-  const [first] = board.sections;
-  const groups = first ? sorted(first).slice(0, CHOSEN_LINES) : [];
+  const groups = board.sections.map(sorted).find((found) => found.length)?.slice(0, CHOSEN_LINES) ?? [];
   return new Set(groups.flatMap((group) => group.runs.map((run) => run.path)));
 }
 
@@ -214,11 +214,12 @@ function drawTable() {
   $("live").classList.toggle("on", running > 0);
   const focused = document.activeElement?.dataset?.key;
   const parts = board.sections.map(drawSection);
+  const nothing = parts.some(Boolean) ? "" : html`<p class="empty quiet">No run has all of these words. Compare columns with = < > and :, such as state:failed.</p>`;
   const leagues = board.leagues.length ? html`<div class="bar"><span class="quiet">Leagues</span>${board.leagues.map((name) =>
     html`<button data-open="league ${name}" data-key="league ${name}">${name}</button>`)}</div>` : "";
   const empty = html`<div class="empty"><h2>No runs yet</h2><p>This folder has no runs. Train an agent, and its curve appears here while it learns:</p>
     <pre>${board.example}</pre><p class="quiet">Runs are expected in <code>${board.folder}</code>, in its folder <code>runs</code>, or in a sweep.</p></div>`;
-  $("table").innerHTML = html`${leagues}${board.sections.length ? parts : empty}`.text;
+  $("table").innerHTML = html`${leagues}${board.sections.length ? [...parts, nothing] : empty}`.text;
   if (focused) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   for (const box of document.querySelectorAll("#table input[data-mixed]")) box.indeterminate = true;
   const total = allGroups().reduce((sum, { group }) => sum + group.runs.length, 0);
@@ -333,6 +334,9 @@ function noteOf(metric, lines) {
   const known = curves.get(metric), notes = [];
   if (!board.metrics.includes(metric)) return `No run has the metric ${metric}.`;
   if (known && known.share < 1) notes.push(`Reading metrics: ${Math.floor(100 * known.share)} % done.`);
+  if (view.log && lines.some((line) => line.curves.some((curve) => curve.mean.some((value) => value <= 0)))) {
+    notes.push("Values of 0 and less have no place on a log axis.");
+  }
   const without = lines.filter((line) => !line.curves.length);
   if (without.length && (!known || known.share === 1)) notes.push(`Without values so far: ${without.slice(0, 3).map((line) => line.label).join("; ")}${without.length > 3 ? ` and ${without.length - 3} more` : ""}.`);
   for (const run of lines.flatMap((line) => line.members)) {
@@ -444,8 +448,8 @@ async function drawRunDetails(path) {
     ["stopped", result.stop_reason], ["folder", about.folder]];
   const others = [...chosenPaths()].filter((each) => each !== path).map(findRun).filter((each) => each && each.section === section).map((each) => each.run);
   const differing = section.settings.map(({ name }, i) => ({ name, own: valueText(run.settings[i]), others: [...new Set(others.map((each) => valueText(each.settings[i])))] }));
-  const table = differing.length ? html`<div class="wide"><table><thead><tr><th>setting</th><th class="text">this run</th><th class="text">other runs that are shown</th></tr></thead><tbody>${differing.map(({ name, own, others }) =>
-    html`<tr><td>${name}</td><td class="text">${own}</td><td class="text quiet">${others.slice(0, 6).join(", ")}${others.length > 6 ? ` and ${others.length - 6} more` : ""}</td></tr>`)}</tbody></table></div>` : html`<p class="quiet">This run has no setting that differs from the other runs of its environment.</p>`;
+  const table = differing.length ? html`<div class="wide"><table><thead><tr><th>setting</th><th class="text">this run</th><th class="text">other shown runs</th></tr></thead><tbody>${differing.map(({ name, own, others }) =>
+    html`<tr><td>${name}</td><td class="text">${own}</td><td class="text quiet">${others.slice(0, 6).join(", ") || "–"}${others.length > 6 ? ` and ${others.length - 6} more` : ""}</td></tr>`)}</tbody></table></div>` : html`<p class="quiet">This run has no setting that differs from the other runs of its environment.</p>`;
   const settings = Object.entries(about.settings).map(([name, value]) => html`<tr><td>${name}</td><td class="text">${valueText(value)}</td></tr>`);
   const figures = Object.entries(about.figures).map(([name, value]) => html`<tr><td><button data-chart="${name}" data-key="chart ${name}" title="Add a chart of ${name}">${name}</button></td><td>${short(value)}</td></tr>`);
   const videos = about.videos.map((file) => html`<h3>${file}</h3><video controls loop muted playsinline preload="metadata" src="files/${run.id}/${encodeURIComponent(file)}"></video>`);
@@ -542,9 +546,9 @@ function drawLoad() {
   const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, font: "12px system-ui" };
   loadPlot = new uPlot({
     width: host.clientWidth, height: host.clientHeight, legend: { show: false },
-    series: [{}, ...names.map((name, i) => ({ label: name, stroke: colorOf(i), width: 2 }))],
+    series: [{}, ...names.map((name, i) => ({ label: name, stroke: colorOf(i), width: 2, points: { show: false } }))],
     scales: { y: { range: [0, 100] } },
-    axes: [axis, { ...axis, values: (u, splits) => splits.map((value) => `${value} %`) }],
+    axes: [axis, { ...axis, size: 58, values: (u, splits) => splits.map((value) => `${value} %`) }],
   }, data, host);
   $("load-legend").innerHTML = names.map((name, i) => html`<li><span class="swatch" style="background:${colorOf(i)}"></span>${name}</li>`.text).join("");
 }
@@ -581,6 +585,7 @@ function saveView() {
 }
 
 function loadView() {
+  Object.assign(view, DEFAULTS);
   const words = new URLSearchParams(location.hash.slice(1));
   if (words.has("runs")) view.runs = new Set(words.get("runs").split(",").filter(Boolean));
   if (words.has("metric")) view.metrics = words.getAll("metric");
@@ -644,7 +649,7 @@ $("seeds").addEventListener("change", (event) => { view.seeds = event.target.che
 $("log").addEventListener("change", (event) => { view.log = event.target.checked; changed(); });
 $("add").addEventListener("click", () => addChart());
 $("load").addEventListener("click", () => open(view.open === "machine" ? "" : "machine"));
-addEventListener("hashchange", () => { view.runs = view.metrics = null; loadView(); changed(); open(view.open); });
+addEventListener("hashchange", () => { loadView(); changed(); open(view.open); });
 addEventListener("keydown", (event) => {
   if (event.key === "/" && !["INPUT", "SELECT"].includes(event.target.tagName)) {
     event.preventDefault();

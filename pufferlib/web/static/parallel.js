@@ -131,10 +131,11 @@ export class Parallel {
   }
 
   down(event) {
-    const { axis, position } = this.at(event);
+    const { x, y, axis, position } = this.at(event);
     if (axis < 0) {
-      if (this.pointed) this.onOpen(this.pointed);
-      return;
+      const trial = this.nearest(x, y);
+      if (trial && trial === this.pointed) this.onOpen(trial);
+      return this.point(trial); // a finger has not pointed before, so its first tap only shows the trial
     }
     this.canvas.setPointerCapture(event.pointerId);
     this.drag = { axis, from: position };
