@@ -58,7 +58,12 @@ class GrowingCurve:
         Raises:
             OSError: The file cannot be read, for example because its run was deleted.
         """
-        with self._path.open("rb") as file:
+        try:
+            opened = self._path.open("rb")
+        except OSError:
+            self._file = (0, 0)  # the next file may get the same inode
+            raise
+        with opened as file:
             about = os.fstat(file.fileno())
             if (about.st_dev, about.st_ino) != self._file or about.st_size < self._offset:  # another file
                 self._file = (about.st_dev, about.st_ino)

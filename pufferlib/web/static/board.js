@@ -480,7 +480,7 @@ async function drawSweep(name) {
     body: html`<p class="quiet">${plural(sweep.trials.length, "trial")}: ${states.map(([state, count]) => `${count} ${state}`).join(", ")}. ${sweep.is_minimized ? "A lower score is better." : ""}</p>
       <h3>Settings and score</h3><p class="quiet">Drag along an axis to keep only the trials in a range. Click the axis to keep all. The bold line is the best trial. Dashed trials were pruned or failed.</p>
       ${hasLines ? html`<div class="wide"><canvas class="parallel" role="img" aria-label="Parallel coordinates of the settings and the score of each trial. The table has the same values."
-        style="min-width:${75 * (sweep.spaces.length + 1)}px"></canvas></div><p id="pointed" class="quiet" role="status">Point at a line to see its trial.</p>` : html`<p class="quiet">No trial has a score yet.</p>`}
+        style="min-width:${62 * (sweep.spaces.length + 1)}px"></canvas></div><p id="pointed" class="quiet" role="status">Point at a line to see its trial.</p>` : html`<p class="quiet">No trial has a score yet.</p>`}
       <div class="cards"><div><h3>Importance of the settings</h3>${bars.length ? html`<div class="bars">${bars}</div><p class="quiet">Share of the differences in score that a setting explains (PED-ANOVA).</p>` : html`<p class="quiet">This needs four finished trials with different scores.</p>`}</div>
       <div>${best ? commandOf(`The best: trial ${best.number}, score ${short(best.score)} after ${duration(best.seconds)}`, sweep.command) : ""}</div></div>`,
     after: () => {

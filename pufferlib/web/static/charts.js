@@ -47,6 +47,8 @@ export function duration(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
+const logRange = (low, high) => low === null ? [0.1, 1] : uPlot.rangeLog(low, high, 10, false);
+
 /** Chart of one metric of several lines.
  *
  * A line is `{label, number, curves}`. Its curves are those of its runs. Several are drawn as their interquartile mean
@@ -160,7 +162,7 @@ export class Chart {
       legend: { show: false },
       scales: {
         x: { time: false, range: () => this.zoom ?? this.extent() },
-        y: { distr: log ? 3 : 1, range: log ? undefined : (u, low, high) => this.yRange(low, high) },
+        y: { distr: log ? 3 : 1, range: (u, low, high) => log ? logRange(low, high) : this.yRange(low, high) },
       },
       axes: [{ ...axis, ...xAxis }, { ...axis, size: 58, values: (u, splits) => splits.map((v) => v === null ? "" : short(v)) }],
       cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
