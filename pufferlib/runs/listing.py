@@ -22,7 +22,7 @@ from pufferlib.runs.status import State, status_of
 from pufferlib.settings.toml import read_toml
 from pufferlib.text import duration, short
 
-__all__ = ["RunList", "RunSummary", "differing_settings", "find_metric", "list_runs", "select"]
+__all__ = ["RunList", "RunSummary", "differing_settings", "find_metric", "list_runs", "select", "summary_of"]
 
 
 TAIL_BYTES = 65_536  # size of the end of the metrics file that is read
@@ -116,10 +116,38 @@ def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequenc
         tags: Tags that each run must have.
     """
     wanted = {registry.full_name(name.removeprefix("puffer_")) for name in envs}
-    found = [_read(run) for run in all_runs(Path(folder))]
+    found = [summary_of(run) for run in all_runs(Path(folder))]
     named = [run for run in found if not wanted or run.env_name in wanted or run.name in envs]
     chosen = [run for run in named if {*tags} <= {*run.tags}]
     return RunList(sorted(chosen, key=lambda run: run.title, reverse=True))
+
+
+def summary_of(run: Run) -> RunSummary:
+    """Read the summary of a run from its folder. Files that are damaged or missing leave their parts empty."""
+    status = status_of(run)
+    try:
+        settings = read_toml(run.config)
+    except APIUsageError:  # damaged or deleted; its metrics can still be listed
+        settings = {}
+    track = settings.get("track", {})
+    result = _json(run.summary) if status.state == "finished" else {}
+    latest = {} if result else _last_figures(run.metrics)
+    score = result.get("score") if result else latest.get(SCORE)
+    return RunSummary(
+        folder=run.folder,
+        env_name=str(settings.get("env_name", "")),
+        name=track.get("name", ""),
+        tags=tuple(track.get("tags", ())),
+        state=status.state,
+        reason=status.reason,
+        score=_number(score),
+        score_std=_number(result.get("score_std")),
+        is_evaluated=bool(result),
+        agent_steps=int(result.get("agent_steps", latest.get("agent_steps", 0))),
+        train_s=float(result.get("train_s", latest.get("uptime_s", 0.0))),
+        settings=flat(settings),
+        figures={key: _number(value) for key, value in (latest or _last_figures(run.metrics)).items()},
+    )
 
 
 def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> RunList:
@@ -177,7 +205,7 @@ def _at(path: Path) -> list[RunSummary]:
     seeds = [Run.at(inner.parent) for inner in sorted(path.glob(f"{SEED}*/config.toml"))]
     if not seeds and not own.metrics.exists():
         raise APIUsageError(f"{path}: is not a run: it has no metrics.jsonl; expected a folder as in {RUNS}/")
-    return [_read(run) for run in seeds or [own]]
+    return [summary_of(run) for run in seeds or [own]]
 
 
 def _unknown(target: str, folder: Path) -> UnknownNameError:
@@ -186,33 +214,6 @@ def _unknown(target: str, folder: Path) -> UnknownNameError:
     meant = f"did you mean {' or '.join(map(repr, close))}?"
     hint = meant if close else f"{as_typed('puffer runs')} lists the runs in {folder}"
     return UnknownNameError(f"{target!r} is not a run, a pattern of runs or an environment with runs; {hint}")
-
-
-def _read(run: Run) -> RunSummary:
-    status = status_of(run)
-    try:
-        settings = read_toml(run.config)
-    except APIUsageError:  # damaged or deleted; its metrics can still be listed
-        settings = {}
-    track = settings.get("track", {})
-    result = _json(run.summary) if status.state == "finished" else {}
-    latest = {} if result else _last_figures(run.metrics)
-    score = result.get("score") if result else latest.get(SCORE)
-    return RunSummary(
-        folder=run.folder,
-        env_name=str(settings.get("env_name", "")),
-        name=track.get("name", ""),
-        tags=tuple(track.get("tags", ())),
-        state=status.state,
-        reason=status.reason,
-        score=_number(score),
-        score_std=_number(result.get("score_std")),
-        is_evaluated=bool(result),
-        agent_steps=int(result.get("agent_steps", latest.get("agent_steps", 0))),
-        train_s=float(result.get("train_s", latest.get("uptime_s", 0.0))),
-        settings=flat(settings),
-        figures={key: _number(value) for key, value in (latest or _last_figures(run.metrics)).items()},
-    )
 
 
 def _number(value: Any) -> float:

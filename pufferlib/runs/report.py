@@ -15,7 +15,16 @@ from pufferlib.machine.commands import way_to_install
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SCORE", "last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
+__all__ = [
+    "SCORE",
+    "finite",
+    "last_score",
+    "plot_learning_curve",
+    "read_metrics",
+    "read_scores",
+    "smooth",
+    "write_summary",
+]
 
 
 Series = npt.NDArray[np.float64]
@@ -133,14 +142,15 @@ def last_score(metrics: list[dict[str, float]]) -> float | None:
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """Write the result of a run as indented JSON. NaN and infinity become null, because JSON cannot represent them."""
-    path.write_text(json.dumps(_finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return plain data with None for NaN and infinity, which JSON cannot represent."""
     if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -13,7 +13,6 @@ from pufferlib import registry
 from pufferlib.errors import BindingMissing
 from pufferlib.machine.commands import as_typed, way_to_install
 from pufferlib.sweeps.result import SearchTrial, SweepResult, curve_interval
-from pufferlib.sweeps.spaces import Space
 from pufferlib.sweeps.study import quiet_optuna
 from pufferlib.text import duration, plural, short
 
@@ -62,7 +61,7 @@ def _summary(result: SweepResult, name: str) -> str:
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     about = result.about
     goal = "the best score" if about["objective"] == "score" else f"the best score for each cost in {about['cost']}"
-    searched = ", ".join(f"{space.setting} ({space})" for space in _spaces(result))
+    searched = ", ".join(f"{space.setting} ({space})" for space in result.spaces)
     return (
         f"<h1>Sweep of {html.escape(name)}</h1>\n"
         f'<p class="about">{plural(len(states), "trial")}: {counts}. Objective: {goal}. Trial 0 has the default '
@@ -184,11 +183,10 @@ def _plot_importances(result: SweepResult) -> str:
     from optuna.importance import PedAnovaImportanceEvaluator
     from optuna.visualization.matplotlib import plot_param_importances
 
-    scores = [trial.score for trial in result.trials if trial.state == "finished"]
-    if len(scores) < 4 or len(set(scores)) < 2:
+    if not result.importances:
         return ""
     axes: Any = plot_param_importances(result.study, PedAnovaImportanceEvaluator(), **_target(result))
-    names = {space.param_name: space.setting for space in _spaces(result)}
+    names = {space.param_name: space.setting for space in result.spaces}
     axes.set_yticks(axes.get_yticks(), [names[label.get_text()] for label in axes.get_yticklabels()])
     axes.get_legend().remove()
     return _svg(axes, _WIDE, "share of the differences in score", "")
@@ -198,7 +196,7 @@ def _plot_slices(result: SweepResult) -> str:
     from optuna.visualization.matplotlib import plot_slice
 
     slices = []
-    for space in _spaces(result):
+    for space in result.spaces:
         axes: Any = plot_slice(result.study, [space.param_name], **_target(result))
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         if space.distribution == "logit":  # the study has its own scale for logit and pow2
@@ -231,10 +229,6 @@ def _row(result: SweepResult, trial: SearchTrial, settings: list[str], is_best: 
     link = f'<a href="{run}/{curve}">{trial.run.folder.name}</a>' if trial.run.folder.exists() else ""
     reason = html.escape(trial.reason)
     return f'<tr id="trial-{trial.number}" class="{kind}">{text}<td>{link}</td><td class="reason">{reason}</td></tr>'
-
-
-def _spaces(result: SweepResult) -> list[Space]:
-    return [Space.from_dict(key, table) for key, table in result.about["spaces"].items()]
 
 
 def _sortable(score: float) -> float:

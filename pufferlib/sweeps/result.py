@@ -1,6 +1,7 @@
 """Result of a search: its trials, the best one, and the Pareto front of score and cost."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.render.html import facts, table
 from pufferlib.runs.folder import Run
 from pufferlib.settings.toml import to_toml
+from pufferlib.sweeps.spaces import Space
 from pufferlib.sweeps.study import (
     DATABASE,
     INTERRUPTED,
@@ -21,6 +23,7 @@ from pufferlib.sweeps.study import (
     SETTINGS,
     STEPS,
     open_study,
+    quiet_optuna,
     storage_errors,
 )
 from pufferlib.text import duration, flag, short
@@ -129,6 +132,29 @@ class SweepResult:
             if not front or trial.merit > front[-1].merit:
                 front.append(trial)
         return front
+
+    @property
+    def spaces(self) -> list[Space]:
+        """Search spaces of all settings."""
+        return [Space.from_dict(key, table) for key, table in self.about["spaces"].items()]
+
+    @property
+    def importances(self) -> dict[str, float]:
+        """Share of the differences in score that each setting explains (PED-ANOVA), the largest first.
+
+        Empty if fewer than four trials have finished, or all have the same score.
+        """
+        scores = [trial.score for trial in self.trials if trial.state == "finished"]
+        if len(scores) < 4 or len(set(scores)) < 2:
+            return {}
+        from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
+        target = (lambda trial: trial.values[0]) if self.about["objective"] != "score" else None
+        with quiet_optuna(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about few trials
+            shares = get_param_importances(self.study, evaluator=PedAnovaImportanceEvaluator(), target=target)
+        names = {space.param_name: space.setting for space in self.spaces}
+        return {names[name]: float(share) for name, share in shares.items()}
 
     @property
     def fixed(self) -> dict[str, Any]:

@@ -160,6 +160,15 @@ def test_docs_service_listens_on_localhost_without_the_checkout() -> None:
     assert "USER 1000" in stages()["docs"][1]
 
 
+def test_board_uses_the_default_image_and_listens_on_localhost() -> None:
+    services = compose("compose.yaml")["services"]
+    board = services["board"]
+    assert (board["image"], board["build"]) == (services["tank"]["image"], services["tank"]["build"])
+    assert board["profiles"] == ["board"]
+    assert board["ports"] == ["127.0.0.1:${TANK_BOARD_PORT:-6006}:${TANK_BOARD_PORT:-6006}"]
+    assert board["command"].split() == ["board", "--host", "0.0.0.0", "--port", "${TANK_BOARD_PORT:-6006}"]
+
+
 def test_ray_cluster_uses_the_default_image_and_listens_on_localhost() -> None:
     services = compose("compose.yaml")["services"]
     head, worker = services["head"], services["worker"]

@@ -9,6 +9,8 @@ import pufferlib
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import load_config
 from pufferlib.sweeps import load_sweep
+from pufferlib.web.board import Board
+from pufferlib.web.server import Request
 from tests.trials import TINY
 
 
@@ -49,6 +51,22 @@ def test_best_settings_are_saved(done):
     assert best.train.total_timesteps == 4096
     assert f"--train.gamma {done.best.settings['train.gamma']}" in done.flags(done.best)
     assert done.best.score == max(trial.score for trial in done.trials if trial.state == "finished")
+
+
+def test_importances_are_shares_of_the_searched_settings(done):
+    importances = done.importances
+    assert set(importances) in ({*done.about["spaces"]}, set())  # none if a trial was pruned
+    assert list(importances.values()) == sorted(importances.values(), reverse=True)
+
+
+def test_board_shows_trials(done):
+    board = Board(done.folder)
+    sweep = json.loads(board(Request("/data/sweep/0.json", {}, {})).body)
+    assert [trial["number"] for trial in sweep["trials"]] == [0, 1, 2, 3]
+    assert sweep["best"] == done.best.number
+    assert sweep["command"] == f"puffer train squared {done.flags(done.best)}"
+    assert {space["setting"] for space in sweep["spaces"]} == set(done.about["spaces"])
+    assert {trial["run"] for trial in sweep["trials"]} == {f"trial-{number:04}" for number in range(4)}
 
 
 def test_best_settings_include_those_of_config_file(tmp_path):
