@@ -26,6 +26,7 @@ VERBS = {
     "eval": "evaluate a trained agent and compare it with random play",
     "runs": "list runs with their scores and the settings that differ",
     "plot": "plot the learning curves of runs",
+    "web": "write a page with a game and its agent, for the browser",
     "league": "keep a table of agents, their games and their ratings",
     "match": "play trained agents against each other and rate them",
     "play": "play an environment yourself, or watch an agent, in a window or the terminal",
