@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.exports.c_source import c_header, c_source
+from pufferlib.exports.c_source import c_files
 from pufferlib.exports.trained import open_trained
 from pufferlib.machine.commands import as_typed
 from pufferlib.native.compiler import HEADERS, find_web_compiler
@@ -155,12 +155,12 @@ def _write_agent(where: str, folder: Path, run: Run, config: Config, env: OceanE
                 "(env.pixels); train one without it"
             )
         try:
-            texts = {"agent.c": c_source(trained), "agent.h": c_header(trained)}
+            source, header = c_files(trained)
         except APIUsageError as error:
             raise APIUsageError(
                 f"{where}: the agent of {run.argument} cannot be compiled: {error.__cause__ or error}; --no-agent makes "
                 "a page without it"
             ) from error
-        for name, text in texts.items():
-            (folder / name).write_text(text + "\n", "utf-8")
+        (folder / "agent.c").write_text(source, "utf-8")
+        (folder / "agent.h").write_text(f"{header}\n", "utf-8")
         return trained.name
