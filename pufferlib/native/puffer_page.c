@@ -25,7 +25,6 @@ static const PufferEnvType *const type = &PUFFER_PAGE_ENV;
 static PufferValue *values; /* one for each parameter */
 static PufferBatch batch;
 static PufferRng rng;           /* for random actions */
-static bool *begins;            /* [agents]; the agent's memory is cleared before its next action */
 static uint8_t *picture, *rgba; /* [height][width][3] and [height][width][4] */
 static char *saved;             /* state of the game while frames between two steps are drawn */
 
@@ -66,7 +65,6 @@ PUFFER_WEB(make) const char *make(int32_t autoreset) {
     batch.truncations = calloc(agents, sizeof(bool));
     batch.masks = calloc(agents, sizeof(bool));
     puffer_batch_bind(&batch);
-    begins = calloc(agents, sizeof(bool));
     picture = calloc(pixels, 3);
     rgba = malloc(pixels * 4);
     memset(rgba, 255, pixels * 4);
@@ -82,43 +80,42 @@ PUFFER_WEB(reset) void reset(uint64_t seed) {
     puffer_seed_game(&batch, 0, seed);
     puffer_seed(&rng, seed);
     type->reset(&batch, 0, 1);
-    for (int32_t i = 0; i < batch.spec.agents; i++) {
-        begins[i] = true;
 #ifdef PUFFER_PAGE_AGENT
-        AGENT(_agent_init)(&players[i], seed + (uint64_t)i);
+    for (int32_t i = 0; i < batch.spec.agents; i++) AGENT(_agent_init)(&players[i], seed + (uint64_t)i);
 #endif
-    }
 }
 
-/* Writes the agent's choice to the actions of all players. */
-PUFFER_WEB(act) void act(void) {
+static void choose(int32_t agent, void *actions) {
     const PufferSpec *spec = &batch.spec;
-    const int32_t count = puffer_action_count(spec);
-    if (batch.over[0]) return; /* the next step starts an episode and ignores its actions */
-    for (int32_t i = 0; i < spec->agents; i++) {
-        char *row = batch.actions + (size_t)i * 4 * (size_t)count;
 #ifdef PUFFER_PAGE_AGENT
-        const void *observation = batch.observations + (size_t)i * puffer_row_bytes(spec);
-        if (begins[i]) AGENT(_agent_reset)(&players[i]);
-        AGENT(_agent_act)(&players[i], observation, (void *)row);
+    AGENT(_agent_act)(&players[agent], (void *)(batch.observations + (size_t)agent * puffer_row_bytes(spec)),
+                      actions);
 #else
-        for (int32_t j = 0; j < count; j++) {
-            if (spec->action_kind == PUFFER_BOX) {
-                const float share = (float)puffer_random(&rng) * 0x1p-32f;
-                ((float *)(void *)row)[j] = puffer_action_limit(spec) * (2 * share - 1);
-            } else {
-                ((int32_t *)(void *)row)[j] = puffer_random_below(&rng, spec->action_sizes[j]);
-            }
+    (void)agent;
+    for (int32_t i = 0; i < puffer_action_count(spec); i++) {
+        if (spec->action_kind == PUFFER_BOX) {
+            ((float *)actions)[i] = puffer_action_limit(spec) * ((float)puffer_random(&rng) * 0x1p-31f - 1);
+        } else {
+            ((int32_t *)actions)[i] = puffer_random_below(&rng, spec->action_sizes[i]);
         }
+    }
 #endif
-        begins[i] = false;
+}
+
+/* Writes the agent's choice to the actions of all players. Call it once before each step. */
+PUFFER_WEB(act) void act(void) {
+    const size_t bytes = 4 * (size_t)puffer_action_count(&batch.spec);
+    for (int32_t i = 0; i < batch.spec.agents; i++) {
+#ifdef PUFFER_PAGE_AGENT
+        if (batch.terminals[i] || batch.truncations[i] || !batch.masks[i]) AGENT(_agent_reset)(&players[i]);
+#endif
+        /* If the episode is over, the next step starts another one and ignores the actions. */
+        if (!batch.over[0]) choose(i, batch.actions + (size_t)i * bytes);
     }
 }
 
 PUFFER_WEB(step) void step(void) {
     type->step(&batch, 0, 1);
-    for (int32_t i = 0; i < batch.spec.agents; i++)
-        begins[i] |= batch.terminals[i] || batch.truncations[i] || !batch.masks[i];
 }
 
 /* Writes the number of episodes that ended since the last report, and the sums of their returns, lengths and
