@@ -123,3 +123,232 @@ def test_frames_within_a_step_equal_the_native_ones():
         instance.call("step")
         np.testing.assert_array_equal(instance.array("observations", env.observations), env.observations)
     env.close()
+
+
+@needs_zig
+@pytest.mark.all
+@pytest.mark.parametrize("name", ["connect4", "tactical"])
+def test_actions_of_the_agent_equal_those_of_torch(name):
+    """Both agents are greedy. Their observations stay equal as long as all actions are."""
+    run = shipped_agent("test", name)
+    instance = Instance(build_game("test", name, run=run))
+    env, agent = pufferlib.make(name, num_envs=1, seed=SEED), pufferlib.load(name)
+    observations, _ = env.reset()
+    instance.call("reset", SEED)
+    for step in range(200):
+        instance.call("act")
+        actions = agent(observations)
+        assert instance.array("actions", env.actions).tolist() == np.ravel(actions).tolist(), step
+        observations, *_ = env.step(actions)
+        instance.call("step")
+    env.close()
+
+
+@needs_zig
+@pytest.mark.all
+def test_memory_of_the_agent_is_cleared_between_episodes():
+    """The first episode of a seed and a later one with the same observations have the same actions."""
+    instance = Instance(build_game("test", "memory", run=shipped_agent("test", "memory")), NEXT_STEP)
+    env = pufferlib.make("memory", num_envs=1)
+    instance.call("reset", SEED)
+    scores = []
+    for _ in range(2000):
+        instance.call("act")
+        instance.call("step")
+        episodes, _, _, score = np.frombuffer(instance.read(instance.call("report"), 32))
+        scores += [score] * int(episodes)
+    env.close()
+    assert len(scores) > 20
+    assert np.mean(scores) > 0.9
+
+
+@needs_zig
+@pytest.mark.all
+def test_parameters_reach_the_game():
+    game = build_game("test", "frozen_lake", {"desc": "SF/FG"})
+    instance = Instance(game)
+    env = pufferlib.make("frozen_lake", num_envs=1, seed=SEED, desc="SF/FG")
+    env.reset()
+    instance.call("reset", SEED)
+    instance.call("draw", -1)
+    np.testing.assert_array_equal(instance.picture()[..., :3], env.render())
+    env.close()
+
+
+# ---- Pages ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def breakout_page(tmp_path_factory) -> str:
+    """Address of the page of breakout with its agent."""
+    path = tmp_path_factory.mktemp("web") / "breakout.html"
+    path.write_text(build_game("test", "breakout", run=shipped_agent("test", "breakout")).page(), "utf-8")
+    return path.as_uri()
+
+
+PADDLE = "player.game.observations && new Float32Array(player.game.observations.slice(0, 4).buffer)[0]"
+RECORD = "window.who = new Set(); setInterval(() => who.add(document.getElementById('who').textContent), 20)"
+
+
+@needs_browser
+@needs_zig
+@pytest.mark.all
+def test_agent_plays_and_shift_takes_over(breakout_page):
+    with Browser() as page:
+        page.open(breakout_page)
+        page.wait_for("window.player?.steps > 5")
+        page.evaluate(RECORD)
+        page.press("Shift", "ArrowLeft", seconds=1.5)
+        assert page.evaluate("[...who].includes('You play.')")
+        page.evaluate("who.clear()")
+        page.wait_for("who.has('The agent plays. Hold Shift to play.')")
+        assert page.console == []
+
+
+@needs_browser
+@needs_zig
+@pytest.mark.all
+def test_keys_move_the_paddle(breakout_page):
+    with Browser() as page:
+        page.open(breakout_page)
+        page.wait_for("window.player")
+        page.click("#you")
+        page.press("ArrowLeft", seconds=2)
+        left = page.evaluate(PADDLE)
+        page.press("ArrowRight", seconds=2)
+        assert page.evaluate(PADDLE) > left + 0.3
+        page.click("#pause")
+        steps = page.evaluate("player.steps")
+        page.click("#step")
+        assert page.evaluate("player.steps") == steps + 1
+        page.click("#restart")
+        assert page.evaluate("player.steps") == 0
+        assert page.console == []
+
+
+@needs_browser
+@needs_zig
+@pytest.mark.all
+def test_page_fits_a_phone_and_touch_takes_over(breakout_page):
+    with Browser(width=390, height=844, phone=True) as page:
+        page.open(breakout_page)
+        page.wait_for("window.player?.steps > 5")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        picture = page.screenshot()
+        assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10
+        page.click("#pad .left")
+        page.wait_for("document.getElementById('who').textContent === 'You play.'")
+        assert page.console == []
+
+
+@needs_browser
+@needs_zig
+@pytest.mark.all
+def test_page_explains_a_browser_without_simd(breakout_page, tmp_path):
+    text = Path(breakout_page.removeprefix("file://")).read_text()
+    path = tmp_path / "old.html"
+    path.write_text(text.replace("<head>", "<head><script>WebAssembly.validate = () => false</script>"))
+    with Browser() as page:
+        page.open(path.as_uri())
+        shown = page.wait_for("document.getElementById('problem').textContent")
+    assert shown == "This page needs WebAssembly with SIMD, which this browser lacks. Update the browser."
+
+
+def test_page_needs_no_other_file():
+    facts = {"name": "a & b", "about": "a </script> b"}
+    text = WebGame(facts, b"\0asm").page()
+    assert not re.search(r"@\w+@", text)
+    assert not re.search(r"""(src|href)=|https?://|@import|url\(""", text)
+    assert "<h1>a &amp; b</h1>" in text
+    assert json.loads(re.search(r'id="facts">(.*?)</script>', text)[1]) == facts
+    assert 'id="code">AGFzbQ==</script>' in text
+
+
+# ---- Facts and errors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ocean.names())
+def test_facts_describe_every_game(name, monkeypatch):
+    compiled = []
+
+    class Recorder:
+        def run(self, arguments):
+            compiled.extend(arguments)
+            Path(arguments[-1]).write_bytes(b"")
+            return subprocess.CompletedProcess(arguments, 0, "", "")
+
+    monkeypatch.setattr(games, "find_web_compiler", lambda where: Recorder())
+    facts = json.loads(json.dumps(build_game("test", name).facts))
+    env = pufferlib.make(name, num_envs=1)
+    assert (facts["agents"], facts["height"], facts["width"]) == (env.num_agents, *env._picture_shape[:2])
+    assert facts["framesPerStep"] % facts["picturesPerStep"] == 0
+    assert facts["actions"]["count"] == env.actions[:1].size
+    assert facts["keys"] or facts["areas"]
+    assert f"-DPUFFER_PAGE_ENV={name}_env" in compiled
+    env.close()
+
+
+def test_environment_in_python_is_an_error():
+    with pytest.raises(UsageError, match="expected an environment in C, got pymultiagent, which a browser cannot run"):
+        build_game("puffer web", "pymultiagent")
+
+
+def test_missing_compiler_is_an_error(monkeypatch):
+    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+    with pytest.raises(PufferError, match="compiling for the web needs the package ziglang.*compiler"):
+        build_game("puffer web", "breakout")
+
+
+def test_run_of_another_environment_is_an_error(monkeypatch):
+    monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
+    with pytest.raises(UsageError, match="is a run of puffer_pong, not of puffer_breakout|is a run of pong"):
+        build_game("puffer web", "breakout", run=shipped_agent("test", "pong"))
+
+
+def test_unknown_keyword_suggests_the_nearest(monkeypatch):
+    monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
+    with pytest.raises(APIUsageError, match="frameskip"):
+        build_game("puffer web", "breakout", {"frameskp": 2})
+
+
+def test_game_without_images_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
+    source, _ = write_template("blank", tmp_path)
+    code = source.read_text()
+    start = code.index("{", code.index("blank_draw(")) + 1
+    source.write_text(code[:start] + "\n(void)env, (void)canvas;\n}\nstatic inline void unused(const Blank *env, PufferCanvas *canvas) {" + code[start:])
+    with pytest.raises(UsageError, match="blank has no images: the first one has a single color"):
+        build_game("puffer web", str(source))
+
+
+def test_agent_with_another_observation_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
+    monkeypatch.setattr(games, "c_files", _refuse)
+    with pytest.raises(APIUsageError, match="cannot be compiled: the operation sort; --no-agent makes a page without"):
+        build_game("puffer web", "breakout", run=shipped_agent("test", "breakout"))
+
+
+def _refuse(trained):
+    raise APIUsageError("export: no") from ValueError("the operation sort")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name an environment in C"),
+        (["breakout", "--no-agent", "--best"], "remove RUN and --best"),
+        (["breakout", "--out", "/nowhere/game.html"], "--out must be a file in a folder that can be written to"),
+        (["breakout", "--out", "/"], "--out must be a file"),
+    ],
+)
+def test_wrong_command_lines_are_errors(arguments, message, monkeypatch):
+    monkeypatch.setattr(games, "build_game", lambda *_: WebGame({"name": "breakout", "about": ""}, b""))
+    with pytest.raises(UsageError, match=message):
+        web.run(arguments)
+
+
+def test_command_writes_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(games, "build_game", lambda *_: WebGame({"name": "breakout", "about": ""}, b""))
+    assert web.run(["breakout", "-o", str(tmp_path / "game.html")]) == 0
+    assert (tmp_path / "game.html").read_text().startswith("<!doctype html>")
+    assert "breakout, played by its shipped agent" in capsys.readouterr().out

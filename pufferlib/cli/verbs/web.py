@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from pufferlib import registry
 from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
@@ -37,17 +38,25 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: name an environment in C, for example: {as_typed('puffer web breakout')}")
     if options.no_agent and (options.run or options.best):
         raise UsageError(f"{PROG}: --no-agent makes a page without an agent; remove RUN and --best")
-    from pufferlib.web.games import build_game  # imports torch, which is slow
+    folder = options.out.absolute().parent if options.out else Path.cwd()
+    if not os.access(folder, os.W_OK) or (options.out and options.out.is_dir()):
+        raise UsageError(f"{PROG}: --out must be a file in a folder that can be written to, got {options.out or folder}")
+    from pufferlib.web import games  # imports torch, which is slow
 
     agent = None if options.no_agent else _find_agent(options.env, options.run, options.runs, options.best)
-    game = build_game(PROG, options.env, typed(options.env, texts), agent)
+    game = games.build_game(PROG, options.env, typed(options.env, texts), agent)
     path = options.out or Path(f"{game.facts['name']}.html")
-    if not path.absolute().parent.is_dir() or path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise UsageError(f"{PROG}: --out must be a file in a folder that can be written to, got {path}")
     path.write_text(game.page(), "utf-8")
-    player = f"played by {agent.argument}" if agent else "played by random actions"
-    say(f"{style(str(path), 'bold')} ({path.stat().st_size / 1000:,.0f} kB): {game.facts['name']}, {player}")
+    say(f"{style(str(path), 'bold')} ({path.stat().st_size / 1000:,.0f} kB): {game.facts['name']}, {_about(agent)}")
     return 0
+
+
+def _about(agent: Run | None) -> str:
+    """Describe who plays."""
+    if agent is None:
+        return "played by random actions"
+    is_shipped = agent.chosen == registry.agent_file(agent.settings().env_name)
+    return f"played by {'its shipped agent' if is_shipped else agent.argument}"
 
 
 def _find_agent(env: str, target: str | None, runs: Path, best: bool) -> Run | None:

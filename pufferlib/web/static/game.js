@@ -346,7 +346,6 @@ class Player {
   handleKey(event, isDown) {
     if (event.key === "Shift") {
       this.isShifted = isDown;
-      this.pressed.clear();
       this.show();
       return;
     }
@@ -428,11 +427,12 @@ class Player {
     const arrows = document.createElement("div"), others = document.createElement("div");
     arrows.className = "arrows";
     others.className = "others";
+    const isRoomy = this.keyMap.buttons.length <= 8;
     for (const { name, about } of this.keyMap.buttons) {
-      rows.push([LABELS[name] ?? name.toUpperCase(), about]);
-      const isArrow = name in ARROWS;
+      const isArrow = name in ARROWS, label = LABELS[name] ?? name.toUpperCase();
+      rows.push([label, about]);
       const button = document.createElement("button");
-      button.textContent = isArrow ? ARROWS[name] : about.length < 16 ? about : LABELS[name] ?? name.toUpperCase();
+      button.textContent = isRoomy && !isArrow && about.length < 16 ? about : label;
       button.setAttribute("aria-label", about);
       button.className = name;
       button.addEventListener("pointerdown", (event) => {
