@@ -1,9 +1,10 @@
 """C code of a traced policy, for policies that the engine does not support.
 
-The graph of ``torch.export`` has constant shapes, so every operation becomes a loop over arrays of constant sizes. Views
-cost nothing: an array is a buffer and the place of each element in it, and NumPy computes the places.
+The graph of ``torch.export`` has constant shapes, so every operation becomes a loop over arrays of constant sizes.
+Views cost nothing: an array is a buffer and the place of each element in it, and NumPy computes the places.
 """
 
+import copy
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -58,13 +59,19 @@ ARITHMETIC = {
     "clone": "{0}",
 }
 COMPARISONS = {
-    **{"eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}"},
-    **{"gt": "{0} > {1}", "ge": "{0} >= {1}", "logical_not": "!{0}"},
-    **{"logical_and": "{0} && {1}", "logical_or": "{0} || {1}"},
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "logical_not": "!{0}",
+    "logical_and": "{0} && {1}",
+    "logical_or": "{0} || {1}",
 }
 REDUCTIONS = {"sum": "{0} + {1}", "mean": "{0} + {1}", "amax": "{0} > {1} ? {0} : {1}", "amin": "{0} < {1} ? {0} : {1}"}
-NAMES = {"float": "floats", "double": "doubles"}  # of the fields for intermediate results; others are called ints
 NO_EFFECT = {"_assert_tensor_metadata"}
+CREATED = {"arange", "full", "full_like", "ones_like", "scalar_tensor", "zeros_like"}
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,6 @@ class _Step(nn.Module):
 
     def __init__(self, trained: TrainedPolicy) -> None:
         super().__init__()
-        import copy
-
         self.policy = copy.deepcopy(trained.policy)
         for module in self.policy.modules():
             if type(module) is Linear:
@@ -229,6 +234,7 @@ class _Writer:
         """Return a value as an array in C. A constant tensor becomes a table."""
         if isinstance(value, Value):
             return value
+        assert isinstance(value, Tensor)
         numbers = value.contiguous().numpy()
         buffer = self.table(C_TYPES[value.dtype], numbers)
         return Value(buffer, np.arange(numbers.size).reshape(numbers.shape))
@@ -264,7 +270,7 @@ class _Writer:
         """Copy an array to the start of a buffer."""
         self.loop(to, value.at.size, f"({to.name})[i] = {self.element(value, value.at.shape, to.kind)};", value)
 
-    def dense(self, value: Any) -> Value:
+    def dense(self, value: Value | Tensor) -> Value:
         """Return an array whose elements are in order from the start of a buffer."""
         if isinstance(value, Tensor):
             return self.view(value)
@@ -281,7 +287,9 @@ class _Writer:
         for index, statement in enumerate(self.statements):
             for buffer in (statement.to, *statement.read):
                 last[buffer] = index
-        declared, free, ends = [], {}, {}
+        declared: list[str] = []
+        free: dict[str, list[tuple[int, int]]] = {}  # places and sizes by type
+        ends: dict[str, int] = {}
         placed: dict[Buffer, tuple[int, int]] = {}
         ours = set(self.buffers)
         for index, statement in enumerate(self.statements):
@@ -306,15 +314,12 @@ class _Writer:
 
     def result(self, node: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a node for these arguments, as a ``Value``, a constant, or a list of them."""
-        flat = torch.utils._pytree.tree_leaves((args, kwargs))
         if node.target is operator.getitem:
             return args[0][args[1]]
-        packet, _, overload = str(node.target).removeprefix("aten.").partition(".")
+        packet = str(node.target).removeprefix("aten.").partition(".")[0]
         if packet in NO_EFFECT:
             return None
-        if packet in ("full_like", "scalar_tensor", "full", "arange", "zeros_like", "ones_like") or not any(
-            isinstance(each, Value) for each in flat
-        ):
+        if packet in CREATED or not _has_value([args, kwargs]):
             return self.constant(node, packet, args, kwargs)
         if packet in VIEWS and not isinstance(args[0], Tensor):
             return VIEWS[packet](args[0], *args[1:])
@@ -329,7 +334,7 @@ class _Writer:
             return self.elementwise(COMPARISONS[packet], args, out, compares=True)
         if packet in REDUCTIONS and isinstance(out, Tensor):
             return self.reduced(packet, *args, out=out, **kwargs)
-        method = getattr(self, f"op_{packet}", None)
+        method: Callable[..., Value] | None = getattr(self, f"op_{packet}", None)
         if method is None:
             raise UnknownLayerError(f"the operation {node.target}")
         return method(out, *args, **kwargs)
@@ -397,18 +402,14 @@ class _Writer:
     def op_select_scatter(self, out: Tensor, into: Any, value: Any, dim: int, index: int) -> Value:
         made = self.new(out.dtype, out.shape)
         self.copy(made.buffer, self.view(into))
-        self.fill(made, made.at.take(index, dim), value)
+        self.fill(made, np.asarray(made.at.take(index, dim)), value)
         return made
 
     def op_constant_pad_nd(self, out: Tensor, value: Value, pad: list[int], number: Any = 0) -> Value:
         made = self.new(out.dtype, out.shape)
         self.fill(made, made.at, number)
-        inner = tuple(
-            slice(pad[2 * (value.at.ndim - 1 - d)], pad[2 * (value.at.ndim - 1 - d)] + size)
-            if 2 * (value.at.ndim - 1 - d) < len(pad)
-            else slice(None)
-            for d, size in enumerate(value.at.shape)
-        )
+        before = [0] * (value.at.ndim - len(pad) // 2) + pad[-2::-2]  # torch lists the last dimension first
+        inner = tuple(slice(low, low + size) for low, size in zip(before, value.at.shape, strict=True))
         self.fill(made, made.at[inner], value)
         return made
 
@@ -416,9 +417,9 @@ class _Writer:
         if not any(isinstance(each, Value) for each in indices):
             chosen = tuple(slice(None) if each is None else each.numpy() for each in indices)
             return Value(value.buffer, value.at[chosen])
-        (dim,) = [d for d, each in enumerate(indices) if each is not None] or [None]
-        if dim is None or len([each for each in indices if each is not None]) != 1:
-            raise UnknownLayerError("an index of several arrays")
+        dim, *others = [place for place, each in enumerate(indices) if each is not None]
+        if others or indices[dim].buffer.kind == C_TYPES[torch.bool]:
+            raise UnknownLayerError("an index of several arrays, or a mask as an index")
         index, source = indices[dim], self.dense(value)
         shape = source.at.shape
         # The place of an element is the one for index 0, and the index times the stride of its dimension.
@@ -440,7 +441,7 @@ class _Writer:
         self.loop(made.buffer, made.at.size, f"{made.buffer.name}[i] = {source.buffer.name}[{place}];", source, index)
         return made
 
-    def reduced(self, packet: str, value: Any, dims: Any = None, keepdim: bool = False, *, out: Tensor, **_: Any) -> Value:
+    def reduced(self, packet: str, value: Any, dims: Any = None, *_: Any, out: Tensor, **__: Any) -> Value:
         array = self.view(value)
         dims = range(array.at.ndim) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
         rows, count = _rows(array.at, dims)
@@ -494,10 +495,7 @@ class _Writer:
         rows, columns, depth = int(np.prod(out.shape[:-1])), out.shape[-1], a.at.shape[-1]
         height = out.shape[-2]
         kind, y = made.buffer.kind, made.buffer.name
-        if bias is None:
-            self.fill(made, made.at, 0)
-        else:
-            self.fill(made, made.at, bias)
+        self.fill(made, made.at, 0 if bias is None else bias)
         shift = f" + i / {height} * {depth * columns}" if out.ndim == 3 else ""
         body = (
             f"{{\n        for (int k = 0; k < {depth}; k++) {{\n"
@@ -515,6 +513,13 @@ def _rows(at: Places, dims: Iterable[int]) -> tuple[Places, int]:
     moved = np.moveaxis(at, dims, range(at.ndim - len(dims), at.ndim))
     count = int(np.prod([at.shape[dim] for dim in dims], dtype=np.int64))
     return moved.reshape(-1, count), count
+
+
+def _has_value(arguments: Any) -> bool:
+    """Return True if there is a ``Value`` in nested lists, tuples and dicts."""
+    if isinstance(arguments, dict):
+        arguments = list(arguments.values())
+    return any(map(_has_value, arguments)) if isinstance(arguments, list | tuple) else isinstance(arguments, Value)
 
 
 def _pool(kind: str) -> str:

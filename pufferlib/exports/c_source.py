@@ -178,7 +178,6 @@ def _memory_sizes(spec: NetworkSpec) -> list[int]:
 
 
 def _functions(trained: TrainedPolicy, network: NetworkSpec | GraphCode) -> str:
-    name = trained.name
     init, reset, act = _prototypes(trained)
     if isinstance(network, GraphCode):
         memory, lines = network.memory, list(_graph_lines(trained, network))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UsageError
@@ -91,13 +91,14 @@ def build_game(where: str, env: str, keywords: Mapping[str, Any] | None = None, 
     if run and config and config.env_name != name:
         raise UsageError(f"{where}: {run.folder} is a run of {config.env_name}, not of {name}")
     keywords = creators.single_game(creator, {**(config.env if config else {}), **(keywords or {})})
-    with creator(**{**keywords, "pixels": None}) as env:
-        facts = _facts(where, env, env_type, keywords)
+    game: OceanEnv = creator(**{**keywords, "pixels": None})
+    with game:
+        facts = _facts(where, game, env_type, keywords)
     with tempfile.TemporaryDirectory(prefix="puffer-web-") as place:
         folder = Path(place)
-        sources = [PROGRAM, source, f"-DPUFFER_PAGE_ENV={env_type.name}_env"]
+        sources: list[str | Path] = [PROGRAM, source, f"-DPUFFER_PAGE_ENV={env_type.name}_env"]
         if run and config:
-            agent = _write_agent(where, folder, run, replace(config, env=keywords), env)
+            agent = _write_agent(where, folder, run, replace(config, env=keywords), game)
             sources += [folder / "agent.c", f"-I{folder}", f"-DPUFFER_PAGE_AGENT={agent}"]
             facts["agent"] = True
         done = compiler.run([*WEB_FLAGS, *sources, "-o", folder / "game.wasm"])
@@ -142,6 +143,7 @@ def _actions(space: Space) -> dict[str, Any]:
     """Return the sizes of the parts of a discrete action, or the number of components and the limit of a Box."""
     if isinstance(space, Box):
         return {"count": int(np.prod(space.shape)), "limit": float(space.high.max())}
+    assert isinstance(space, Discrete | MultiDiscrete), space
     sizes = [int(space.n)] if isinstance(space, Discrete) else space.nvec.ravel().tolist()
     return {"count": len(sizes), "sizes": sizes}
 
@@ -158,8 +160,8 @@ def _write_agent(where: str, folder: Path, run: Run, config: Config, env: OceanE
             source, header = c_files(trained)
         except APIUsageError as error:
             raise APIUsageError(
-                f"{where}: the agent of {run.argument} cannot be compiled: {error.__cause__ or error}; --no-agent makes "
-                "a page without it"
+                f"{where}: the agent of {run.argument} cannot be compiled: {error.__cause__ or error}; --no-agent "
+                "makes a page without it"
             ) from error
         (folder / "agent.c").write_text(source, "utf-8")
         (folder / "agent.h").write_text(f"{header}\n", "utf-8")

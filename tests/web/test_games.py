@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -295,13 +294,13 @@ def test_environment_in_python_is_an_error():
 
 def test_missing_compiler_is_an_error(monkeypatch):
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
-    with pytest.raises(PufferError, match="compiling for the web needs the package ziglang.*compiler"):
+    with pytest.raises(PufferError, match=r"compiling for the web needs the package ziglang.*compiler"):
         build_game("puffer web", "breakout")
 
 
 def test_run_of_another_environment_is_an_error(monkeypatch):
     monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
-    with pytest.raises(UsageError, match="is a run of puffer_pong, not of puffer_breakout|is a run of pong"):
+    with pytest.raises(UsageError, match="is a run of pong, not of breakout"):
         build_game("puffer web", "breakout", run=shipped_agent("test", "pong"))
 
 
@@ -315,8 +314,8 @@ def test_game_without_images_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
     source, _ = write_template("blank", tmp_path)
     code = source.read_text()
-    start = code.index("{", code.index("blank_draw(")) + 1
-    source.write_text(code[:start] + "\n(void)env, (void)canvas;\n}\nstatic inline void unused(const Blank *env, PufferCanvas *canvas) {" + code[start:])
+    nothing = "void blank_draw(const Blank *env, PufferCanvas *canvas) { (void)env, (void)canvas; }"
+    source.write_text(code.replace("PUFFER_ENV(", f"{nothing}\nPUFFER_ENV(").replace("blank_draw(", "other_draw(", 1))
     with pytest.raises(UsageError, match="blank has no images: the first one has a single color"):
         build_game("puffer web", str(source))
 

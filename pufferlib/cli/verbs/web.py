@@ -40,7 +40,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --no-agent makes a page without an agent; remove RUN and --best")
     folder = options.out.absolute().parent if options.out else Path.cwd()
     if not os.access(folder, os.W_OK) or (options.out and options.out.is_dir()):
-        raise UsageError(f"{PROG}: --out must be a file in a folder that can be written to, got {options.out or folder}")
+        given = options.out or folder
+        raise UsageError(f"{PROG}: --out must be a file in a folder that can be written to, got {given}")
     from pufferlib.web import games  # imports torch, which is slow
 
     agent = None if options.no_agent else _find_agent(options.env, options.run, options.runs, options.best)
