@@ -343,7 +343,7 @@ class _Writer:
         """Return the result of an operation on constants."""
         if packet.endswith("_like"):
             out = node.meta["val"]
-            fill = {"full_like": lambda: args[1], "zeros_like": lambda: 0, "ones_like": lambda: 1}[packet]()
+            fill = args[1] if packet == "full_like" else packet == "ones_like"
             return torch.full(out.shape, fill, dtype=out.dtype)
         return node.target(*args, **kwargs)
 

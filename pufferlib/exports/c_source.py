@@ -109,13 +109,13 @@ def _network(trained: TrainedPolicy) -> NetworkSpec | GraphCode:
     """Return the policy as tables for the engine, or else as code."""
     try:
         return network_spec(trained.policy)
-    except UnknownLayerError:
-        pass
+    except UnknownLayerError as error:
+        layer = error
     try:
         return graph_code(trained)
     except UnknownLayerError as error:
         raise APIUsageError(
-            f"export: C does not support a part of this policy: {error}; it supports Default, NatureCNN and MixedCNN, "
+            f"export: C does not support a layer of this policy: {layer}, nor {error}; it supports Default, NatureCNN and MixedCNN, "
             "alone or with an LSTM, GRU or MinGRU, and simple operations of torch; export it as onnx or torch"
         ) from error
 
