@@ -115,8 +115,9 @@ def _network(trained: TrainedPolicy) -> NetworkSpec | GraphCode:
         return graph_code(trained)
     except UnknownLayerError as error:
         raise APIUsageError(
-            f"export: C does not support a layer of this policy: {layer}, nor {error}; it supports Default, NatureCNN and MixedCNN, "
-            "alone or with an LSTM, GRU or MinGRU, and simple operations of torch; export it as onnx or torch"
+            f"export: C does not support a layer of this policy: {layer}, nor {error}; it supports Default, NatureCNN "
+            "and MixedCNN, alone or with an LSTM, GRU or MinGRU, and simple operations of torch; export it as onnx or "
+            "torch"
         ) from error
 
 
