@@ -279,7 +279,8 @@ def test_facts_describe_every_game(name, monkeypatch):
     monkeypatch.setattr(games, "find_web_compiler", lambda where: Recorder())
     facts = json.loads(json.dumps(build_game("test", name).facts))
     env = pufferlib.make(name, num_envs=1)
-    assert (facts["agents"], facts["height"], facts["width"]) == (env.num_agents, *env._picture_shape[:2])
+    env.reset()
+    assert (facts["agents"], facts["height"], facts["width"]) == (env.num_agents, *env.render().shape[:2])
     assert facts["framesPerStep"] % facts["picturesPerStep"] == 0
     assert facts["actions"]["count"] == env.actions[:1].size
     assert facts["keys"] or facts["areas"]
