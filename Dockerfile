@@ -8,7 +8,8 @@
 #                                                                   +-> dev    + debugger, git, editable package
 #   base -> uv                installer and certificates
 #   base -> native -> build   compiled modules, then our wheel, which is copied last into all images except dev
-#   deps -> site              documentation as static files, which base -> docs serves
+#   deps -> games             every Ocean game as a web page with its agent
+#   deps -> site              documentation with these games as static files, which base -> docs serves
 #   deps -> compilers         builds wheels for bindings whose packages have none
 #
 # Uses version 1.2 of the Dockerfile syntax, which engine 20.10 supports without downloading a frontend.
@@ -524,6 +525,18 @@ RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
 USER 1000
 CMD ["bash"]
 
+# Compiles every Ocean game and its agent to WebAssembly, like scripts/web.
+FROM deps AS games
+COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+    pip-install compiler
+COPY --from=build /package /opt/venv
+WORKDIR /src
+COPY scripts/lib/web_site.py scripts/lib/
+COPY docs/pictures/ocean docs/pictures/ocean
+RUN python scripts/lib/web_site.py build/web/games
+
 # Builds the documentation like scripts/docs, with warnings as errors.
 FROM deps AS site
 COPY --from=recipes /recipes/locks/docs.txt /opt/tank/locks/
@@ -538,6 +551,7 @@ COPY benchmarks/requirements.txt benchmarks/
 COPY pufferlib/native/puffer_env.h pufferlib/native/
 COPY examples examples
 COPY docs docs
+COPY --from=games /src/build/web build/web
 RUN python -m sphinx --quiet --fail-on-warning -c docs -d /tmp/doctrees . /site
 
 # Contains only the pages. Debian's Python serves them.

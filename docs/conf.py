@@ -63,6 +63,8 @@ html_title = "PufferTank"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_extra_path = ["_site/index.html"]
+if (ROOT / "build" / "web").is_dir():
+    html_extra_path.append("../build/web")  # the games, which scripts/web builds
 html_show_sphinx = False
 html_copy_source = False
 highlight_language = "text"  # for blocks without a language, which show terminal output

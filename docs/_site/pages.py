@@ -1,4 +1,4 @@
-"""Sphinx extension that adds navigation to index pages and the code of the examples to their page."""
+"""Sphinx extension that adds navigation to index pages, the examples to their page, and games to the page of Ocean."""
 
 import posixpath
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 _CAPTION_OR_ITEM = re.compile(r"^(?:(?:\*\*|#{2,3} )(?P<caption>[^*\n]+)(?:\*\*)?|[*-] (?P<item>.+))$", re.MULTILINE)
+_PICTURE = re.compile(r"^!\[(?P<name>\w+)\]\(pictures/ocean/\w+\.png\)$", re.MULTILINE)
 _PAGE = re.compile(r"\[([^\]]+)\]\(([^):#]+)\.md\)")
 
 
@@ -35,9 +36,29 @@ def with_code(page: str, folder: Path) -> str:
     return page + "".join(f"\n\n## {file.name}\n\n```python\n{file.read_text().strip()}\n```\n" for file in files)
 
 
+def with_games(page: str, games: Path) -> str:
+    """Return `page` with a game below each picture, if `games` contains a page of this name (see scripts/web)."""
+
+    def embed(picture: re.Match[str]) -> str:
+        name = picture["name"]
+        if not (games / f"{name}.html").is_file():
+            return picture[0]
+        # A browser loads the page only after the reader opens it.
+        return f"""{picture[0]}
+
+<details class="game"><summary>Play {name} here</summary>
+<iframe src="../games/{name}.html" title="{name}" loading="lazy"></iframe>
+<a href="../games/{name}.html">Open as a page of its own</a>
+</details>"""
+
+    return _PICTURE.sub(embed, page)
+
+
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
     if re.fullmatch(r"docs/(.+/)?README", name):
         source[0] = with_toctree(source[0])
+    elif name == "docs/ocean":
+        source[0] = with_games(source[0], Path(app.srcdir, "build", "web", "games"))
     elif name == "examples/README":
         source[0] = with_code(source[0], Path(app.srcdir, "examples"))
 

@@ -27,6 +27,7 @@ VERBS = {
     "runs": "list runs with their scores and the settings that differ",
     "plot": "plot the learning curves of runs",
     "board": "show runs, curves and videos in a web page, live while they train",
+    "web": "write a page with a game and its agent, for the browser",
     "league": "keep a table of agents, their games and their ratings",
     "match": "play trained agents against each other and rate them",
     "play": "play an environment yourself, or watch an agent, in a window or the terminal",

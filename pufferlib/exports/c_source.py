@@ -10,14 +10,15 @@ import numpy as np
 
 from pufferlib import __version__
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.exports.c_graph import GraphCode, graph_code
 from pufferlib.exports.c_tables import LETTERS, Constants, row_width
 from pufferlib.exports.recording import Outputs, Recording
 from pufferlib.exports.trained import Field, TrainedPolicy
-from pufferlib.models.engine import UnknownLayerError, network_spec
+from pufferlib.models.engine import TYPES, UnknownLayerError, network_spec
 from pufferlib.models.network_spec import NetworkSpec
 from pufferlib.native.compiler import HEADERS, find_compiler
 
-__all__ = ["c_header", "c_source", "play_c"]
+__all__ = ["c_files", "c_header", "c_source", "play_c"]
 
 
 # Files of the engine, in the order of their dependencies.
@@ -43,29 +44,42 @@ def c_source(trained: TrainedPolicy) -> str:
     """Return the text of a C file with the agent.
 
     Raises:
-        APIUsageError: The policy has a layer that the engine does not support.
+        APIUsageError: The policy has a part that cannot be translated to C.
     """
-    spec = _spec(trained)
+    return c_files(trained)[0]
+
+
+def c_header(trained: TrainedPolicy) -> str:
+    """Return the text of a C header with the struct and the functions of the agent. It raises as ``c_source``."""
+    return c_files(trained)[1]
+
+
+def c_files(trained: TrainedPolicy) -> tuple[str, str]:
+    """Return the texts of ``c_source`` and ``c_header``."""
+    network = _network(trained)
+    header = _header(trained, network)
     tables = Constants(trained.name)
-    tables.network(spec, int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize)
+    if isinstance(network, GraphCode):
+        tables.lines += network.constants
+    else:
+        tables.network(network, int(np.prod(network.observation_shape)) * network.observation_dtype.itemsize)
     tables.agent(trained, trained.vecenv.single_action_space)
     includes, engine = _engine()
     parts = [
-        c_header(trained),
+        header,
         "/* ---- Engine: the same for every agent --------------------------------------------------------------- */",
         "\n".join(sorted(includes)),
         engine,
         f"/* ---- Weights of {trained.env_name} ---- */",
         "#define PUFFER_ALIGNED __attribute__((aligned(64)))",
         "\n".join(tables.lines),
-        _functions(trained, spec),
+        _functions(trained, network),
         _main(trained),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + "\n", header
 
 
-def c_header(trained: TrainedPolicy) -> str:
-    """Return the text of a C header with the struct and the functions of the agent."""
+def _header(trained: TrainedPolicy, network: NetworkSpec | GraphCode) -> str:
     name, guard = trained.name, f"{trained.name.upper()}_AGENT_H"
     lines = [
         f"/* {trained.env_name}: a trained agent, by pufferlib {__version__}. It needs libc and libm, and allocates",
@@ -83,7 +97,7 @@ def c_header(trained: TrainedPolicy) -> str:
         "#include <stdint.h>",
         '#ifdef __cplusplus\nextern "C" {\n#endif',
         *_observation_struct(trained),
-        *_struct(trained, _spec(trained)),
+        *_struct(trained, network),
         *(f"{prototype};" for prototype in _prototypes(trained)),
         "#ifdef __cplusplus\n}\n#endif",
         f"#endif /* {guard} */",
@@ -91,13 +105,19 @@ def c_header(trained: TrainedPolicy) -> str:
     return "\n".join(lines)
 
 
-def _spec(trained: TrainedPolicy) -> NetworkSpec:
+def _network(trained: TrainedPolicy) -> NetworkSpec | GraphCode:
+    """Return the policy as tables for the engine, or else as code."""
     try:
         return network_spec(trained.policy)
     except UnknownLayerError as error:
+        layer = error
+    try:
+        return graph_code(trained)
+    except UnknownLayerError as error:
         raise APIUsageError(
-            f"export: C does not support a layer of this policy: {error}; it supports Default, NatureCNN and MixedCNN, "
-            "alone or with an LSTM, GRU or MinGRU; export it as onnx or torch"
+            f"export: C does not support a layer of this policy: {layer}, nor {error}; it supports Default, NatureCNN "
+            "and MixedCNN, alone or with an LSTM, GRU or MinGRU, and simple operations of torch; export it as onnx or "
+            "torch"
         ) from error
 
 
@@ -124,14 +144,23 @@ def _prototypes(trained: TrainedPolicy) -> list[str]:
     ]
 
 
-def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
+def _struct(trained: TrainedPolicy, network: NetworkSpec | GraphCode) -> Iterator[str]:
     """Yield the lines of the agent's struct: the public fields, then buffers for the layers."""
-    width = row_width(spec)
     yield "typedef struct {"
     yield "    int32_t greedy; /* 1: most likely action, 0: sampled action */"
     yield "    uint64_t random; /* state of the random generator */"
-    yield f"    float params[{spec.num_params}]; /* {_params_text(trained)}, of the last step */"
+    yield f"    float params[{network.num_params}]; /* {_params_text(trained)}, of the last step */"
     yield "    float value; /* expected return, of the last step */"
+    yield from network.fields if isinstance(network, GraphCode) else _buffers(network)
+    if trained.limit:
+        space = trained.policy
+        count = int(np.prod(space.observation_shape)) * space.observation_dtype.itemsize
+        yield f"    float row[{-(-count // 4)}];"
+    yield f"}} {trained.name}_agent;"
+
+
+def _buffers(spec: NetworkSpec) -> Iterator[str]:
+    width = row_width(spec)
     if sizes := _memory_sizes(spec):
         yield f"    float memory[{len(sizes)}][{max(sizes)}];"
     yield f"    float x[{width}]; /* buffer between the layers, like all fields below */"
@@ -141,10 +170,6 @@ def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
         yield f"    float flat[{len(spec.image_layer.places)}], pixels[2][{max(spec.image.size, *sizes)}];"
     if spec.trunks[0].labels is not None:
         yield f"    int32_t chosen[{1 + sum(each.size for each in spec.inputs if each.encoding == 'labels')}];"
-    if trained.limit:
-        count = int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize
-        yield f"    float row[{-(-count // 4)}];"
-    yield f"}} {trained.name}_agent;"
 
 
 def _memory_sizes(spec: NetworkSpec) -> list[int]:
@@ -153,22 +178,14 @@ def _memory_sizes(spec: NetworkSpec) -> list[int]:
     return [memory.size for memory in memories for _ in memory.names]
 
 
-def _functions(trained: TrainedPolicy, spec: NetworkSpec) -> str:
-    name = trained.name
+def _functions(trained: TrainedPolicy, network: NetworkSpec | GraphCode) -> str:
     init, reset, act = _prototypes(trained)
-    actor = ["    actor.scratch.kernels = puffer_kernels(NULL);"]
-    actor += ["    actor.scratch.x = agent->x;"]
-    actor += [f"    actor.scratch.y[{i}] = agent->y[{i}];" for i in range(len(spec.trunks))]
-    if spec.image is not None:
-        actor += ["    actor.scratch.flat = agent->flat;"]
-        actor += [f"    actor.scratch.pixels[{i}] = agent->pixels[{i}];" for i in range(2)]
-    if spec.trunks[0].labels is not None:
-        actor += ["    actor.scratch.chosen = agent->chosen;"]
-    if trained.limit:
-        actor += ["    actor.row = (uint8_t *)agent->row;"]
-    memories = len(_memory_sizes(spec))
-    actor += [f"    actor.memory[{i}] = agent->memory[{i}];" for i in range(memories)]
-    forget = "    memset(agent->memory, 0, sizeof(agent->memory));" if memories else "    (void)agent;"
+    if isinstance(network, GraphCode):
+        memory, lines = network.memory, list(_graph_lines(trained, network))
+    else:
+        memory = ["agent->memory"] if _memory_sizes(network) else []
+        lines = list(_actor_lines(trained, network))
+    forget = [f"    memset({each}, 0, sizeof({each}));" for each in memory] or ["    (void)agent;"]
     return "\n".join(
         [
             f"{init} {{",
@@ -177,20 +194,48 @@ def _functions(trained: TrainedPolicy, spec: NetworkSpec) -> str:
             "    agent->random = seed;",
             "}\n",
             f"{reset} {{",
-            forget,
+            *forget,
             "}\n",
             f"{act} {{",
-            "    PufferActor actor;",
-            "    memset(&actor, 0, sizeof(actor));",
-            *actor,
-            "    actor.params = agent->params;",
-            "    actor.value = &agent->value;",
-            "    actor.random = &agent->random;",
-            "    actor.greedy = agent->greedy != 0;",
-            f"    puffer_act(&{name}_network, &{name}_agent_spec, &actor, observation, action);",
+            *lines,
             "}",
         ]
     )
+
+
+def _graph_lines(trained: TrainedPolicy, code: GraphCode) -> Iterator[str]:
+    """Yield the body of the function that acts, for a policy that was translated to code."""
+    spec = f"&{trained.name}_agent_spec"
+    kind = C_TYPES[TYPES[trained.policy.observation_dtype]]
+    if trained.limit:
+        yield f"    puffer_normalize({spec}, (const uint8_t *)observation, (uint8_t *)agent->row);"
+    yield f"    const {kind} *seen = (const {kind} *){'agent->row' if trained.limit else 'observation'};"
+    yield from code.statements
+    how = "numbers" if trained.policy.is_continuous else "values"
+    yield f"    puffer_choose_{how}({spec}, agent->params, agent->greedy != 0, &agent->random, action);"
+
+
+def _actor_lines(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
+    """Yield the body of the function that acts, for a policy that the engine supports."""
+    name = trained.name
+    yield "    PufferActor actor;"
+    yield "    memset(&actor, 0, sizeof(actor));"
+    yield "    actor.scratch.kernels = puffer_kernels(NULL);"
+    yield "    actor.scratch.x = agent->x;"
+    yield from (f"    actor.scratch.y[{i}] = agent->y[{i}];" for i in range(len(spec.trunks)))
+    if spec.image is not None:
+        yield "    actor.scratch.flat = agent->flat;"
+        yield from (f"    actor.scratch.pixels[{i}] = agent->pixels[{i}];" for i in range(2))
+    if spec.trunks[0].labels is not None:
+        yield "    actor.scratch.chosen = agent->chosen;"
+    if trained.limit:
+        yield "    actor.row = (uint8_t *)agent->row;"
+    yield from (f"    actor.memory[{i}] = agent->memory[{i}];" for i in range(len(_memory_sizes(spec))))
+    yield "    actor.params = agent->params;"
+    yield "    actor.value = &agent->value;"
+    yield "    actor.random = &agent->random;"
+    yield "    actor.greedy = agent->greedy != 0;"
+    yield f"    puffer_act(&{name}_network, &{name}_agent_spec, &actor, observation, action);"
 
 
 def _main(trained: TrainedPolicy) -> str:

@@ -16,7 +16,7 @@ from pufferlib.errors import PufferError
 from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.commands import in_image, way_to_install
 
-__all__ = ["HEADERS", "Compiler", "CompilerWarning", "find_compiler", "read_warnings"]
+__all__ = ["HEADERS", "Compiler", "CompilerWarning", "find_compiler", "find_web_compiler", "read_warnings"]
 
 #: Folder of puffer_env.h and the other headers that an environment includes.
 HEADERS = Path(__file__).parent
@@ -82,8 +82,9 @@ def find_compiler(where: str) -> Compiler:
     for name in ON_PATH:
         if shutil.which(name):
             return Compiler((name,), _identity([name]))
-    if spec := find_spec("ziglang"):
-        return _zig(Path(*spec.submodule_search_locations or ()) / "zig")
+    # Without a target, zig compiles for this CPU with the system's headers, which may not be installed.
+    if zig := _zig("-target", f"{platform.machine()}-linux-gnu.2.17", "-mcpu=baseline"):
+        return zig
     by_root = "" if in_image() else "install one (Debian: apt-get install gcc libc6-dev), or without root: "
     raise PufferError(
         f"{where}: no C compiler ({', '.join(ON_PATH)}) is on the PATH; "
@@ -91,11 +92,30 @@ def find_compiler(where: str) -> Compiler:
     )
 
 
-def _zig(program: Path) -> Compiler:
-    # Without a target, zig compiles for this CPU with the system's headers, which may not be installed.
-    target = f"{platform.machine()}-linux-gnu.2.17"
+def find_web_compiler(where: str) -> Compiler:
+    """Find a C compiler for WebAssembly, which is the one in the package ziglang.
+
+    Args:
+        where: Prefix of the error message.
+
+    Raises:
+        PufferError: The package is not installed.
+    """
+    if zig := _zig("-target", "wasm32-wasi", "-msimd128"):
+        return zig
+    raise PufferError(
+        f"{where}: compiling for the web needs the package ziglang; {way_to_install('compiler', image='dev')}"
+    )
+
+
+def _zig(*flags: str) -> Compiler | None:
+    """Return the compiler of the package ziglang with ``flags``, or None if the package is not installed."""
+    spec = find_spec("ziglang")
+    if not spec:
+        return None
+    program = Path(*spec.submodule_search_locations or ()) / "zig"
     folder = str(cache_folder("zig"))
-    command = (str(program), "cc", "-target", target, "-mcpu=baseline", "-fno-sanitize=undefined")
+    command = (str(program), "cc", *flags, "-fno-sanitize=undefined")
     return Compiler(command, _identity([str(program)]), {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder})
 
 

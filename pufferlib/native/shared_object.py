@@ -19,14 +19,14 @@ __all__ = ["FLAGS", "build_library"]
 #: Compiler flags of every environment, the same as in CMakeLists.txt, so that results are the same on every machine.
 #: The -Werror flags turn mistakes that would crash at runtime into compile errors.
 FLAGS = (
-    *("-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wall", "-Wextra"),
+    *("-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wall", "-Wextra"),
     *("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"),
     *("-Werror=return-type", f"-I{HEADERS}", f"-I{HEADERS.parent / 'ocean'}"),
 )
 KEPT_S = 30 * 24 * 3600  # time since the last use of a library
 # Code built with -O2 runs as fast as with -O3, and large environments compile in a third of the time. "-z defs" makes
 # the linker report undefined symbols, with their line, instead of the loader.
-LIBRARY_FLAGS = (*FLAGS, "-O2", "-shared", "-DPUFFER_IN_LIBRARY", "-Wl,-z,defs")
+LIBRARY_FLAGS = (*FLAGS, "-O2", "-fPIC", "-shared", "-DPUFFER_IN_LIBRARY", "-Wl,-z,defs")
 
 
 def build_library(source: Path) -> Path:

@@ -13,12 +13,13 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pufferlib.errors import UnknownNameError
 from pufferlib.ocean.env import OceanEnv, type_of
-from pufferlib.ocean.files import compile_file, is_c_file
+from pufferlib.ocean.files import CFile, compile_file, is_c_file
 from pufferlib.ocean.types import EnvType, env_types
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "env_creator_of_file",
     "names",
     "python_names",
+    "source_made_by",
     "type_made_by",
 ]
 
@@ -100,6 +102,18 @@ def type_made_by(creator: Callable[..., Any]) -> EnvType | None:
     if isinstance(creator, functools.partial) and creator.func is OceanEnv and creator.args:
         return type_of(creator.args[0])
     return None
+
+
+def source_made_by(creator: Callable[..., Any]) -> Path | None:
+    """Return the C file of the environment that ``creator`` makes, or None if it makes something else.
+
+    Args:
+        creator: Function returned by ``env_creator``.
+    """
+    if type_made_by(creator) is None:
+        return None
+    origin = creator.args[0]  # type: ignore[attr-defined]
+    return Path(origin.source) if isinstance(origin, CFile) else Path(__file__).parent / origin / f"{origin}.c"
 
 
 def __getattr__(class_name: str) -> Any:

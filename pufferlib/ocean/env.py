@@ -221,7 +221,7 @@ class OceanEnv(PufferEnv):
             PufferError: "human" needs a display.
             SystemExit: The user closed the window. If you catch it, the environment continues without a window.
         """
-        picture = np.empty(self._picture_shape, np.uint8)
+        picture = np.zeros(self._picture_shape, np.uint8)
         self._batch.render(env_index, -1 if agent is None else self._checked_agent("render", agent), picture)
         self._shown = env_index
         return self._view.show(picture)

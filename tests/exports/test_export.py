@@ -13,7 +13,7 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.exports.c_source import c_source, play_c
-from pufferlib.exports.exported import write_checked
+from pufferlib.exports.exported import export, write_checked
 from pufferlib.exports.recording import difference, record
 from pufferlib.exports.trained import trained_policy
 from pufferlib.models import Default, make_policy
@@ -109,6 +109,51 @@ def test_c_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
 
 
+class Traced(Default):
+    """A policy with a memory of its own, that the engine does not support."""
+
+    def initial_state(self, num_agents, device="cpu"):
+        return {"seen": torch.zeros(num_agents, 3, dtype=torch.uint8, device=device)}
+
+    def encode_observations(self, observations):
+        best = observations.argmax(-1, keepdim=True)
+        near = torch.where(observations > 1, observations.clamp(max=3), best.float())
+        planes = nn.functional.pad(near, (1, 1))[:, 1:-1].unsqueeze(1).expand(-1, 2, -1).mean(1)
+        sums = torch.stack([near.sum(-1), near.amax(-1), near.amin(-1), near[:, 1], planes.gather(1, best)[:, 0]], -1)
+        return super().encode_observations(torch.tanh(sums) + planes)
+
+    def forward_eval(self, observations, state=None):
+        params, values = self.decode_actions(self.encode_observations(observations))
+        state["seen"] = state["seen"] + 100
+        state["seen"][:, 1] = 7
+        return params + state["seen"][:, :1] * 0.01, values
+
+
+@needs_compiler
+def test_c_outputs_of_a_traced_policy_match_torch(tmp_path):
+    trained = trained_case("plain")
+    trained.policy.__class__ = Traced
+    assert write_checked(trained, "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
+
+
+@needs_compiler
+@pytest.mark.all
+@pytest.mark.parametrize("name", ["moba", "nmmo3", "snake", "tactical"])
+def test_c_outputs_of_shipped_policies_of_their_own_match_torch(name, tmp_path):
+    assert export(name, "c", tmp_path / "agent.c", runs=tmp_path).difference < 1e-5
+
+
+def test_unsupported_operations_are_named():
+    class Sorted(Default):
+        def encode_observations(self, observations):
+            return super().encode_observations(observations.sort(-1).values)
+
+    trained = trained_case("plain")
+    trained.policy.__class__ = Sorted
+    with pytest.raises(APIUsageError, match=r"this policy: the class Sorted, nor the operation aten\.sort"):
+        c_source(trained)
+
+
 @needs_onnx
 @pytest.mark.parametrize(
     "case", once([*TORCH_CASES, "codes", "float64", "unbounded", "integers", "scalars", "stacked"], ["codes"])
@@ -171,16 +216,17 @@ def test_unsupported_layer_is_named(tmp_path):
     trained = trained_case("plain")
     trained.policy.encoder[1] = nn.Softplus()
     with pytest.raises(
-        APIUsageError, match=r"C does not support a layer of this policy: Softplus \(encoder.1\); it supports"
+        APIUsageError,
+        match=r"a layer of this policy: Softplus \(encoder.1\), nor the operation aten.log1p.default; it supports",
     ):
         write_checked(trained, "c", tmp_path / "agent.c")
-    with pytest.raises(APIUsageError, match="C does not support a layer of this policy: the class Smooth"):
-        write_checked(trained_case("plain", name=Smooth), "c", tmp_path / "agent.c")
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_compiler
 def test_custom_network_is_exported_if_traceable(tmp_path):
     assert write_checked(trained_case("plain", name=Smooth), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
+    assert write_checked(trained_case("plain", name=Smooth), "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
     with pytest.raises(
         APIUsageError, match=r"the policy Untraceable cannot be traced .*observations.shape\[0\] instead of"
     ):

@@ -43,7 +43,7 @@ def test_headers_and_templates_are_installed():
         "puffer_shrink.h",
     )
     templates = [folder / name for folder in files.TEMPLATES.values() for name in ("template.c", "train.toml")]
-    needed = [*(HEADERS / name for name in headers), fuzz.PROGRAM, *templates]
+    needed = [*(HEADERS / name for name in headers), fuzz.PROGRAM, HEADERS / "puffer_page.c", *templates]
     assert [path.name for path in needed if not path.is_file()] == []
 
 
