@@ -14,7 +14,8 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from pufferlib.box2d._box2d import RAYS
 from pufferlib.box2d.batch import Box2DBatch
 from pufferlib.box2d.engine import VERSION
-from pufferlib.box2d.table import FRESH_WORLD, TASKS
+from pufferlib.box2d.texts import MAX_STEPS
+from pufferlib.box2d.table import CHANNELS_FIRST, FRESH_WORLD, TASKS
 from pufferlib.ocean._ocean import source_hash
 from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
 from pufferlib.wrappers import ClipAction, EpisodeStats
@@ -93,20 +94,23 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
 
 def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
     """Return the task of an environment, its options and its step limit, or None if C does not have it."""
-    limit, is_fresh = 0, False
+    limit = 0
+    found = set()
     while isinstance(env, gymnasium.Wrapper):
-        if _name_of(env) == FRESH_WORLD:
-            is_fresh = True
-        elif not isinstance(env, LAYERS):
+        found.add(_name_of(env))
+        if _name_of(env) not in (FRESH_WORLD, CHANNELS_FIRST) and not isinstance(env, LAYERS):
             return None
         limit = env._max_episode_steps if isinstance(env, TimeLimit) else limit
         env = env.env
     task = TASKS.get(_name_of(env))
     if task is None or env.render_mode is not None:
         return None
-    numbers = {name: getattr(env, name, 0.0) for name in ("wind_power", "turbulence_power")}
+    numbers = {name: getattr(env, name, 0.0) for name in ("wind_power", "turbulence_power", "lap_complete_percent")}
     numbers["gravity"] = getattr(env, "gravity", env.world.gravity.y)
     if not all(isinstance(value, int | float) and abs(value) <= MAX_POWER for value in numbers.values()):
+        return None
+    numbers["lap_percent"] = numbers.pop("lap_complete_percent")
+    if task == "CarRacing" and not 0 < limit <= MAX_STEPS:
         return None
     angles = [1.5 * ray / 10.0 for ray in range(RAYS)]
     return (
@@ -116,7 +120,10 @@ def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
             "is_continuous": bool(getattr(env, "continuous", False)),
             "has_wind": bool(getattr(env, "enable_wind", False)),
             "is_hardcore": bool(getattr(env, "hardcore", False)),
-            "keeps_world": task == "BipedalWalker" and not is_fresh,
+            "keeps_world": task != "LunarLander" and FRESH_WORLD not in found,
+            "has_random_colors": bool(getattr(env, "domain_randomize", False)),
+            "channels_first": CHANNELS_FIRST in found,
+            "texts": 0,
             "ray_x": [math.sin(angle) * RAY_LENGTH for angle in angles],
             "ray_y": [math.cos(angle) * RAY_LENGTH for angle in angles],
         },
