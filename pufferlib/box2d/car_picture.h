@@ -17,7 +17,8 @@ enum {
     PICTURE_PANEL = 100, /* rows of the panel */
     PICTURE_SIDE = 96,   /* of the result */
     PICTURE_CORNERS = 8, /* most corners of a polygon */
-    PICTURE_LANES = 4,   /* numbers for each cell: blue, green, red, nothing */
+    PICTURE_SPANS = 2,   /* most parts of a row in a polygon with four corners */
+    PICTURE_LANES = 4,   /* numbers for each cell: blue, red, green, nothing */
     PICTURE_TEXT_HEIGHT = 46,
     PICTURE_TEXT_WIDTH = 104,
 };
@@ -26,11 +27,20 @@ enum {
 #define PICTURE_PARTS       0x4000
 #define PICTURE_CELL_WIDTH  (PICTURE_PARTS * PICTURE_WIDTH / PICTURE_SIDE)
 #define PICTURE_CELL_HEIGHT (PICTURE_PARTS * PICTURE_HEIGHT / PICTURE_SIDE)
-#define PICTURE_MIXED       0x80000000u /* instead of a color, which is 0xRRGGBB */
+
+/* Colors are 0xRRGGBB. Their parts can be added or multiplied together. */
+#define PICTURE_OUTER 0xFF00FFu
+#define PICTURE_GREEN 0x00FF00u
+#define PICTURE_MIXED 0x80000000u /* instead of a color */
+
+typedef struct {
+    int32_t left, right;
+} PictureSpan;
 
 typedef struct {
     uint32_t cells[PICTURE_HEIGHT][PICTURE_SIDE];
-    uint32_t pixels[PICTURE_HEIGHT][PICTURE_WIDTH]; /* of mixed cells */
+    uint32_t pixels[PICTURE_HEIGHT][PICTURE_WIDTH];   /* of mixed cells */
+    PictureSpan spans[PICTURE_HEIGHT][PICTURE_SPANS]; /* of the polygon that is drawn, by row of the world */
 } Picture;
 
 /* White text on black, as pygame renders it. */
@@ -51,12 +61,12 @@ static inline uint32_t picture_color(int32_t red, int32_t green, int32_t blue) {
 
 /* Returns the cell that has a column. A column that is shared by two cells is in the first. */
 static inline int32_t picture_cell(int32_t x) {
-    return x * PICTURE_PARTS / PICTURE_CELL_WIDTH;
+    return (int32_t)((uint32_t)x * PICTURE_PARTS / PICTURE_CELL_WIDTH);
 }
 
 /* Returns the last row or column of a cell. */
 static inline int32_t picture_last(int32_t cell, int32_t size) {
-    return ((cell + 1) * size - 1) / PICTURE_PARTS;
+    return (int32_t)((uint32_t)((cell + 1) * size - 1) / PICTURE_PARTS);
 }
 
 static inline int32_t picture_first(int32_t cell) {
@@ -106,16 +116,17 @@ static inline void picture_fill(Picture *picture, int32_t y, int32_t left, int32
     picture_fill_row(picture, PICTURE_HEIGHT - 1 - y, left, right, color);
 }
 
-/* Blends a pixel of the world with a color, whose weight is `alpha` of 256. */
+/* Blends a pixel with the color of a polygon, whose weight is `alpha` of 256, if the polygon will not cover it. */
 static inline void picture_blend(Picture *picture, int32_t x, int32_t y, uint32_t color, uint32_t alpha) {
-    if (alpha == 0 || x < 0 || x >= PICTURE_WIDTH || y < PICTURE_PANEL || y >= PICTURE_HEIGHT) return;
+    const PictureSpan span = picture->spans[y][0];
+    if (alpha == 0 || y < PICTURE_PANEL || (x >= span.left && x <= span.right)) return;
     const int32_t row = PICTURE_HEIGHT - 1 - y, cell = picture_cell(x);
     if (picture->cells[row][cell] == color) return;
     picture_mix(picture, row, cell);
     uint32_t *pixel = &picture->pixels[row][x];
-    const uint32_t outer = (*pixel & 0xFF00FF) * (256 - alpha) + (color & 0xFF00FF) * alpha;
-    const uint32_t inner = (*pixel & 0x00FF00) * (256 - alpha) + (color & 0x00FF00) * alpha;
-    *pixel = (outer >> 8 & 0xFF00FF) | (inner >> 8 & 0x00FF00);
+    const uint32_t outer = (*pixel & PICTURE_OUTER) * (256 - alpha) + (color & PICTURE_OUTER) * alpha;
+    const uint32_t inner = (*pixel & PICTURE_GREEN) * (256 - alpha) + (color & PICTURE_GREEN) * alpha;
+    *pixel = (outer >> 8 & PICTURE_OUTER) | (inner >> 8 & PICTURE_GREEN);
 }
 
 /* ---- Smooth lines, as in pygame.gfxdraw --------------------------------------------------------------- */
@@ -243,30 +254,43 @@ static inline int32_t picture_round(int32_t x) {
     return (x + 0x8000) >> 16;
 }
 
-/* Draws a polygon with smooth edges, as `aapolygon` and `filled_polygon` of pygame.gfxdraw do. */
-static void picture_smooth_polygon(Picture *picture, const PicturePoint *points, int32_t count,
-                                   uint32_t color) {
-    const PictureBox box = picture_box(points, count);
-    if (!picture_shows(box)) return;
-    for (int32_t i = 0; i < count; i++) {
-        picture_line(picture, points[i], points[i + 1 < count ? i + 1 : 0], color);
+/* Finds the parts of a row that are inside a polygon with smooth edges. */
+static inline void picture_find_spans(const PictureEdge *edges, int32_t num_edges, int32_t y, int32_t bottom,
+                                      PictureSpan *spans) {
+    int32_t crossings[2 * PICTURE_SPANS], found = 0;
+    for (int32_t i = 0; i < num_edges; i++) {
+        const PictureEdge *edge = &edges[i];
+        if (!picture_crosses(edge, y, bottom)) continue;
+        crossings[found++] =
+            0x10000 * (y - edge->y) / (edge->end - edge->y) * edge->width + 0x10000 * edge->x;
     }
-    PictureEdge edges[PICTURE_CORNERS];
-    const int32_t num_edges = picture_edges(points, count, edges);
+    picture_sort(crossings, found);
+    for (int32_t i = 0; i < PICTURE_SPANS; i++) {
+        spans[i] = (PictureSpan){1, 0};
+        if (2 * i >= found) continue;
+        const int32_t left = picture_round(crossings[2 * i] + 1),
+                      right = picture_round(crossings[2 * i + 1] - 1);
+        spans[i] = left < right ? (PictureSpan){left, right} : (PictureSpan){right, left};
+    }
+}
+
+/* Draws a polygon with four corners and smooth edges, as pygame.gfxdraw does with `aapolygon` and `filled_polygon`. */
+static void picture_smooth_polygon(Picture *picture, const PicturePoint *points, uint32_t color) {
+    enum { CORNERS = 2 * PICTURE_SPANS };
+    const PictureBox box = picture_box(points, CORNERS);
+    if (!picture_shows(box)) return;
+    PictureEdge edges[CORNERS];
+    const int32_t num_edges = picture_edges(points, CORNERS, edges);
     const int32_t top = box.top > PICTURE_PANEL ? box.top : PICTURE_PANEL;
     const int32_t bottom = box.bottom < PICTURE_HEIGHT ? box.bottom : PICTURE_HEIGHT - 1;
     for (int32_t y = top; y <= bottom; y++) {
-        int32_t crossings[PICTURE_CORNERS], found = 0;
-        for (int32_t i = 0; i < num_edges; i++) {
-            const PictureEdge *edge = &edges[i];
-            if (!picture_crosses(edge, y, box.bottom)) continue;
-            crossings[found++] =
-                0x10000 * (y - edge->y) / (edge->end - edge->y) * edge->width + 0x10000 * edge->x;
-        }
-        picture_sort(crossings, found);
-        for (int32_t i = 0; i + 1 < found; i += 2) {
-            const int32_t left = picture_round(crossings[i] + 1), right = picture_round(crossings[i + 1] - 1);
-            picture_fill(picture, y, left < right ? left : right, left < right ? right : left, color);
+        picture_find_spans(edges, num_edges, y, box.bottom, picture->spans[y]);
+    }
+    for (int32_t i = 0; i < CORNERS; i++) picture_line(picture, points[i], points[(i + 1) % CORNERS], color);
+    for (int32_t y = top; y <= bottom; y++) {
+        for (int32_t i = 0; i < PICTURE_SPANS; i++) {
+            const PictureSpan span = picture->spans[y][i];
+            picture_fill(picture, y, span.left, span.right, color);
         }
     }
 }
@@ -346,8 +370,9 @@ static inline uint16_t picture_multiply(uint32_t one, uint32_t other) {
     return (uint16_t)(one * other >> 16);
 }
 
-static inline uint64_t picture_lanes(uint32_t color) {
-    return (uint64_t)(color & 0xFF0000) << 16 | (uint64_t)(color & 0x00FF00) << 8 | (color & 0x0000FF);
+/* Returns the numbers of a cell from two colors, one of which has no green, and the other only green. */
+static inline uint64_t picture_lanes(uint32_t outer, uint32_t green) {
+    return (uint64_t)green << 24 | outer;
 }
 
 static void picture_weigh(PictureWeights *weights) {
@@ -374,12 +399,16 @@ static void picture_scale_row(const Picture *picture, int32_t row, const Picture
         const uint32_t color = cells[cell];
         if (color == PICTURE_MIXED) {
             const int32_t last = picture_last(cell, PICTURE_CELL_WIDTH);
-            uint64_t sum = 0;
-            for (int32_t x = last - weights->columns[cell]; x < last; x++) sum += picture_lanes(pixels[x]);
-            inside.words[cell++] = sum;
-            shared.words[cell] = 4 * picture_lanes(pixels[last]);
+            uint32_t outer = 0, green = 0;
+            for (int32_t x = last - weights->columns[cell]; x < last; x++) {
+                outer += pixels[x] & PICTURE_OUTER;
+                green += pixels[x] & PICTURE_GREEN;
+            }
+            inside.words[cell++] = picture_lanes(outer, green);
+            shared.words[cell] =
+                4 * picture_lanes(pixels[last] & PICTURE_OUTER, pixels[last] & PICTURE_GREEN);
         } else {
-            const uint64_t lanes = picture_lanes(color);
+            const uint64_t lanes = picture_lanes(color & PICTURE_OUTER, color & PICTURE_GREEN);
             do {
                 inside.words[cell] = lanes * (uint64_t)weights->columns[cell];
                 shared.words[++cell] = 4 * lanes;
@@ -419,8 +448,8 @@ static void picture_scale(const Picture *picture, bool channels_first, uint8_t *
         for (int32_t column = 0; column < PICTURE_SIDE; column++) {
             uint8_t *pixel = image + (cell * PICTURE_SIDE + column) * pixel_stride;
             const uint16_t *lanes = &scaled[column * PICTURE_LANES];
-            pixel[0] = (uint8_t)lanes[2];
-            pixel[color_stride] = (uint8_t)lanes[1];
+            pixel[0] = (uint8_t)lanes[1];
+            pixel[color_stride] = (uint8_t)lanes[2];
             pixel[2 * color_stride] = (uint8_t)lanes[0];
         }
     }

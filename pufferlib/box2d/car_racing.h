@@ -441,7 +441,7 @@ static void car_draw_polygon(Picture *picture, const CarView *view, const CarPol
     PicturePoint points[4];
     for (int32_t i = 0; i < 4; i++)
         points[i] = car_project(view, polygon->corners[i].x, polygon->corners[i].y);
-    picture_smooth_polygon(picture, points, 4, polygon->color);
+    picture_smooth_polygon(picture, points, polygon->color);
 }
 
 static void car_draw_ground(Picture *picture, const Car *car, const CarView *view) {
@@ -529,20 +529,26 @@ static void car_draw_panel(Picture *picture, const Box2DEngine *engine, const Bo
                   PICTURE_HEIGHT - PICTURE_HEIGHT / 16);
 }
 
+/* Returns the canvas of this thread. Its address is computed once for a picture, because the function is not inlined. */
+static __attribute__((noinline)) Picture *car_canvas(void) {
+    static _Thread_local Picture picture;
+    return &picture;
+}
+
 static void car_draw(const Box2DEngine *engine, const Box2DOptions *options, const Box2DGame *game,
                      uint8_t *image) {
-    static _Thread_local Picture picture;
+    Picture *picture = car_canvas();
     const Car *car = game->car;
     const CarView view = car_view(car, game->hull);
-    memset(picture.cells, 0, sizeof picture.cells);
-    car_draw_ground(&picture, car, &view);
+    memset(picture->cells, 0, sizeof picture->cells);
+    car_draw_ground(picture, car, &view);
     for (int32_t i = 0; i < CAR_WHEELS; i++) {
-        car_draw_body(&picture, &view, game->limbs[i], picture_color(0, 0, 0));
-        car_draw_tread(&picture, &view, game->limbs[i], car->wheels[i].phase);
+        car_draw_body(picture, &view, game->limbs[i], picture_color(0, 0, 0));
+        car_draw_tread(picture, &view, game->limbs[i], car->wheels[i].phase);
     }
-    car_draw_body(&picture, &view, game->hull, picture_color(204, 0, 0));
-    car_draw_panel(&picture, engine, options, game);
-    picture_scale(&picture, options->channels_first, image);
+    car_draw_body(picture, &view, game->hull, picture_color(204, 0, 0));
+    car_draw_panel(picture, engine, options, game);
+    picture_scale(picture, options->channels_first, image);
 }
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
