@@ -23,13 +23,14 @@ class Box2DBatch(SteppedGames):
     Args:
         name: Name for error messages.
         task: Name of the task in ``box2d.h``.
-        options: Value of each field of ``Box2DOptions``.
+        options: Value of each field of ``Box2DOptions`` except ``texts``.
         num_games: Number of games.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
         affinity: Core of the first thread, plus 1, after which those of the helpers come. 0 for any.
 
     Raises:
+        APIUsageError: CarRacing has no step limit, or one above ``MAX_STEPS``.
         PufferError: A helper thread could not be started.
     """
 
@@ -46,9 +47,8 @@ class Box2DBatch(SteppedGames):
         super().__init__(name, num_games, autoreset)
         self._keeps_world = options["keeps_world"]
         self._has_laps = task == "CarRacing"
-        if self._has_laps:
-            self._texts = reward_texts(options["max_steps"])
-            options = {**options, "texts": self._texts.ctypes.data}
+        self._texts = reward_texts(options["max_steps"]) if self._has_laps else None
+        options = {**options, "texts": 0 if self._texts is None else self._texts.ctypes.data}
         self._copies = Box2DCopies(task, options, engine(), num_games, num_threads, affinity)
         for index in range(num_games):
             self._copies.seed(index, np_random()[1] % 2**64)

@@ -37,7 +37,7 @@ static inline const Box2DTask *box2d_task(const char *name) {
 }
 
 static inline void *box2d_row(const Box2DGames *games, int32_t index) {
-    return games->observations + (size_t)index * (size_t)games->task->bytes;
+    return games->observations + (size_t)index * (size_t)games->task->observation_bytes;
 }
 
 /* Begins an episode, with a step without action, as Gymnasium does. */

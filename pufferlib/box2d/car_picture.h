@@ -134,12 +134,8 @@ static inline void picture_blend(Picture *picture, int32_t x, int32_t y, uint32_
 enum { PICTURE_IS_LEFT = 1, PICTURE_IS_RIGHT = 2, PICTURE_IS_BELOW = 4, PICTURE_IS_ABOVE = 8 };
 
 static inline int32_t picture_outside(PicturePoint point) {
-    return (point.x < 0                ? PICTURE_IS_LEFT
-            : point.x >= PICTURE_WIDTH ? PICTURE_IS_RIGHT
-                                       : 0) |
-           (point.y < 0                 ? PICTURE_IS_ABOVE
-            : point.y >= PICTURE_HEIGHT ? PICTURE_IS_BELOW
-                                        : 0);
+    return (point.x < 0 ? PICTURE_IS_LEFT : 0) | (point.x >= PICTURE_WIDTH ? PICTURE_IS_RIGHT : 0) |
+           (point.y < 0 ? PICTURE_IS_ABOVE : 0) | (point.y >= PICTURE_HEIGHT ? PICTURE_IS_BELOW : 0);
 }
 
 /* Clips a line to the canvas, or returns false if nothing is left. It may exchange the ends. */
@@ -268,8 +264,8 @@ static inline void picture_find_spans(const PictureEdge *edges, int32_t num_edge
     for (int32_t i = 0; i < PICTURE_SPANS; i++) {
         spans[i] = (PictureSpan){1, 0};
         if (2 * i >= found) continue;
-        const int32_t left = picture_round(crossings[2 * i] + 1),
-                      right = picture_round(crossings[2 * i + 1] - 1);
+        const int32_t left = picture_round(crossings[2 * i] + 1);
+        const int32_t right = picture_round(crossings[2 * i + 1] - 1);
         spans[i] = left < right ? (PictureSpan){left, right} : (PictureSpan){right, left};
     }
 }
@@ -360,17 +356,17 @@ typedef union {
     uint16_t lanes[PICTURE_NUMBERS + PICTURE_LANES];
 } PictureRow;
 
-/* Weights of the pixel that two cells share. */
+/* Weights in a cell of the columns that it shares with the cells before and after it. */
 typedef struct {
-    PictureRow before, after;      /* of the first column of a cell, and of its last one */
-    int32_t columns[PICTURE_SIDE]; /* of a cell alone */
+    PictureRow before, after;
+    int32_t columns[PICTURE_SIDE]; /* number of columns of a cell alone */
 } PictureWeights;
 
 static inline uint16_t picture_multiply(uint32_t one, uint32_t other) {
     return (uint16_t)(one * other >> 16);
 }
 
-/* Returns the numbers of a cell from two colors, one of which has no green, and the other only green. */
+/* Returns the numbers of a cell from the sums of red and blue, and of green. */
 static inline uint64_t picture_lanes(uint32_t outer, uint32_t green) {
     return (uint64_t)green << 24 | outer;
 }
@@ -392,8 +388,8 @@ static void picture_scale_row(const Picture *picture, int32_t row, const Picture
                               uint16_t *scaled) {
     const uint32_t *cells = picture->cells[row], *pixels = picture->pixels[row];
     const uint16_t factor = 0x40000000 / PICTURE_CELL_WIDTH;
-    PictureRow inside,
-        shared; /* sums of the columns of a cell alone, and four times the column before a cell */
+    PictureRow inside; /* sums of the columns of a cell alone */
+    PictureRow shared; /* four times the column before a cell */
     shared.words[0] = 0;
     for (int32_t cell = 0; cell < PICTURE_SIDE;) {
         const uint32_t color = cells[cell];

@@ -51,16 +51,19 @@ typedef struct {
 } CarTile;
 
 typedef struct {
-    double steer, gas, brake, phase, omega;
-    int32_t num_tiles; /* that it touches */
+    double steer, gas, brake;
+    double phase, omega; /* angle and angular velocity */
+    int32_t num_tiles;   /* that it touches */
 } CarWheel;
 
+/* An episode. The last arrays are larger than a track, so most of their memory is never used. */
 typedef struct Car {
     CarWheel wheels[CAR_WHEELS];
-    double time, reward, reward_before, road[3];
+    double time, reward, reward_before;
+    double road[3]; /* its color */
     uint32_t background, grass;
     int32_t num_tiles, num_visited, num_polygons;
-    double lap_percent;
+    double lap_percent; /* part of the tiles that is a lap */
     bool has_lap;
     CarTile tiles[CAR_MAX_TILES];
     CarPolygon polygons[2 * CAR_MAX_TILES]; /* of tiles and borders, in the order in which they are drawn */
@@ -231,8 +234,9 @@ static CarStep car_make_track(const Box2DEngine *engine, Box2DGame *game) {
         car_add_polygon(car, one, other, side * CAR_WIDTH, side * (CAR_WIDTH + CAR_BORDER),
                         i % 2 ? picture_color(255, 0, 0) : picture_color(255, 255, 255));
     }
-    for (int32_t i = car->num_tiles - 1; i >= 0; i--)
-        box2d_add_terrain(game, bodies[i]); /* the first goes first */
+    for (int32_t i = car->num_tiles - 1; i >= 0; i--) { /* Gymnasium destroys the first one first */
+        box2d_add_terrain(game, bodies[i]);
+    }
     return lap[0];
 }
 
@@ -278,8 +282,8 @@ static const Box2DListenerMethods car_listener = {
 
 /* ---- Car ---------------------------------------------------------------------------------------------- */
 
-/* Draws the colors of an episode. */
-static void car_draw_colors(Box2DGame *game) {
+/* Chooses the colors of an episode. */
+static void car_choose_colors(Box2DGame *game) {
     Car *car = game->car;
     double background[3], grass[3];
     for (int32_t i = 0; i < 3; i++) car->road[i] = puffer_uniform(&game->generator, 0, 210);
@@ -347,7 +351,7 @@ static void car_begin(const Box2DEngine *engine, const Box2DOptions *options, Bo
     memset(car, 0, offsetof(Car, tiles));
     car->lap_percent = options->lap_percent;
     if (options->has_random_colors) {
-        car_draw_colors(game);
+        car_choose_colors(game);
     } else {
         car->road[0] = car->road[1] = car->road[2] = 102;
         car->background = picture_color(102, 204, 102);
@@ -401,7 +405,7 @@ static void car_step_wheel(const Box2DEngine *engine, CarWheel *wheel, Box2DBody
 
 /* ---- Picture ------------------------------------------------------------------------------------------ */
 
-/* How points of the world come to the canvas. */
+/* Rotation, zoom and translation of the camera, which follows the car. */
 typedef struct {
     double zoom, sine, cosine, x, y;
 } CarView;
@@ -419,8 +423,8 @@ static inline PicturePoint car_project(const CarView *view, double x, double y) 
 static CarView car_view(const Car *car, const Box2DBody *hull) {
     static const int8_t sines[] = {0, 1, 0, -1, 0, 1};
     const double margin = 1e-6, quarter = PUFFER_PI / 2;
-    CarView view = {.zoom =
-                        0.1 * CAR_SCALE * fmax(1 - car->time, 0) + CAR_ZOOM * CAR_SCALE * fmin(car->time, 1)};
+    const double time = car->time; /* in the first second, the camera moves closer */
+    CarView view = {.zoom = 0.1 * CAR_SCALE * fmax(1 - time, 0) + CAR_ZOOM * CAR_SCALE * fmin(time, 1)};
     double angle = fmod(-(double)hull->angle, 2 * PUFFER_PI);
     if (angle < 0) angle += 2 * PUFFER_PI;
     if (fmod(angle + margin, quarter) < 2 * margin) { /* pygame rounds to right angles */
@@ -438,9 +442,9 @@ static CarView car_view(const Car *car, const Box2DBody *hull) {
 }
 
 static void car_draw_polygon(Picture *picture, const CarView *view, const CarPolygon *polygon) {
+    const CarPoint *corners = polygon->corners;
     PicturePoint points[4];
-    for (int32_t i = 0; i < 4; i++)
-        points[i] = car_project(view, polygon->corners[i].x, polygon->corners[i].y);
+    for (int32_t i = 0; i < 4; i++) points[i] = car_project(view, corners[i].x, corners[i].y);
     picture_smooth_polygon(picture, points, polygon->color);
 }
 
@@ -529,7 +533,7 @@ static void car_draw_panel(Picture *picture, const Box2DEngine *engine, const Bo
                   PICTURE_HEIGHT - PICTURE_HEIGHT / 16);
 }
 
-/* Returns the canvas of this thread. Its address is computed once for a picture, because the function is not inlined. */
+/* Returns the canvas of this thread. Inlined, its address would be looked up for each pixel. */
 static __attribute__((noinline)) Picture *car_canvas(void) {
     static _Thread_local Picture picture;
     return &picture;

@@ -20,7 +20,7 @@ typedef struct {
     double gravity, wind_power, turbulence_power; /* of LunarLander */
     double ray_x[BOX2D_RAYS], ray_y[BOX2D_RAYS];  /* directions of BipedalWalker's rays, as long as these */
     double lap_percent;                           /* of CarRacing */
-    uintptr_t texts; /* address of CarRacing's texts of rewards: of 0 and more, then of negative ones */
+    uintptr_t texts;                              /* address of CarRacing's rewards as `PictureText` */
     bool is_continuous, has_wind, is_hardcore, has_random_colors;
     bool channels_first; /* in pictures */
     bool keeps_world;    /* episodes use the same world, whose state depends on earlier ones */
@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    int32_t bytes; /* of an observation */
+    int32_t observation_bytes;
     /* Returns the number of actions, each of which is a float, or an int if they are discrete. */
     int32_t (*actions)(const Box2DOptions *options);
     /* Makes the bodies of an episode. */

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.box2d._box2d import TEXT_SHAPE
+from pufferlib.errors import APIUsageError
 from pufferlib.registry.games import UnlikeOriginalError
 
 __all__ = ["MAX_STEPS", "reward_texts"]
@@ -23,8 +24,14 @@ def reward_texts(max_steps: int) -> npt.NDArray[np.void]:
         max_steps: Maximum number of steps of an episode, each of which costs 0.1.
 
     Raises:
+        APIUsageError: ``max_steps`` is not 1 to ``MAX_STEPS``.
         UnlikeOriginalError: A text is larger than ``PictureText``.
     """
+    if not 0 < max_steps <= MAX_STEPS:
+        raise APIUsageError(
+            f"CarRacing: max_episode_steps must be 1 to {MAX_STEPS} in C, got {max_steps}; "
+            "make the Python environments with native=False"
+        )
     import pygame
 
     pygame.font.init()
