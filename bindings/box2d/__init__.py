@@ -21,14 +21,14 @@ Options: the arguments of Gymnasium's class (LunarLander: ``gravity``, ``enable_
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
 * ``channels_first``: return CarRacing's images as ``(3, 96, 96)``, as NatureCNN expects them.
-* ``native``: training, evaluations and batches of ``pufferlib.make`` step LunarLander and BipedalWalker in C, with the
-  same results. With False they step Gymnasium's classes. CarRacing, and environments with a ``render_mode``, always run
-  Gymnasium's classes.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` step the environments in C, with the same
+  results. With False they step Gymnasium's classes. Environments with a ``render_mode``, and CarRacing with more than
+  9,990 steps or ``verbose``, always run Gymnasium's classes.
 * ``render_mode``: None or "rgb_array".
 
 Differences from the package:
 
-* Each episode gets a new Box2D world. In a used one, BipedalWalker depends on earlier episodes.
+* Each episode gets a new Box2D world. In a used one, BipedalWalker and CarRacing depend on earlier episodes.
 * Observations of LunarLander and BipedalWalker are unbounded, because they can exceed Gymnasium's
   bounds.
 
