@@ -21,14 +21,14 @@ Options: the arguments of Gymnasium's class (LunarLander: ``gravity``, ``enable_
 * ``max_episode_steps``: length at which an episode is truncated.
 * ``clip_action``: accept any real action and clip it to the Box, for policies without bounds.
 * ``channels_first``: return CarRacing's images as ``(3, 96, 96)``, as NatureCNN expects them.
-* ``native``: training, evaluations and batches of ``pufferlib.make`` step LunarLander and BipedalWalker in C, with the
-  same results. With False they step Gymnasium's classes. CarRacing, and environments with a ``render_mode``, always run
-  Gymnasium's classes.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` step the environments in C, with the same
+  results. With False they step Gymnasium's classes. Environments with a ``render_mode``, and CarRacing with more than
+  9,990 steps or ``verbose``, always run Gymnasium's classes.
 * ``render_mode``: None or "rgb_array".
 
 Differences from the package:
 
-* Each episode gets a new Box2D world. In a used one, BipedalWalker depends on earlier episodes.
+* Each episode gets a new Box2D world. In a used one, BipedalWalker and CarRacing depend on earlier episodes.
 * Observations of LunarLander and BipedalWalker are unbounded, because they can exceed Gymnasium's
   bounds.
 
@@ -71,6 +71,6 @@ def env_creator(name: str) -> Callable[..., Any]:
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
     """Return the environment in C with the same results, or None if there is none with these options."""
     env_id = full_id(name, names())
-    if env_id not in names() or env_id.startswith("CarRacing"):
+    if env_id not in names():
         return None
     return find_box2d(f"box2d/{env_id}", options, functools.partial(env_creator(env_id), **options))

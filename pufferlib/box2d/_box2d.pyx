@@ -3,7 +3,7 @@
 import os
 
 cimport cython
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as c_bool
 
@@ -27,10 +27,13 @@ cdef extern from "box2d.h" nogil:
         double gravity, wind_power, turbulence_power
         double ray_x[BOX2D_RAYS]
         double ray_y[BOX2D_RAYS]
-        c_bool is_continuous, has_wind, is_hardcore, keeps_world
+        double lap_percent
+        size_t texts
+        c_bool is_continuous, has_wind, is_hardcore, has_random_colors, channels_first, keeps_world
         int32_t max_steps
     ctypedef struct Box2DGame:
         PufferGenerator generator, start
+        c_bool has_finished
         int32_t num_played
         uint32_t *played
     ctypedef struct Box2DTask:
@@ -43,7 +46,7 @@ cdef extern from "box2d.h" nogil:
         int32_t num_actions
         int32_t *order
         uint32_t *actions
-        float *observations
+        uint8_t *observations
         float *rewards
         double *exact_rewards
         c_bool *terminals
@@ -56,7 +59,12 @@ cdef extern from "box2d.h" nogil:
     void box2d_step_some(void *games, int32_t begin, int32_t end) noexcept
     void box2d_close(const Box2DEngine *engine, Box2DGame *game)
 
+    enum:
+        PICTURE_TEXT_HEIGHT
+        PICTURE_TEXT_WIDTH
+
 RAYS = BOX2D_RAYS
+TEXT_SHAPE = PICTURE_TEXT_HEIGHT, PICTURE_TEXT_WIDTH
 
 
 @cython.final
@@ -109,7 +117,7 @@ cdef class Box2DCopies:
         """Free the worlds. The games can be begun again."""
         self._free()
 
-    def bind(self, float[:, ::1] observations, const uint32_t[:, ::1] actions, float[::1] rewards, c_bool[::1] terminals,
+    def bind(self, uint8_t[:, ::1] observations, const uint32_t[:, ::1] actions, float[::1] rewards, c_bool[::1] terminals,
              c_bool[::1] truncations, double[::1] exact_rewards, int32_t[::1] elapsed):
         """Use these arrays without copying them, and keep references to them."""
         cdef Box2DGames *batch = &self.batch
@@ -145,6 +153,10 @@ cdef class Box2DCopies:
         with nogil:
             error = helpers.run(&self.stepping)
         self._check(error)
+
+    def has_finished(self, int32_t index):
+        """Return True if the last step of a game has finished a lap of CarRacing."""
+        return self.batch.games[index].has_finished
 
     def save(self, int32_t index):
         """Return the generator at the start of a game's episode, and the actions since, as bytes."""

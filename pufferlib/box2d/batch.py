@@ -8,6 +8,7 @@ from gymnasium.utils.seeding import np_random
 
 from pufferlib.box2d._box2d import Box2DCopies
 from pufferlib.box2d.engine import engine
+from pufferlib.box2d.texts import reward_texts
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.games import SteppedGames
 
@@ -22,13 +23,14 @@ class Box2DBatch(SteppedGames):
     Args:
         name: Name for error messages.
         task: Name of the task in ``box2d.h``.
-        options: Value of each field of ``Box2DOptions``.
+        options: Value of each field of ``Box2DOptions`` except ``texts``.
         num_games: Number of games.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
         affinity: Core of the first thread, plus 1, after which those of the helpers come. 0 for any.
 
     Raises:
+        APIUsageError: CarRacing has no step limit, or one above ``MAX_STEPS``.
         PufferError: A helper thread could not be started.
     """
 
@@ -44,13 +46,17 @@ class Box2DBatch(SteppedGames):
     ) -> None:
         super().__init__(name, num_games, autoreset)
         self._keeps_world = options["keeps_world"]
+        self._has_laps = task == "CarRacing"
+        self._texts = reward_texts(options["max_steps"]) if self._has_laps else None
+        options = {**options, "texts": 0 if self._texts is None else self._texts.ctypes.data}
         self._copies = Box2DCopies(task, options, engine(), num_games, num_threads, affinity)
         for index in range(num_games):
             self._copies.seed(index, np_random()[1] % 2**64)
 
     def _bind(self) -> None:
         self._copies.bind(
-            self._observations, self._actions.reshape(self._num_games, -1).view(np.uint32), self._rewards,
+            self._observations.reshape(self._num_games, -1).view(np.uint8),
+            self._actions.reshape(self._num_games, -1).view(np.uint32), self._rewards,
             self._terminals, self._truncations, self.exact_rewards, self.elapsed,
         )  # fmt: skip
 
@@ -67,8 +73,8 @@ class Box2DBatch(SteppedGames):
         return "its action has a NaN"
 
     def infos_of(self, index: int) -> dict[str, Any]:
-        """Return an empty dict, because the tasks have no infos."""
-        return {}
+        """Return the infos of the last step: ``lap_finished`` at the end of an episode of CarRacing."""
+        return {"lap_finished": self._copies.has_finished(index)} if self._has_laps and self._terminals[index] else {}
 
     def _save(self, index: int) -> bytes:
         if self._keeps_world:

@@ -44,8 +44,7 @@ static inline int32_t walker_integer(Box2DGame *game, int32_t low, int32_t high)
 
 static void walker_add_ground(const Box2DEngine *engine, Box2DGame *game, const void *shape) {
     const Box2DFixtureDef fixture = box2d_fixture(shape, 0, WALKER_FRICTION, 1, UINT16_MAX);
-    game->terrain[game->num_terrain++] =
-        box2d_body(engine, game->world, BOX2D_STATIC, box2d_vec(0, 0), 0, &fixture);
+    box2d_add_terrain(game, box2d_body(engine, game->world, BOX2D_STATIC, box2d_vec(0, 0), 0, &fixture));
 }
 
 /* Adds a rectangle, whose corners begin with (left, first) and (right, first). */
@@ -201,7 +200,8 @@ static inline float walker_effort(float action) {
 }
 
 static double walker_step(const Box2DEngine *engine, const Box2DOptions *options, Box2DGame *game,
-                          const void *actions, float *row, bool *is_over) {
+                          const void *actions, void *row, bool *is_over) {
+    float *numbers = row;
     const Box2DBody *hull = game->hull;
     const float *action = actions;
     for (int32_t i = 0; i < BOX2D_LIMBS; i++) {
@@ -214,13 +214,13 @@ static double walker_step(const Box2DEngine *engine, const Box2DOptions *options
         engine->set_max_torque(game->joints[i], WALKER_TORQUE * walker_effort(action[i]));
     }
     box2d_step_world(engine, game);
-    row[0] = hull->angle;
-    row[1] = (float)(2.0 * hull->angular_velocity / BOX2D_FPS);
-    row[2] = (float)(0.3 * hull->velocity.x * BOX2D_WIDTH / BOX2D_FPS);
-    row[3] = (float)(0.3 * hull->velocity.y * BOX2D_HEIGHT / BOX2D_FPS);
-    walker_observe_leg(engine, game, 0, row + 4);
-    walker_observe_leg(engine, game, 1, row + 9);
-    walker_look(engine, options, game, row + 14);
+    numbers[0] = hull->angle;
+    numbers[1] = (float)(2.0 * hull->angular_velocity / BOX2D_FPS);
+    numbers[2] = (float)(0.3 * hull->velocity.x * BOX2D_WIDTH / BOX2D_FPS);
+    numbers[3] = (float)(0.3 * hull->velocity.y * BOX2D_HEIGHT / BOX2D_FPS);
+    walker_observe_leg(engine, game, 0, numbers + 4);
+    walker_observe_leg(engine, game, 1, numbers + 9);
+    walker_look(engine, options, game, numbers + 14);
     const double x = hull->position.x;
     float reward = (float)box2d_progress(game, 130 * x / BOX2D_SCALE - 5.0 * fabs(hull->angle));
     for (int32_t i = 0; i < BOX2D_LIMBS; i++) {

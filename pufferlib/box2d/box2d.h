@@ -3,11 +3,13 @@
 #define PUFFER_BOX2D_H
 
 #include "bipedal_walker.h"
+#include "car_racing.h"
 #include "lunar_lander.h"
 
 static const Box2DTask box2d_tasks[] = {
-    {"LunarLander", LANDER_NUMBERS, lander_actions, lander_begin, lander_step},
-    {"BipedalWalker", WALKER_NUMBERS, walker_actions, walker_begin, walker_step},
+    {"LunarLander", LANDER_NUMBERS * sizeof(float), lander_actions, lander_begin, lander_step},
+    {"BipedalWalker", WALKER_NUMBERS * sizeof(float), walker_actions, walker_begin, walker_step},
+    {"CarRacing", CAR_BYTES, car_actions, car_begin, car_step},
 };
 
 /* Games and arrays with a row for each. */
@@ -19,7 +21,8 @@ typedef struct {
     int32_t num_actions;
     const int32_t *order;    /* games of this step */
     const uint32_t *actions; /* floats, or one int */
-    float *observations, *rewards;
+    uint8_t *observations;
+    float *rewards;
     double *exact_rewards;
     bool *terminals, *truncations;
     int32_t *elapsed;
@@ -33,8 +36,8 @@ static inline const Box2DTask *box2d_task(const char *name) {
     return NULL;
 }
 
-static inline float *box2d_row(const Box2DGames *games, int32_t index) {
-    return games->observations + (size_t)index * (size_t)games->task->numbers;
+static inline void *box2d_row(const Box2DGames *games, int32_t index) {
+    return games->observations + (size_t)index * (size_t)games->task->observation_bytes;
 }
 
 /* Begins an episode, with a step without action, as Gymnasium does. */

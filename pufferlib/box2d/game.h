@@ -13,16 +13,18 @@
 #define BOX2D_WIDTH  (600 / BOX2D_SCALE) /* of the view */
 #define BOX2D_HEIGHT (400 / BOX2D_SCALE)
 
-/* Terrain has at most 199 edges, and two blocks in ten steps. */
-enum { BOX2D_MAX_TERRAIN = 256, BOX2D_LIMBS = 4, BOX2D_FEET = 2, BOX2D_RAYS = 10 };
+enum { BOX2D_LIMBS = 4, BOX2D_FEET = 2, BOX2D_RAYS = 10 };
 
 /* Keyword arguments of Gymnasium's classes, and numbers that Python computes. */
 typedef struct {
     double gravity, wind_power, turbulence_power; /* of LunarLander */
     double ray_x[BOX2D_RAYS], ray_y[BOX2D_RAYS];  /* directions of BipedalWalker's rays, as long as these */
-    bool is_continuous, has_wind, is_hardcore;
-    bool keeps_world;  /* episodes use the same world, whose state depends on earlier ones */
-    int32_t max_steps; /* 0: no limit */
+    double lap_percent;                           /* of CarRacing */
+    uintptr_t texts;                              /* address of CarRacing's rewards as `PictureText` */
+    bool is_continuous, has_wind, is_hardcore, has_random_colors;
+    bool channels_first; /* in pictures */
+    bool keeps_world;    /* episodes use the same world, whose state depends on earlier ones */
+    int32_t max_steps;   /* 0: no limit */
 } Box2DOptions;
 
 typedef struct {
@@ -33,28 +35,30 @@ typedef struct {
     Box2DBody *feet[BOX2D_FEET];
     Box2DJoint *joints[BOX2D_LIMBS];
     Box2DSolver solvers[BOX2D_LIMBS];
-    Box2DBody *terrain[BOX2D_MAX_TERRAIN];
-    int32_t num_terrain, num_limbs;
+    Box2DBody **terrain;
+    int32_t num_terrain, terrain_capacity, num_limbs;
     bool has_crashed; /* the hull touched the ground */
     bool foot_is_down[BOX2D_FEET];
     bool has_shaping;
     double shaping;               /* potential of the last step, if there was one */
     double pad_y;                 /* of LunarLander */
     double wind, turbulence;      /* their time, of LunarLander */
+    struct Car *car;              /* of CarRacing, or NULL */
+    bool has_finished;            /* the lap */
     uint32_t *played;             /* actions of the episode so far: floats, or one int */
     int32_t num_played, capacity; /* steps in `played`, and those that it has room for */
 } Box2DGame;
 
 typedef struct {
     const char *name;
-    int32_t numbers; /* of an observation */
+    int32_t observation_bytes;
     /* Returns the number of actions, each of which is a float, or an int if they are discrete. */
     int32_t (*actions)(const Box2DOptions *options);
     /* Makes the bodies of an episode. */
     void (*begin)(const Box2DEngine *engine, const Box2DOptions *options, Box2DGame *game);
     /* Takes a step, writes the observation, and returns the reward, or NaN for an action that is NaN. */
     double (*step)(const Box2DEngine *engine, const Box2DOptions *options, Box2DGame *game,
-                   const void *actions, float *row, bool *is_over);
+                   const void *actions, void *row, bool *is_over);
 } Box2DTask;
 
 /* ---- Contacts ----------------------------------------------------------------------------------------- */
@@ -110,12 +114,25 @@ static inline void box2d_clear(const Box2DEngine *engine, const Box2DOptions *op
     game->has_crashed = game->foot_is_down[0] = game->foot_is_down[1] = game->has_shaping = false;
 }
 
+/* Adds a body that `box2d_clear` destroys, before those that were added earlier. */
+static inline void box2d_add_terrain(Box2DGame *game, Box2DBody *body) {
+    if (game->num_terrain == game->terrain_capacity) {
+        game->terrain_capacity = 2 * game->terrain_capacity + 64;
+        game->terrain = realloc(game->terrain, (size_t)game->terrain_capacity * sizeof(Box2DBody *));
+    }
+    game->terrain[game->num_terrain++] = body;
+}
+
 static inline void box2d_close(const Box2DEngine *engine, Box2DGame *game) {
     if (game->world != NULL) engine->destroy_world(game->world);
     free(game->world);
+    free(game->terrain);
+    free(game->car);
     free(game->played);
     game->world = game->played = NULL;
-    game->num_played = game->capacity = 0;
+    game->terrain = NULL;
+    game->car = NULL;
+    game->num_played = game->capacity = game->terrain_capacity = 0;
 }
 
 /* Connects a new limb to a body with a motor. `limb` is the limb's index. The angle of the joint is 0 now, which the

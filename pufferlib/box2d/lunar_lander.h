@@ -41,7 +41,7 @@ static void lander_make_moon(const Box2DEngine *engine, Box2DGame *game) {
         edge = box2d_edge(engine, box2d_vec(step * i, smooth[i]), box2d_vec(step * (i + 1), smooth[i + 1]));
         engine->make_fixture(moon, &fixture);
     }
-    game->terrain[game->num_terrain++] = moon;
+    box2d_add_terrain(game, moon);
 }
 
 static void lander_make_leg(const Box2DEngine *engine, Box2DGame *game, int32_t side, double x, double y) {
@@ -130,7 +130,8 @@ static double lander_reward(Box2DGame *game, const double *state, double main_po
 }
 
 static double lander_step(const Box2DEngine *engine, const Box2DOptions *options, Box2DGame *game,
-                          const void *actions, float *row, bool *is_over) {
+                          const void *actions, void *row, bool *is_over) {
+    float *numbers = row;
     Box2DBody *hull = game->hull;
     double main_power = 0, side_power = 0, direction = 0;
     if (options->has_wind && !game->foot_is_down[0] && !game->foot_is_down[1]) {
@@ -162,7 +163,7 @@ static double lander_step(const Box2DEngine *engine, const Box2DOptions *options
         game->foot_is_down[0],
         game->foot_is_down[1],
     };
-    for (int32_t i = 0; i < LANDER_NUMBERS; i++) row[i] = (float)state[i];
+    for (int32_t i = 0; i < LANDER_NUMBERS; i++) numbers[i] = (float)state[i];
     const double reward = lander_reward(game, state, main_power, side_power);
     const bool is_asleep = !(hull->flags & BOX2D_AWAKE), is_lost = game->has_crashed || fabs(state[0]) >= 1;
     *is_over = is_asleep || is_lost;

@@ -4,16 +4,18 @@ from collections.abc import Mapping
 
 from gymnasium.envs.registration import EnvSpec
 
-__all__ = ["FRESH_WORLD", "TASKS", "has_box2d"]
+__all__ = ["CHANNELS_FIRST", "FRESH_WORLD", "TASKS", "has_box2d"]
 
 #: Task in ``box2d.h``, by entry point, because an id may be registered again for another environment.
 TASKS: Mapping[str, str] = {
     "gymnasium.envs.box2d.bipedal_walker:BipedalWalker": "BipedalWalker",
+    "gymnasium.envs.box2d.car_racing:CarRacing": "CarRacing",
     "gymnasium.envs.box2d.lunar_lander:LunarLander": "LunarLander",
 }
 
-#: Wrapper of the binding that gives each episode a new world.
+#: Wrappers of the binding: one gives each episode a new world, the other transposes pictures.
 FRESH_WORLD = "pufferlib.bindings.box2d.env:FreshWorld"
+CHANNELS_FIRST = "pufferlib.bindings._shared.gymnasium:ChannelsFirst"
 
 
 def has_box2d(spec: EnvSpec) -> bool:

@@ -14,7 +14,8 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from pufferlib.box2d._box2d import RAYS
 from pufferlib.box2d.batch import Box2DBatch
 from pufferlib.box2d.engine import VERSION
-from pufferlib.box2d.table import FRESH_WORLD, TASKS
+from pufferlib.box2d.table import CHANNELS_FIRST, FRESH_WORLD, TASKS
+from pufferlib.box2d.texts import MAX_STEPS
 from pufferlib.ocean._ocean import source_hash
 from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
 from pufferlib.wrappers import ClipAction, EpisodeStats
@@ -22,6 +23,7 @@ from pufferlib.wrappers import ClipAction, EpisodeStats
 __all__ = ["Box2DTwin", "box2d_twin"]
 
 CHECKED_STEPS = 150  # in which a random player touches the ground
+CHECKED_PICTURES = 60  # in which the camera has come close to the car
 MAX_POWER = 1000.0  # of the wind. A hurricane would make Box2D throw exceptions
 RAY_LENGTH = 160 / 30.0
 LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
@@ -33,7 +35,7 @@ class Box2DTwin(GymnasiumTwin):
 
     Attributes:
         task: Name of the task in ``box2d.h``.
-        options: Value of each field of ``Box2DOptions``.
+        options: Value of each field of ``Box2DOptions`` except ``texts``.
     """
 
     task: str
@@ -82,7 +84,8 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         options,
     )
     try:
-        check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats
+        steps = CHECKED_PICTURES if task == "CarRacing" else CHECKED_STEPS
+        check_equal(twin, env.env.env, steps)  # below EpisodeStats
     except UnlikeOriginalError as error:
         warnings.warn(
             f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2
@@ -93,18 +96,20 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
 
 def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
     """Return the task of an environment, its options and its step limit, or None if C does not have it."""
-    limit, is_fresh = 0, False
+    limit, wrappers = 0, set()
     while isinstance(env, gymnasium.Wrapper):
-        if _name_of(env) == FRESH_WORLD:
-            is_fresh = True
-        elif not isinstance(env, LAYERS):
+        wrappers.add(_name_of(env))
+        if _name_of(env) not in (FRESH_WORLD, CHANNELS_FIRST) and not isinstance(env, LAYERS):
             return None
         limit = env._max_episode_steps if isinstance(env, TimeLimit) else limit
         env = env.env
     task = TASKS.get(_name_of(env))
     if task is None or env.render_mode is not None:
         return None
+    if task == "CarRacing" and (env.verbose or not 0 < limit <= MAX_STEPS):
+        return None
     numbers = {name: getattr(env, name, 0.0) for name in ("wind_power", "turbulence_power")}
+    numbers["lap_percent"] = getattr(env, "lap_complete_percent", 0.0)
     numbers["gravity"] = getattr(env, "gravity", env.world.gravity.y)
     if not all(isinstance(value, int | float) and abs(value) <= MAX_POWER for value in numbers.values()):
         return None
@@ -116,7 +121,9 @@ def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
             "is_continuous": bool(getattr(env, "continuous", False)),
             "has_wind": bool(getattr(env, "enable_wind", False)),
             "is_hardcore": bool(getattr(env, "hardcore", False)),
-            "keeps_world": task == "BipedalWalker" and not is_fresh,
+            "keeps_world": task != "LunarLander" and FRESH_WORLD not in wrappers,
+            "has_random_colors": bool(getattr(env, "domain_randomize", False)),
+            "channels_first": CHANNELS_FIRST in wrappers,
             "ray_x": [math.sin(angle) * RAY_LENGTH for angle in angles],
             "ray_y": [math.cos(angle) * RAY_LENGTH for angle in angles],
         },

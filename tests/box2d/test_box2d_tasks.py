@@ -1,5 +1,6 @@
 """Box2D tasks stepped in C, compared byte by byte with Gymnasium's."""
 
+import dataclasses
 import sys
 
 import gymnasium
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 TASKS = ("LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3")
 NAMES = (*TASKS, *(f"box2d/{task}" for task in TASKS))
+CARS = ("CarRacing-v3", "box2d/CarRacing-v3")  # a step of Gymnasium's takes 5 ms
 VARIED = [
     ("box2d/LunarLander", {"enable_wind": True, "max_episode_steps": 30}),
     ("LunarLander-v3", {"continuous": True, "gravity": -3.7}),
@@ -38,9 +40,26 @@ def test_same_seeds_and_actions_give_the_bytes_of_gymnasium(name):
     assert compare(name, copies=2, steps=120, max_episode_steps=110) > 0
 
 
+@pytest.mark.parametrize("name", CARS)
+def test_same_seeds_and_actions_give_the_pictures_of_gymnasium(name):
+    assert compare(name, copies=1, steps=45, max_episode_steps=40) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("CarRacing-v3", {"lap_complete_percent": 0.0, "continuous": False}),  # the first tile finishes the lap
+        ("box2d/CarRacing", {"domain_randomize": True, "channels_first": True, "max_episode_steps": 8}),
+    ],
+    ids=str,
+)
+def test_keywords_of_cars_have_the_effect_of_gymnasiums(name, keywords):
+    assert compare(name, copies=1, steps=10, **keywords) > 0
+
+
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", [*NAMES, *CARS])
 def test_long_play_gives_the_bytes_of_gymnasium(name):
     assert compare(name, copies=100, steps=1000) > 0
 
@@ -77,7 +96,25 @@ def test_landed_lander_falls_asleep_and_gets_its_reward():
     games.close()
 
 
-@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3"])
+@pytest.mark.all
+def test_car_that_leaves_the_field_loses_its_lap():
+    twin = twin_of("CarRacing-v3", {})
+    rows = allocate(twin.observation_space, twin.action_space, 1)
+    games = twin.games(1, "disabled", 1)
+    games.bind(**rows)
+    games.reset([0])
+    original = pufferlib.make("CarRacing-v3").env.env
+    original.reset(seed=0)
+    while not rows["terminals"][0]:
+        games.step(np.float32([[0, 0.2, 0]]))
+        observation, reward, terminated, _, infos = original.step(np.float32([0, 0.2, 0]))
+        assert rows["observations"][0].tobytes() == observation.tobytes()
+        assert (games.exact_rewards[0], rows["terminals"][0]) == (reward, terminated)
+    assert games.infos_of(0) == infos == {"lap_finished": False}
+    games.close()
+
+
+@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3", "CarRacing-v3"])
 def test_two_threads_give_the_results_of_one(name):
     one, two = (TwinEnvs(twin_of(name, {"max_episode_steps": 30}), 32, num_threads=threads) for threads in (1, 2))
     one.single_action_space.seed(0)
@@ -90,13 +127,15 @@ def test_two_threads_give_the_results_of_one(name):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
-@pytest.mark.parametrize("name", ["box2d/BipedalWalker", "LunarLander-v3"])
+@pytest.mark.parametrize(
+    "name", ["box2d/BipedalWalker", "LunarLander-v3", pytest.param("box2d/CarRacing", marks=pytest.mark.all)]
+)
 def test_batches_equal_those_of_the_python_environments(name, autoreset):
     compare_batches(name, autoreset=autoreset, max_episode_steps=12, steps=12 if autoreset == "disabled" else 30)
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize("name", ["LunarLander-v3", *(f"box2d/{task}" for task in TASKS)])
+@pytest.mark.parametrize("name", ["LunarLander-v3", *(f"box2d/{task}" for task in TASKS), "box2d/CarRacing-v3"])
 def test_saved_states_continue_with_the_same_results(name, autoreset):
     twins, others = (both(name, seed=seed, autoreset=autoreset, max_episode_steps=15)[0] for seed in (1, 2))
     twins.reset()
@@ -151,8 +190,8 @@ def test_evaluations_in_c_and_in_python_give_the_same_scores():
     ("name", "keywords"),
     [
         ("box2d/LunarLander-v3", {"native": False}),
-        ("box2d/CarRacing-v3", {}),
-        ("CarRacing-v3", {}),
+        ("CarRacing-v3", {"verbose": True}),
+        ("box2d/CarRacing-v3", {"max_episode_steps": 10_000}),
         ("LunarLander-v3", {"render_mode": "rgb_array"}),
         ("LunarLander-v3", {"gravity": np.float32(-10)}),
         pytest.param(
@@ -168,15 +207,16 @@ def test_options_that_c_lacks_run_in_python(name, keywords):
     assert twin_of(name, keywords) is None
 
 
-def test_action_with_a_nan_is_refused_and_changes_nothing():
-    twin = twin_of("box2d/BipedalWalker-v3", {})
+@pytest.mark.parametrize("name", ["box2d/BipedalWalker-v3", "box2d/CarRacing-v3"])
+def test_action_with_a_nan_is_refused_and_changes_nothing(name):
+    twin = twin_of(name, {})
     rows = allocate(twin.observation_space, twin.action_space, 2)
     games = twin.games(2, "disabled", 1)
     games.bind(**rows)
     games.reset([0, 1])
     before = rows["observations"][1].tobytes()
     with pytest.raises(APIUsageError, match=r"environment 1 has an .* is NaN .* its action has a NaN"):
-        games.step(np.float32([[0, 0, 0, 0], [0, 0, np.nan, 0]]))
+        games.step(np.where([[False], [True]], np.nan, np.zeros_like(rows["actions"])))
     assert rows["observations"][1].tobytes() == before
     games.close()
 
@@ -203,6 +243,18 @@ def test_library_without_a_function_runs_in_python_with_a_warning(engine, monkey
     monkeypatch.setattr("pufferlib.box2d.engine.FUNCTIONS", ("_ZN7b2World3FlyEv",))
     with pytest.warns(UserWarning, match=r"expected the functions of Box2D 2\.3\.10 in .*_ZN7b2World3FlyEv"):
         assert twin_of("box2d/LunarLander-v3", {}) is None
+
+
+def test_other_font_runs_in_python_with_a_warning(monkeypatch):
+    monkeypatch.setattr("pufferlib.box2d.texts.TEXT_SHAPE", (40, 104))
+    with pytest.warns(UserWarning, match=r"expected text of \(40, 104\) pixels from pygame, found \(46, 9\d\)"):
+        assert twin_of("CarRacing-v3", {"max_episode_steps": 7}) is None
+
+
+def test_environments_without_a_step_limit_need_python():
+    twin = twin_of("CarRacing-v3", {})
+    with pytest.raises(APIUsageError, match=r"max_episode_steps must be 1 to 9990 in C, got 0; .* native=False"):
+        dataclasses.replace(twin, max_steps=0).games(1, "disabled", 1)
 
 
 def test_missing_package_is_reported_by_the_original(monkeypatch):
