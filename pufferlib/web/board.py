@@ -21,8 +21,9 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
-from pufferlib.runs.compare import differing_settings, group_runs, short_names
+from pufferlib.runs.compare import group_runs, short_names
 from pufferlib.runs.folder import STAMP, STAMP_WIDTH
+from pufferlib.runs.listing import differing_settings
 from pufferlib.runs.report import ELO, SCORE, finite
 from pufferlib.runs.statistics import Estimate, estimate_iqm
 from pufferlib.web.load import MachineLoad

@@ -76,10 +76,11 @@ choose_way() {
     fi
 }
 
-# run_docker SERVICE ARGUMENT...: builds the service's image if needed, runs it, and exits with its status. `published`
-# holds flags of `docker compose run` for ports.
+published=() # flags of `docker compose run` for ports, which a script may set
+
+# run_docker SERVICE ARGUMENT...: builds the service's image if needed, runs it, and exits with its status.
 run_docker() {
-    compose=(docker compose) flags=(--rm ${published[@]+"${published[@]}"})
+    compose=(docker compose) flags=(--rm "${published[@]}")
     cd "$root"
     if gpu_for_docker; then
         say "an NVIDIA GPU was found: compose.gpu.yaml is added"

@@ -298,4 +298,4 @@ def test_example_settings_are_known_and_commented_out() -> None:
     used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
     # labels.sh sets these
     used -= {"TANK_VERSION", "TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST", "TANK_LOCKS"}
-    assert settings == used | {"COMPOSE_FILE", "HF_TOKEN", "WANDB_API_KEY"}
+    assert settings == used | {"COMPOSE_FILE", "HF_TOKEN", "TANK_VIEW_PORT", "WANDB_API_KEY"}
