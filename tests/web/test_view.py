@@ -230,7 +230,7 @@ def test_session_is_played_paused_stepped_and_recorded_from_the_page(page, tmp_p
     loop = threading.Thread(target=play, args=(session, page, 60, tmp_path / "videos"))
     with opened(page) as client:
         loop.start()
-        client.receive_until(lambda caption: caption["state"][1] not in ("step 0", "step 1"))
+        client.receive_until(lambda caption: caption["state"][1:] and caption["state"][1] not in ("step 0", "step 1"))
         np.testing.assert_array_equal(client.frame.shape, session.picture().shape)
         client.send(down=",")
         client.send(down="f9")
