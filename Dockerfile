@@ -8,7 +8,7 @@
 #                                                                   +-> dev    + debugger, git, editable package
 #   base -> uv                installer and certificates
 #   base -> native -> build   compiled modules, then our wheel, which is copied last into all images except dev
-#   deps -> games             every Ocean game as a web page with its agent
+#   deps -> zig -> games      every Ocean game as a web page with its agent
 #   deps -> site              documentation with these games as static files, which base -> docs serves
 #   deps -> compilers         builds wheels for bindings whose packages have none
 #
@@ -376,6 +376,17 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
 
 # end of the bindings
 
+# The C compiler for the browser. It has a folder of its own, because pip-install removes files that it needs.
+FROM deps AS zig
+COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+    start=$(date +%s) \
+    && UV_CACHE_DIR=/var/cache/uv uv pip install --quiet --python /opt/venv/bin/python --target /opt/zig --require-hashes \
+        --no-deps --no-build --link-mode copy -r /opt/tank/locks/compiler.txt \
+    && rm -rf /opt/zig/bin /opt/zig/.lock /opt/zig/*.dist-info/uv_cache.json \
+    && finish-layer "$start"
+
 FROM full AS tools
 COPY docker/apt/build.txt docker/apt/tools.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -385,6 +396,8 @@ COPY --from=recipes /recipes/locks/tools.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
+COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
+COPY --from=zig /opt/zig /opt/venv/lib/python3.11/site-packages
 
 # The C and Cython sources. Copies from a stage are compared by content, so editing Python does not compile anything.
 # Cython recognizes a package by its __init__.py, which may be empty.
@@ -526,11 +539,8 @@ USER 1000
 CMD ["bash"]
 
 # Compiles every Ocean game and its agent to WebAssembly, like scripts/web.
-FROM deps AS games
-COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
-RUN --mount=type=cache,target=/var/cache/uv \
-    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
-    pip-install compiler
+FROM zig AS games
+ENV PYTHONPATH=/opt/zig
 COPY --from=build /package /opt/venv
 WORKDIR /src
 COPY scripts/lib/web_site.py scripts/lib/

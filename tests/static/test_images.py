@@ -65,7 +65,7 @@ def test_scripts_can_import_their_neighbors() -> None:
 def test_every_install_checks_hashes() -> None:
     text = "\n".join([*INSTRUCTIONS, (ROOT / "docker/bin/pip-install").read_text().replace("\\\n", " ")])
     installs = [line for line in text.splitlines() if re.search(r"\bpip install\b", line)]
-    assert len(installs) == 3
+    assert len(installs) == 4
     for line in installs:
         ours = "--no-index --no-deps --find-links /dist " in line
         assert ours or ("--require-hashes" in line and "--no-deps" in line), line
@@ -187,7 +187,7 @@ def test_only_stage_uv_uses_the_secret() -> None:
     assert takers == {"uv"}
     certificates = "--mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt"
     for line in (line for name, (_, lines) in stages().items() if name != "uv" for line in lines):
-        assert (certificates in line) == bool(re.search(r" (pip-install|binding (compile|install)) ", line)), line
+        assert (certificates in line) == bool(re.search(r" (pip-install|uv pip install|binding (compile|install)) ", line)), line
 
 
 def test_only_c_and_cython_edits_compile_again(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_unknown_key_in_binding_toml_is_a_short_error(copied: Path) -> None:
 
 def test_locks_contain_every_version_that_extras_pin() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for tools_of_releases in ("compiler", "release", "wheels"):  # not in the images, which have gcc
+    for tools_of_releases in ("release", "wheels"):  # not in the images
         del extras[tools_of_releases]
     locked = {name: version.split("+")[0] for path in LOCKS for name, version in packages(path).items()}
     for requirement in (requirement for extra in extras.values() for requirement in extra if "==" in requirement):
