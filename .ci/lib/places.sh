@@ -15,7 +15,7 @@ build_test_image() { docker compose --progress plain build test; }
 # (moby/buildkit#2303), and has crashed the engine.
 build_images() {
     local service
-    for service in runtime tank tank-full dev docs; do
+    for service in runtime tank tank-full notebook dev docs; do
         docker compose --progress plain build "$service" || return
     done
 }

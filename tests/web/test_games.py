@@ -13,6 +13,7 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.cli.verbs import web
 from pufferlib.errors import APIUsageError, PufferError, UsageError
+from pufferlib.machine.commands import way_to_install
 from pufferlib.native import compiler
 from pufferlib.ocean.files import write_template
 from pufferlib.runs.folder import shipped_agent
@@ -295,7 +296,8 @@ def test_environment_in_python_is_an_error():
 
 def test_missing_compiler_is_an_error(monkeypatch):
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
-    with pytest.raises(PufferError, match=r"compiling for the web needs the package ziglang.*compiler"):
+    way = way_to_install("compiler", image="dev")
+    with pytest.raises(PufferError, match=f"compiling for the web needs the package ziglang; {re.escape(way)}"):
         build_game("puffer web", "breakout")
 
 

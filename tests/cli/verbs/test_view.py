@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from pufferlib.cli import main
+from pufferlib.machine.commands import way_to_install
 from pufferlib.web.view import Page
 from tests.tiny_runs import untrained_run
 
@@ -57,7 +58,7 @@ def test_port_in_use_is_reported_with_a_free_one(capsys):
 def test_missing_package_is_reported_with_its_installation(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "websockets.sync.server", None)
     assert main(["view", "squared"]) == 1
-    assert "pages need the package websockets; run: puffer install train" in capsys.readouterr().err
+    assert f"pages need the package websockets; {way_to_install('train')}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
