@@ -491,7 +491,7 @@ COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 USER 1000
 EXPOSE 8888
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser"]
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "--allow-root"]
 
 FROM tools AS test
 LABEL tank.target="test"
