@@ -74,7 +74,7 @@ static inline int32_t minigrid_mission_at(const MiniGrid *env) {
 }
 
 static inline int32_t minigrid_observation_size(const MiniGrid *env) {
-    return (minigrid_mission_at(env) + (env->mission ? MINIGRID_MISSION_BYTES : 0) + 3) / 4 * 4;
+    return (minigrid_mission_at(env) + (env->mission ? minigrid_mission_bytes(env) : 0) + 3) / 4 * 4;
 }
 
 /* The usual size of the view is a constant, for which the compiler writes faster code. */
@@ -87,7 +87,12 @@ static inline void minigrid_observe(MiniGrid *env) {
         minigrid_write_image(env, env->agent_view_size, row + MINIGRID_IMAGE_AT);
 }
 
-enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104 }; /* width of the image and height of the panel, px */
+/* Width of the image, and height of the panel below it, which has room for a mission or an instruction, px. */
+enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104, MINIGRID_TALL_PANEL = 236 };
+
+static inline int32_t minigrid_panel(const MiniGrid *env) {
+    return minigrid_level(env)->grammar == NULL ? MINIGRID_PANEL : MINIGRID_TALL_PANEL;
+}
 
 /* No level is higher than wide. */
 static inline int32_t minigrid_cell_pixels(const MiniGrid *env) {
@@ -98,8 +103,15 @@ static inline int32_t minigrid_num_actions(const MiniGrid *env) {
     return minigrid_level(env)->world->task == MINIGRID_DODGE ? MINIGRID_FORWARD + 1 : MINIGRID_ACTIONS;
 }
 
-static inline int32_t minigrid_max_steps(const MiniGrid *env) {
+/* Returns the step limit of every episode, or 0 if it depends on the instruction. */
+static inline int32_t minigrid_fixed_max_steps(const MiniGrid *env) {
     return env->max_steps > 0 ? env->max_steps : minigrid_level(env)->max_steps;
+}
+
+/* Returns the step limit of this episode. */
+static inline int32_t minigrid_max_steps(const MiniGrid *env) {
+    const int32_t fixed = minigrid_fixed_max_steps(env);
+    return fixed > 0 ? fixed : env->own_max_steps;
 }
 
 static inline void minigrid_generate(MiniGrid *env) {
@@ -150,20 +162,30 @@ static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
         .action_sizes = {minigrid_num_actions(env)},
         .agents = 1,
         .picture_width = MINIGRID_PICTURE,
-        .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + MINIGRID_PANEL,
+        .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + minigrid_panel(env),
         .frames_per_second = 6,
-        .max_steps = minigrid_max_steps(env),
+        .max_steps = minigrid_fixed_max_steps(env),
     };
     return NULL;
 }
 
+/* Lets the agent carry the object of a cell. The marks in the cell say that it was there. */
+static inline void minigrid_take(MiniGrid *env, MiniGridCell *cell) {
+    env->carried = *cell;
+    *cell = (MiniGridCell){MINIGRID_EMPTY, 0, 0, cell->inside};
+    env->has_emptied = true;
+}
+
+/* As in the package, the first observation does not show that the agent starts with an object. */
 static inline void minigrid_reset(MiniGrid *env) {
     minigrid_generate(env);
     uint8_t *row = env->game.observations;
     memset(row + minigrid_mission_at(env), 0,
            (size_t)(minigrid_observation_size(env) - minigrid_mission_at(env)));
-    if (env->mission) minigrid_mission(env, (char *)row + minigrid_mission_at(env), MINIGRID_MISSION_BYTES);
+    if (env->mission)
+        minigrid_mission(env, (char *)row + minigrid_mission_at(env), (size_t)minigrid_mission_bytes(env));
     minigrid_observe(env);
+    if (minigrid_level(env)->is_carrying) minigrid_take(env, minigrid_at(env, env->target));
 }
 
 /* ---- Actions ------------------------------------------------------------------------------------------- */
@@ -195,8 +217,7 @@ static inline bool minigrid_go_forward(MiniGrid *env, MiniGridCell front) {
 static inline bool minigrid_pick_up(MiniGrid *env, MiniGridCell *front) {
     const bool is_object = front->kind >= MINIGRID_KEY && front->kind <= MINIGRID_BOX;
     if (!is_object || env->carried.kind != MINIGRID_EMPTY) return false;
-    env->carried = *front;
-    *front = minigrid_empty;
+    minigrid_take(env, front);
     return true;
 }
 
@@ -207,10 +228,21 @@ static inline bool minigrid_drop(MiniGrid *env, MiniGridCell *front) {
     return true;
 }
 
-/* Opens, closes or unlocks a door, or replaces a box by what is in it. */
+/* Replaces a box by what is in it. Boxes are empty where their byte `inside` has marks. */
+static inline void minigrid_open_box(MiniGrid *env, MiniGridCell *box) {
+    const MiniGridLevel *level = minigrid_level(env);
+    const bool is_marked = level->world->task == MINIGRID_FOLLOW && !level->is_boxed;
+    if (box->inside > 0 && !is_marked)
+        *box = minigrid_thing(MINIGRID_KEY, box->inside - 1);
+    else
+        *box = (MiniGridCell){MINIGRID_EMPTY, 0, 0, box->inside};
+    env->has_emptied = true;
+}
+
+/* Opens, closes or unlocks a door, or opens a box. */
 static inline bool minigrid_toggle(MiniGrid *env, MiniGridCell *front) {
     if (front->kind == MINIGRID_BOX) {
-        *front = front->inside > 0 ? minigrid_thing(MINIGRID_KEY, front->inside - 1) : minigrid_empty;
+        minigrid_open_box(env, front);
         return true;
     }
     if (front->kind != MINIGRID_DOOR) return false;
@@ -296,6 +328,8 @@ static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniG
             return minigrid_succeeds_if(minigrid_is_open(*minigrid_at(env, env->target)), MINIGRID_FAILS);
         case MINIGRID_MATCH:
             return minigrid_judge_match(env);
+        case MINIGRID_FOLLOW:
+            return minigrid_verify(env, action, had);
         case MINIGRID_OWN:
             return minigrid_level(env)->judge(env, action, had);
         default:
@@ -314,7 +348,7 @@ static inline int32_t minigrid_available(MiniGridTask task, int32_t action) {
  * the agent walks into. That is a collision all the same. */
 static inline MiniGridResult minigrid_play(MiniGrid *env, MiniGridTask task, int32_t action) {
     const MiniGridCell had = env->carried;
-    bool has_changed = false, collides = false;
+    bool has_changed = env->game.episode_length == 1 && minigrid_level(env)->is_carrying, collides = false;
     if (task == MINIGRID_DODGE) {
         const int32_t kind = minigrid_at(env, minigrid_front(env))->kind;
         collides = action == MINIGRID_FORWARD && kind != MINIGRID_EMPTY && kind != MINIGRID_GOAL;
@@ -338,7 +372,8 @@ static inline PufferOutcome minigrid_step(MiniGrid *env) {
     if (result == MINIGRID_CONTINUES && steps < max_steps) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = result == MINIGRID_SUCCEEDS;
-    return result == MINIGRID_CONTINUES ? PUFFER_TRUNCATED : PUFFER_TERMINATED;
+    if (result == MINIGRID_CONTINUES) return PUFFER_TRUNCATED;
+    return steps < max_steps ? PUFFER_TERMINATED : PUFFER_TERMINATED_LAST;
 }
 
 #endif
