@@ -6,8 +6,8 @@
 #include "room_grid.h"
 
 enum {
-    MINIGRID_TRIES = 1000,      /* to place an object or the agent, after the first */
-    MINIGRID_MAX_CHOICES = 64,  /* objects and doors that an instruction can choose from */
+    MINIGRID_TRIES = 1000,     /* to place an object or the agent, after the first */
+    MINIGRID_MAX_CHOICES = 64, /* objects and doors that an instruction can choose from */
     MINIGRID_MAX_CELLS = 22 * 22,
     MINIGRID_ANY_ROOM = -1,
 };
@@ -269,10 +269,10 @@ static inline void minigrid_make_babyai(MiniGrid *env, const MiniGridLevel *leve
 }
 
 /* Defines the world minigrid_NAME, whose drafts minigrid_draft_NAME makes. */
-#define MINIGRID_BABYAI(name)                                                                \
-    static inline void minigrid_make_##name(MiniGrid *env, const MiniGridLevel *level) {     \
-        minigrid_make_babyai(env, level, minigrid_draft_##name);                             \
-    }                                                                                        \
+#define MINIGRID_BABYAI(name)                                                            \
+    static inline void minigrid_make_##name(MiniGrid *env, const MiniGridLevel *level) { \
+        minigrid_make_babyai(env, level, minigrid_draft_##name);                         \
+    }                                                                                    \
     static const MiniGridWorld minigrid_##name = {minigrid_make_##name, MINIGRID_FOLLOW, "", false}
 
 #endif

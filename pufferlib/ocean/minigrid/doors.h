@@ -4,7 +4,10 @@
 
 #include "babyai.h"
 
-enum { MINIGRID_MIDDLE = 1, MINIGRID_WALLS = 4 }; /* row and column of the room in the middle, and its walls */
+enum {
+    MINIGRID_MIDDLE = 1, /* row and column of the room in the middle */
+    MINIGRID_WALLS = 4,
+};
 
 static inline int32_t minigrid_random_lock(MiniGrid *env) {
     return minigrid_random_bool(env) ? MINIGRID_LOCKED : MINIGRID_CLOSED;

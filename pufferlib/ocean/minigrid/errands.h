@@ -89,8 +89,7 @@ static inline void minigrid_draft_find(MiniGrid *env, const MiniGridLevel *level
     const MiniGridPlace place = minigrid_add_random_thing(env, draft, column, row);
     minigrid_start_in(env, draft, 1, 1);
     minigrid_connect_rooms(env, draft, MINIGRID_ANY);
-    minigrid_instruct(env, MINIGRID_PICKS_UP,
-                      minigrid_describe(minigrid_at(env, place)->kind, MINIGRID_ANY));
+    minigrid_instruct(env, MINIGRID_PICKS_UP, minigrid_describe(minigrid_at(env, place)->kind, MINIGRID_ANY));
 }
 
 MINIGRID_BABYAI(find);
@@ -114,8 +113,8 @@ static inline void minigrid_draft_put_in_room(MiniGrid *env, const MiniGridLevel
     minigrid_require_reachable(env, draft);
     for (int32_t i = 0; i < level->count; i++) chosen[i] = i;
     minigrid_random_subset(env, chosen, level->count, 2);
-    env->instruction = minigrid_instruction(minigrid_put_next(minigrid_describe_choice(env, draft, chosen[0]),
-                                                              minigrid_describe_choice(env, draft, chosen[1])));
+    env->instruction = minigrid_instruction(minigrid_put_next(
+        minigrid_describe_choice(env, draft, chosen[0]), minigrid_describe_choice(env, draft, chosen[1])));
 }
 
 MINIGRID_BABYAI(put_in_room);
@@ -163,8 +162,8 @@ static inline void minigrid_draft_put_two_across(MiniGrid *env, const MiniGridLe
                                                    minigrid_describe_choice(env, draft, right[0]));
     const MiniGridClause second = minigrid_put_next(minigrid_describe_choice(env, draft, right[1]),
                                                     minigrid_describe_choice(env, draft, left[1]));
-    env->instruction = (MiniGridInstruction){.parts = {minigrid_part(first), minigrid_part(second)},
-                                             .order = MINIGRID_THEN};
+    env->instruction =
+        (MiniGridInstruction){.parts = {minigrid_part(first), minigrid_part(second)}, .order = MINIGRID_THEN};
 }
 
 MINIGRID_BABYAI(put_two_across);

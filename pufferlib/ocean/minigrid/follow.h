@@ -54,7 +54,8 @@ static inline bool minigrid_matches(const MiniGrid *env, int32_t room_size, Mini
     if (cell.kind == MINIGRID_EMPTY) return false;
     if (wanted.kind != MINIGRID_ANY && cell.kind != wanted.kind) return false;
     if (wanted.color != MINIGRID_ANY && cell.color != wanted.color) return false;
-    return wanted.location == MINIGRID_ANYWHERE || minigrid_is_located(env, room_size, wanted.location, place);
+    return wanted.location == MINIGRID_ANYWHERE ||
+           minigrid_is_located(env, room_size, wanted.location, place);
 }
 
 static inline void minigrid_mark_matches(MiniGrid *env, int32_t room_size, MiniGridDescription *wanted,
@@ -141,9 +142,8 @@ static inline MiniGridResult minigrid_verify_part(MiniGrid *env, int32_t number,
     for (int32_t i = 0; i < part->count; i++) {
         MiniGridClause *clause = &part->clauses[i];
         if (clause->is_done) continue;
-        const MiniGridResult result =
-            minigrid_verify_clause(env, clause, minigrid_mark(number, i, false),
-                                   minigrid_mark(number, i, true), action, had);
+        const MiniGridResult result = minigrid_verify_clause(env, clause, minigrid_mark(number, i, false),
+                                                             minigrid_mark(number, i, true), action, had);
         if (result == MINIGRID_FAILS && part->count == 1) return MINIGRID_FAILS;
         clause->is_done = result == MINIGRID_SUCCEEDS;
         are_done &= clause->is_done;

@@ -6,12 +6,12 @@
 
 /* Which sentences a level has. */
 struct MiniGridGrammar {
-    double locked_share;  /* probability of a locked room */
-    bool has_locations;   /* descriptions can tell where an object is */
-    bool needs_unblock;   /* objects can be in the way */
-    bool needs_unlock;    /* a locked door may have to be opened without being named */
-    bool has_sequences;   /* sentences can have several clauses */
-    bool has_one_verb;    /* all clauses have the verb of the level */
+    double locked_share; /* probability of a locked room */
+    bool has_locations;  /* descriptions can tell where an object is */
+    bool needs_unblock;  /* objects can be in the way */
+    bool needs_unlock;   /* a locked door may have to be opened without being named */
+    bool has_sequences;  /* sentences can have several clauses */
+    bool has_one_verb;   /* all clauses have the verb of the level */
 };
 
 /* ---- Random sentences ---------------------------------------------------------------------------------- */
@@ -37,7 +37,8 @@ static inline MiniGridDescription minigrid_random_description(MiniGrid *env, con
     static const int8_t sorted[] = {MINIGRID_BOX, MINIGRID_BALL, MINIGRID_KEY, MINIGRID_DOOR};
     MiniGridDescription wanted = minigrid_describe(MINIGRID_DOOR, MINIGRID_ANY);
     for (int32_t i = 0; i <= TRIES; i++) {
-        const int32_t color = minigrid_random(env, 0, 1 + MINIGRID_COLORS), kind = minigrid_random(env, 0, kinds);
+        const int32_t color = minigrid_random(env, 0, 1 + MINIGRID_COLORS),
+                      kind = minigrid_random(env, 0, kinds);
         wanted.color = (int8_t)(color == 0 ? MINIGRID_ANY : minigrid_sorted_colors[color - 1]);
         wanted.kind = kinds == DOORS ? MINIGRID_DOOR : sorted[kind];
         wanted.location = MINIGRID_ANYWHERE;
@@ -144,13 +145,26 @@ static inline void minigrid_draft_sentence(MiniGrid *env, const MiniGridLevel *l
 
 MINIGRID_BABYAI(sentence);
 
-static const MiniGridGrammar minigrid_go_to_sequence = {.needs_unlock = true, .has_sequences = true, .has_one_verb = true};
-static const MiniGridGrammar minigrid_pick_up_located = {.has_locations = true, .needs_unlock = true, .has_one_verb = true};
+static const MiniGridGrammar minigrid_go_to_sequence = {
+    .needs_unlock = true, .has_sequences = true, .has_one_verb = true};
+static const MiniGridGrammar minigrid_pick_up_located = {
+    .has_locations = true, .needs_unlock = true, .has_one_verb = true};
 static const MiniGridGrammar minigrid_synth = {.locked_share = 0.5, .needs_unblock = true};
-static const MiniGridGrammar minigrid_synth_located = {.locked_share = 0.5, .has_locations = true, .needs_unblock = true};
-static const MiniGridGrammar minigrid_synth_sequence = {.locked_share = 0.5, .has_locations = true, .needs_unblock = true, .has_sequences = true};
-static const MiniGridGrammar minigrid_boss = {.locked_share = 0.5, .has_locations = true, .needs_unblock = true, .needs_unlock = true, .has_sequences = true};
-static const MiniGridGrammar minigrid_mini_boss = {.locked_share = 0.25, .has_locations = true, .needs_unblock = true, .needs_unlock = true, .has_sequences = true};
-static const MiniGridGrammar minigrid_boss_without_lock = {.has_locations = true, .needs_unblock = true, .has_sequences = true};
+static const MiniGridGrammar minigrid_synth_located = {
+    .locked_share = 0.5, .has_locations = true, .needs_unblock = true};
+static const MiniGridGrammar minigrid_synth_sequence = {
+    .locked_share = 0.5, .has_locations = true, .needs_unblock = true, .has_sequences = true};
+static const MiniGridGrammar minigrid_boss = {.locked_share = 0.5,
+                                              .has_locations = true,
+                                              .needs_unblock = true,
+                                              .needs_unlock = true,
+                                              .has_sequences = true};
+static const MiniGridGrammar minigrid_mini_boss = {.locked_share = 0.25,
+                                                   .has_locations = true,
+                                                   .needs_unblock = true,
+                                                   .needs_unlock = true,
+                                                   .has_sequences = true};
+static const MiniGridGrammar minigrid_boss_without_lock = {
+    .has_locations = true, .needs_unblock = true, .has_sequences = true};
 
 #endif

@@ -97,21 +97,21 @@ struct MiniGridLevel {
     const char *id;
     const MiniGridWorld *world;
     int32_t width, height;
-    int32_t max_steps;   /* 0: the time to cross all rooms, for each way of the instruction */
-    int32_t count;       /* of rivers, obstacles, objects, doors, rooms or quarters */
-    int32_t room_size;   /* with walls. The largest one in MultiRoom */
-    int32_t row;         /* of the second strip of lava */
-    int32_t column;      /* of the room in a maze where the agent starts */
-    bool is_random;      /* where the agent starts, or how long a corridor is */
-    bool is_boxed;       /* keys are in boxes */
-    bool is_blocked;     /* balls are in front of locked doors */
-    bool keys_last;      /* keys are placed after balls, which therefore cannot replace them */
-    bool is_strict;      /* opening or picking up anything else is a failure */
-    bool are_open;       /* doors are open at the start */
-    bool is_carrying;    /* the agent carries an object from the first step on */
+    int32_t max_steps; /* 0: the time to cross all rooms, for each way of the instruction */
+    int32_t count;     /* of rivers, obstacles, objects, doors, rooms or quarters */
+    int32_t room_size; /* with walls. The largest one in MultiRoom */
+    int32_t row;       /* of the second strip of lava */
+    int32_t column;    /* of the room in a maze where the agent starts */
+    bool is_random;    /* where the agent starts, or how long a corridor is */
+    bool is_boxed;     /* keys are in boxes */
+    bool is_blocked;   /* balls are in front of locked doors */
+    bool keys_last;    /* keys are placed after balls, which therefore cannot replace them */
+    bool is_strict;    /* opening or picking up anything else is a failure */
+    bool are_open;     /* doors are open at the start */
+    bool is_carrying;  /* the agent carries an object from the first step on */
     MiniGridVerb verb;
     const MiniGridGrammar *grammar; /* of random sentences */
-    MiniGridJudge judge; /* of MINIGRID_OWN */
+    MiniGridJudge judge;            /* of MINIGRID_OWN */
 };
 
 struct MiniGrid {
@@ -127,9 +127,9 @@ struct MiniGrid {
     MiniGridCell carried;       /* MINIGRID_EMPTY if nothing is */
     MiniGridCell object, other; /* of the mission */
     MiniGridPlace target;
-    int32_t opening; /* first words of a mission to fetch */
-    bool is_full;    /* a level of your own had no free place */
-    bool has_emptied; /* empty cells may have marks, see follow.h */
+    int32_t opening;       /* first words of a mission to fetch */
+    bool is_full;          /* a level of your own had no free place */
+    bool has_emptied;      /* empty cells may have marks, see follow.h */
     int32_t own_max_steps; /* of the episode */
     MiniGridInstruction instruction;
     int32_t width, height;

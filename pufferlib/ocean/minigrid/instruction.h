@@ -80,8 +80,7 @@ static inline int32_t minigrid_num_ways(const MiniGridInstruction *instruction) 
     int32_t ways = 0;
     for (int32_t i = 0; i < minigrid_num_parts(instruction); i++) {
         const MiniGridPart *part = &instruction->parts[i];
-        for (int32_t j = 0; j < part->count; j++)
-            ways += part->clauses[j].verb == MINIGRID_PUTS_NEXT ? 2 : 1;
+        for (int32_t j = 0; j < part->count; j++) ways += part->clauses[j].verb == MINIGRID_PUTS_NEXT ? 2 : 1;
     }
     return ways;
 }

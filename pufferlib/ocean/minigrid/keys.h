@@ -52,8 +52,7 @@ static inline void minigrid_draft_enter_room(MiniGrid *env, const MiniGridLevel 
     minigrid_start_outside(env, draft);
     minigrid_require_reachable(env, draft);
     minigrid_add_distractors(env, draft, column, row, 1, false);
-    minigrid_instruct(env, MINIGRID_GOES_TO,
-                      minigrid_describe_choice(env, draft, draft->num_choices - 1));
+    minigrid_instruct(env, MINIGRID_GOES_TO, minigrid_describe_choice(env, draft, draft->num_choices - 1));
 }
 
 MINIGRID_BABYAI(enter_room);

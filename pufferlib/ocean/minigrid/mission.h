@@ -35,9 +35,11 @@ static inline size_t minigrid_append_object(char *text, size_t size, size_t leng
 
 static inline size_t minigrid_append_description(char *text, size_t size, size_t length,
                                                  MiniGridDescription wanted) {
-    static const char *const places[] = {
-        [MINIGRID_ON_LEFT] = " on your left",   [MINIGRID_ON_RIGHT] = " on your right",
-        [MINIGRID_IN_FRONT] = " in front of you", [MINIGRID_BEHIND] = " behind you", [MINIGRID_ANYWHERE] = ""};
+    static const char *const places[] = {[MINIGRID_ON_LEFT] = " on your left",
+                                         [MINIGRID_ON_RIGHT] = " on your right",
+                                         [MINIGRID_IN_FRONT] = " in front of you",
+                                         [MINIGRID_BEHIND] = " behind you",
+                                         [MINIGRID_ANYWHERE] = ""};
     length = minigrid_append(text, size, length, wanted.is_plural ? "a " : "the ");
     if (wanted.color != MINIGRID_ANY) {
         length = minigrid_append(text, size, length, minigrid_color_names[wanted.color]);
