@@ -1,4 +1,5 @@
-/* How BabyAI's levels are made: the package's RoomGridLevel. The levels are in errands.h, doors.h and grammar.h. */
+/* How BabyAI's levels are made: the package's RoomGridLevel. The levels are in errands.h, doors.h, keys.h and
+ * grammar.h. */
 #ifndef MINIGRID_BABYAI_H
 #define MINIGRID_BABYAI_H
 
@@ -13,7 +14,7 @@ enum {
 };
 
 /* A level while it is being made. The package rejects many drafts, and starts again each time with the random
- * numbers that follow. A draft that is rejected here is completed all the same, because it is simpler. The next
+ * numbers that follow. Here, a rejected draft is completed all the same, because that is simpler. The next
  * draft then continues with the generator as it was at the rejection. */
 typedef struct {
     MiniGridRooms rooms;

@@ -146,8 +146,8 @@ static inline void minigrid_draft_put_across(MiniGrid *env, const MiniGridLevel 
 
 MINIGRID_BABYAI(put_across);
 
-/* Puts an object of the left half next to one of the right, then another one of the right half next to another
- * one of the left. */
+/* Puts an object of the left half next to one of the right, then another one of the right half next to
+ * another one of the left. */
 static inline void minigrid_draft_put_two_across(MiniGrid *env, const MiniGridLevel *level,
                                                  MiniGridDraft *draft) {
     int32_t left[MINIGRID_MAX_CHOICES], right[MINIGRID_MAX_CHOICES];

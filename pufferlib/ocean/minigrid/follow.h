@@ -3,7 +3,8 @@
  * The package remembers the objects that match a description when the episode starts, and their places. It
  * updates the places only when the agent drops something. Until then, an object counts as being where it was
  * picked up, or where a box was opened. Here, each cell has a mark for each description: the byte `inside` of
- * its MiniGridCell. Objects keep their marks when they move, and an emptied cell keeps them until the next drop. */
+ * its MiniGridCell. Objects keep their marks when they move, and emptied cells keep theirs until the next
+ * drop. */
 #ifndef MINIGRID_FOLLOW_H
 #define MINIGRID_FOLLOW_H
 
@@ -151,7 +152,7 @@ static inline MiniGridResult minigrid_verify_part(MiniGrid *env, int32_t number,
     return are_done ? MINIGRID_SUCCEEDS : MINIGRID_CONTINUES;
 }
 
-/* Verifies the instruction after an action. The action that ends the first part can end the second one too. */
+/* Verifies the instruction after an action. The one that ends the first part can end the second one too. */
 static inline MiniGridResult minigrid_verify(MiniGrid *env, int32_t action, MiniGridCell had) {
     MiniGridInstruction *instruction = &env->instruction;
     const int32_t first = instruction->order == MINIGRID_AFTER ? 1 : 0;

@@ -16,7 +16,7 @@ struct MiniGridGrammar {
 
 /* ---- Random sentences ---------------------------------------------------------------------------------- */
 
-/* Returns true if an object matches. If a locked door need not be opened, one must be outside the locked room. */
+/* Returns true if an object matches. If a level needs no unlocking, it must be outside the locked room. */
 static inline bool minigrid_has_match(const MiniGrid *env, const MiniGridLevel *level,
                                       const MiniGridDraft *draft, MiniGridDescription wanted) {
     const MiniGridRoom *locked = level->grammar->needs_unlock ? NULL : draft->locked_room;

@@ -104,7 +104,7 @@ struct MiniGridLevel {
     int32_t column;    /* of the room in a maze where the agent starts */
     bool is_random;    /* where the agent starts, or how long a corridor is */
     bool is_boxed;     /* keys are in boxes */
-    bool is_blocked;   /* balls are in front of locked doors */
+    bool is_blocked;   /* balls are in front of locked doors, or something is in the way */
     bool keys_last;    /* keys are placed after balls, which therefore cannot replace them */
     bool is_strict;    /* opening or picking up anything else is a failure */
     bool are_open;     /* doors are open at the start */

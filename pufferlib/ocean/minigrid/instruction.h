@@ -1,5 +1,5 @@
-/* An instruction of BabyAI, as a part of the state: clauses such as "pick up the red ball", one or two of them
- * joined by "and", and one or two of these parts joined by ", then" or "after you". */
+/* An instruction of BabyAI, as a part of the state: clauses such as "pick up the red ball", one or two of
+ * them joined by "and", and one or two of these parts joined by ", then" or "after you". */
 #ifndef MINIGRID_INSTRUCTION_H
 #define MINIGRID_INSTRUCTION_H
 

@@ -6,8 +6,8 @@
 
 /* ---- A maze with a locked room ------------------------------------------------------------------------- */
 
-/* Locks a random room, and adds its key, also in that room: the package compares two NumPy integers with "is",
- * which is never true. Returns the color of the door. */
+/* Locks a random room, and adds its key to any room. It can be the locked one, because the package compares
+ * two NumPy integers with "is", which is never true. Returns the color of the door. */
 static inline int32_t minigrid_lock_random_room(MiniGrid *env, MiniGridDraft *draft, int32_t *column,
                                                 int32_t *row) {
     *column = minigrid_random(env, 0, draft->rooms.columns);

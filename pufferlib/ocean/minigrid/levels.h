@@ -1,6 +1,6 @@
-/* The levels by their id in the package. A new level is a row of this table.
- * A new kind of level is also a function `minigrid_make_...` and the MiniGridWorld below it. A file with levels of
- * its own defines MINIGRID_OWN_LEVELS as the name of its table. */
+/* The levels by their id in the package. A new level is a row of this table. A new kind of level is also a
+ * function `minigrid_make_...` and the MiniGridWorld below it, or in BabyAI a function `minigrid_draft_...`. A
+ * file with levels of its own defines MINIGRID_OWN_LEVELS as the name of its table. */
 #ifndef MINIGRID_LEVELS_H
 #define MINIGRID_LEVELS_H
 
@@ -186,9 +186,11 @@ static const MiniGridLevel minigrid_levels[] = {
      .is_boxed = true},
     {"BabyAI-MiniBossLevel-v0", &minigrid_sentence, MINIGRID_ROOMS(2, 2, 5), .count = 7,
      .grammar = &minigrid_mini_boss},
-    {"BabyAI-MoveTwoAcrossS5N2-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 5), .max_steps = 16 * 5 * 5,
+    {"BabyAI-MoveTwoAcrossS5N2-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 5),
+     .max_steps = 16 * 5 * 5,
      .count = 2},
-    {"BabyAI-MoveTwoAcrossS8N9-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 8), .max_steps = 16 * 8 * 8,
+    {"BabyAI-MoveTwoAcrossS8N9-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 8),
+     .max_steps = 16 * 8 * 8,
      .count = 9},
     {"BabyAI-OneRoomS12-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 12), .max_steps = 12 * 12},
     {"BabyAI-OneRoomS16-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 16), .max_steps = 16 * 16},
@@ -202,14 +204,18 @@ static const MiniGridLevel minigrid_levels[] = {
     {"BabyAI-OpenDoorLoc-v0", &minigrid_open_place, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8},
     {"BabyAI-OpenDoorsOrderN2-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
      .count = 2},
-    {"BabyAI-OpenDoorsOrderN2Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
+    {"BabyAI-OpenDoorsOrderN2Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
      .count = 2, .is_strict = true},
     {"BabyAI-OpenDoorsOrderN4-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
      .count = 4},
-    {"BabyAI-OpenDoorsOrderN4Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
+    {"BabyAI-OpenDoorsOrderN4Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
      .count = 4, .is_strict = true},
-    {"BabyAI-OpenRedBlueDoors-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6},
-    {"BabyAI-OpenRedBlueDoorsDebug-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
+    {"BabyAI-OpenRedBlueDoors-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6},
+    {"BabyAI-OpenRedBlueDoorsDebug-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
      .is_strict = true},
     {"BabyAI-OpenRedDoor-v0", &minigrid_open_red, MINIGRID_ROOMS(2, 1, 5), .max_steps = 2 * 5 * 5},
     {"BabyAI-OpenTwoDoors-v0", &minigrid_open_opposite, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6},

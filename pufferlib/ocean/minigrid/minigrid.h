@@ -1,7 +1,7 @@
 /* MiniGrid: 172 small worlds with doors, keys, balls, boxes, lava and moving obstacles, seen from inside.
  *
- * Levels       `level` is the number of a level in the package's ids, the rows of the table in levels.h. First
- *              the 76 of MiniGrid: BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch,
+ * Levels       `level` is the number of a level, the row of the table in levels.h. First the 76 of MiniGrid:
+ *              BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch,
  *              FourRooms, GoToDoor, GoToObject, KeyCorridor, LavaCrossing, LavaGap, LockedRoom, Memory,
  *              MultiRoom, ObstructedMaze, Playground, PutNear, RedBlueDoors, SimpleCrossing, Unlock and
  *              UnlockPickup, most of them in several sizes. Then the 96 of BabyAI, with instructions to go to
@@ -22,8 +22,8 @@
  *              other number does nothing.
  * Rewards      1 - 0.9 * steps / max_steps for success. -1 for a collision in Dynamic-Obstacles.
  * Ends         terminal with success, failure (lava, a wrong object, the wrong end of a corridor, ...) and a
- *              collision. Truncation after max_steps steps, in some levels of BabyAI after a number of steps that
- *              depends on the instruction.
+ *              collision. Truncation after max_steps steps. In some levels of BabyAI, their number depends on
+ *              the instruction.
  * Source       The package minigrid 3.2.0 (Chevalier-Boisvert et al. 2023, arXiv 2306.13831, and 2019, arXiv
  *              1810.08272). A test checks that the same seed and actions give the same bytes. */
 #ifndef MINIGRID_H
@@ -91,7 +91,7 @@ static inline void minigrid_observe(MiniGrid *env) {
         minigrid_write_image(env, env->agent_view_size, row + MINIGRID_IMAGE_AT);
 }
 
-/* Width of the image, and height of the panel below it, which has room for a mission or an instruction, px. */
+/* Width of the image, and height of the panel below it for a mission or a long instruction, px. */
 enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104, MINIGRID_TALL_PANEL = 236 };
 
 static inline int32_t minigrid_panel(const MiniGrid *env) {

@@ -156,8 +156,8 @@ static inline int32_t minigrid_random_color_but(MiniGrid *env, int32_t left_out)
     return minigrid_sorted_colors[drawn + (minigrid_sorted_colors[drawn] == left_out)];
 }
 
-/* Adds doors at random until all rooms can be reached. Locked rooms get no further door. No door has the color
- * `left_out`. Returns false if too many tries are needed. */
+/* Adds doors at random until all rooms can be reached. Locked rooms get no further door. No door has the
+ * color `left_out`. Returns false if too many tries are needed. */
 static inline bool minigrid_connect_all(MiniGrid *env, MiniGridRooms *grid, int32_t left_out) {
     enum { TRIES = 5000 };
     for (int32_t i = 0; i <= TRIES; i++) {
