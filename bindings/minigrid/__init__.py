@@ -17,9 +17,9 @@ Options:
   GoToDoor, GoToObject and PutNear cannot be solved.
 * ``mission_bytes``: include the mission as this number of bytes, and the agent's position in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
-* ``native``: training, evaluations and batches of ``pufferlib.make`` run MiniGrid's worlds (not BabyAI's levels) in C,
-  with the same results and without the package, if the other options are the defaults, ``max_steps``,
-  ``agent_view_size`` or ``mission_bytes=96``. With False they run the package.
+* ``native``: training, evaluations and batches of ``pufferlib.make`` run the worlds and levels in C, with the same
+  results and without the package, if the other options are the defaults, ``max_steps``, ``agent_view_size`` or
+  ``mission_bytes`` (96 for MiniGrid's worlds, 512 for BabyAI's levels). With False they run the package.
 
 Differences from the package: the image space has the bounds of its small numbers (in the package, the bounds of a
 byte), the mission space can be emulated, and BabyAI prints nothing.
@@ -31,6 +31,7 @@ Sources: Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831 (MiniG
 et al. 2019, https://arxiv.org/abs/1810.08272 (BabyAI).
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,10 +43,10 @@ from pufferlib.registry.in_c import OceanTwin, box_in_c
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["env_creator", "names", "twin"]
+__all__ = ["LEVELS", "env_creator", "names", "twin"]
 
 HIGHEST = 10  # number in a cell of an image
-MISSION_BYTES = 96  # in C
+MISSION_BYTES = {"MiniGrid": 96, "BabyAI": 512}  # in C, by the first word of an id
 
 # Listed here so that names() imports nothing.
 _MINIGRID = """
@@ -83,11 +84,13 @@ UnlockToUnlock-v0
 """
 
 
+#: Ids in the order of their numbers in C.
+LEVELS = (*(f"MiniGrid-{name}" for name in _MINIGRID.split()), *(f"BabyAI-{name}" for name in _BABYAI.split()))
+
+
 def names() -> tuple[str, ...]:
     """Return the ids of the worlds and levels, sorted."""
-    minigrid = (f"MiniGrid-{name}" for name in _MINIGRID.split())
-    babyai = (f"BabyAI-{name}" for name in _BABYAI.split())
-    return tuple(sorted([*minigrid, *babyai]))
+    return tuple(sorted(LEVELS))
 
 
 def env_creator(name: str) -> Callable[..., Any]:
@@ -102,22 +105,24 @@ def env_creator(name: str) -> Callable[..., Any]:
 def twin(name: str, options: Mapping[str, Any]) -> OceanTwin | None:
     """Return the environment in C that equals a world, or None if there is none with these options."""
     world = full_id(name, names(), "MiniGrid-")
-    worlds = [each for each in names() if each.startswith("MiniGrid-")]
     usual = {"view": "partial", "tile_size": 8, "direction": True, "mission": False, "render_mode": None}
     own = {key: value for key, value in options.items() if key not in usual and value is not None}
-    if world not in worlds or any(options.get(key, value) != value for key, value in usual.items()):
+    kind = world.partition("-")[0]
+    if world not in LEVELS or any(options.get(key, value) != value for key, value in usual.items()):
+        return None
+    if kind == "BabyAI" and os.environ.get("BABYAI_DONE_ACTIONS"):  # the package then waits for the action "done"
         return None
     side, length = own.get("agent_view_size", 7), own.pop("mission_bytes", None)
     if (
         own.keys() - {"max_steps", "agent_view_size"}
         or own.get("max_steps") == 0
-        or length not in (None, MISSION_BYTES)
+        or length not in (None, MISSION_BYTES[kind])
     ):
         return None
-    params = {"level": worlds.index(world), "mission": length is not None, **own}
+    params = {"level": LEVELS.index(world), "mission": length is not None, **own}
     if box_in_c("minigrid", params) is None:
         return None
     fields: dict[str, Any] = {"direction": Discrete(4), "image": Box(0, HIGHEST, (side, side, 3), np.uint8)}
     if length is not None:
-        fields["mission"] = Box(0, 255, (MISSION_BYTES,), np.uint8)
+        fields["mission"] = Box(0, 255, (MISSION_BYTES[kind],), np.uint8)
     return OceanTwin("minigrid", params, Dict(fields))

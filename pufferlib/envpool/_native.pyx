@@ -176,6 +176,7 @@ cdef class NativePool:
         if self.pool.batch.games is NULL or not puffer_envpool_allocate(self.pool):
             raise MemoryError(f"{self.where}: no memory for {self.num_envs} games")
         self.pool.autoreset, self.pool.max_steps = AUTORESETS[autoreset], max_episode_steps
+        self.pool.batch.joins_flags = True
         self._lay_out(fields)
         self._open(num_threads, helper_ns, thread_affinity_offset)
         for i, seed in enumerate(seeds):

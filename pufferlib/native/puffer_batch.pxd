@@ -79,6 +79,7 @@ cdef extern from "puffer_batch.h" nogil:
         void *terminals
         void *truncations
         void *masks
+        c_bool joins_flags
         PufferPixels *pixels
     ctypedef struct PufferEnvType:
         const char *name

@@ -261,6 +261,9 @@ typedef enum {
     PUFFER_RUNNING,
     PUFFER_TERMINATED, /* the task is over: the next state has value 0 */
     PUFFER_TRUNCATED,  /* an external limit ended the episode: the next state keeps its value */
+    /* Terminated in the last step that the episode could have, if spec.max_steps is 0 because the limits of
+     * episodes differ. */
+    PUFFER_TERMINATED_LAST,
 } PufferOutcome;
 
 static inline void puffer_log_episode(PufferLog *log, const void *game, const PufferMetric *metrics,
@@ -329,6 +332,8 @@ struct PufferBatch {
     bool is_wide;
     float *rewards;
     bool *terminals, *truncations, *masks;
+    /* PUFFER_TERMINATED_LAST sets both flags, as Python's environments do. */
+    bool joins_flags;
     /* Only for image observations, otherwise NULL: the caller's rows (`observations` above are then the
      * batch's own) and the function that draws the final image of an episode. */
     struct PufferPixels *pixels;
@@ -341,7 +346,7 @@ static inline PufferGame *puffer_game(const PufferBatch *batch, int32_t index) {
 
 static inline void puffer_raise_flag(const PufferGame *game, int32_t agent, PufferOutcome outcome) {
     const PufferBatch *batch = game->batch;
-    bool *flags = outcome == PUFFER_TERMINATED ? batch->terminals : batch->truncations;
+    bool *flags = outcome == PUFFER_TRUNCATED ? batch->truncations : batch->terminals;
     flags[(size_t)game->index * (size_t)batch->spec.agents + (size_t)agent] = true;
 }
 
@@ -400,10 +405,11 @@ static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, P
     const int32_t agents = batch->spec.agents;
     const size_t first = (size_t)index * (size_t)agents;
     bool *terminals = batch->terminals + first, *truncations = batch->truncations + first;
-    bool *flags = outcome == PUFFER_TERMINATED ? terminals : truncations;
+    bool *flags = outcome == PUFFER_TRUNCATED ? truncations : terminals;
     for (int32_t agent = 0; agent < agents; agent++) {
         const bool ended = terminals[agent] || truncations[agent];
         flags[agent] |= game->masks[agent] && !ended;
+        if (outcome == PUFFER_TERMINATED_LAST && batch->joins_flags) truncations[agent] |= terminals[agent];
     }
     if (!batch->spec.agents_end) {
         puffer_log_episode(&batch->logs[index], game, batch->type->metrics, batch->type->num_metrics,

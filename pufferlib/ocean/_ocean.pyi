@@ -24,6 +24,7 @@ class OceanBatch:
         num_threads: int = 1,
         helper_ns: int = ...,
         pixels: tuple[int, int] | None = None,
+        joins_flags: bool = False,
     ) -> None: ...
     @property
     def spec(self) -> dict[str, Any]: ...

@@ -221,7 +221,7 @@ cdef class OceanBatch:
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
                   str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
-                  tuple pixels=None):
+                  tuple pixels=None, bint joins_flags=False):
         cdef const PufferEnvType *kind
         cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
@@ -249,7 +249,7 @@ cdef class OceanBatch:
                 f"OceanBatch: num_threads must be from 1 to {PUFFER_MAX_THREADS} and helper_ns at least 0, "
                 f"got {num_threads} and {helper_ns}"
             )
-        self.batch.autoreset = AUTORESETS[autoreset]
+        self.batch.autoreset, self.batch.joins_flags = AUTORESETS[autoreset], joins_flags
         self.pixels = pixels
         if pixels is not None and not puffer_pixels_create(&self.batch, pixels[0], pixels[1], num_threads):
             raise MemoryError(f"{self.where}: no memory for pictures of {num_games} games")

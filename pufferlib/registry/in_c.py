@@ -142,7 +142,15 @@ class OceanTwin:
         """See ``Twin``."""
         kind = type_of(self.name)
         # Reports over several episodes are not used, so they may be as rare as possible.
-        return OceanBatch(kind.index, num_games, kind.in_c(dict(self.params)), 2**31 - 1, autoreset, num_threads)
+        return OceanBatch(
+            kind.index,
+            num_games,
+            kind.in_c(dict(self.params)),
+            2**31 - 1,
+            autoreset,
+            num_threads,
+            joins_flags=True,
+        )
 
 
 def box_in_c(name: str, params: Mapping[str, Any]) -> Box | None:

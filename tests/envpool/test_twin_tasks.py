@@ -25,6 +25,8 @@ MINIGRID = [
         ("MiniGrid-Dynamic-Obstacles-5x5-v0", {}),
         ("MiniGrid-Fetch-5x5-N2-v0", {"max_episode_steps": 20, "agent_view_size": 5}),
         ("MiniGrid-PutNear-6x6-N2-v0", {}),  # some episodes end with their last step
+        ("BabyAI-GoToObjS4-v0", {}),
+        ("BabyAI-MiniBossLevel-v0", {}),
     )
 ]
 no_robots = missing_binding("mujoco")

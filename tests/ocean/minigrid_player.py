@@ -46,6 +46,8 @@ class Player:
         """Return a cell or None, and the action in front of it. FORWARD means to enter it."""
         world = self.world
         kind = type(world).__name__
+        if hasattr(world, "instrs"):
+            return self._aim_at_anything() if self.is_wrong else self._aim_at_clause(self._clause(world.instrs))
         if kind == "MemoryEnv":
             return (world.failure_pos if self.is_wrong else world.success_pos), FORWARD
         if kind == "RedBlueDoorEnv":
@@ -62,11 +64,46 @@ class Player:
             key = self._find(lambda _: True, "key")
             return (key, PICK_UP) if key is not None else (self._find(lambda _: True, "door"), TOGGLE)
         if kind == "PlaygroundEnv":
-            cells = self._cells("door", *OBJECTS)
-            return cells[self.rng.integers(len(cells))] if cells else None, int(self.rng.integers(PICK_UP, DONE))
+            return self._aim_at_anything()
         if hasattr(world, "obj"):
             return self._find(lambda cell: cell is world.obj), PICK_UP
         return self._find(lambda _: True, "lava" if self.is_wrong and self._cells("lava") else "goal"), FORWARD
+
+    def _aim_at_anything(self):
+        cells = self._cells("door", *OBJECTS)
+        return cells[self.rng.integers(len(cells))] if cells else None, int(self.rng.integers(PICK_UP, DONE))
+
+    def _clause(self, instruction):
+        """Return the clause of an instruction of BabyAI that comes next."""
+        if not hasattr(instruction, "instr_a"):
+            return instruction
+        first, second = (instruction.instr_a, instruction.a_done), (instruction.instr_b, instruction.b_done)
+        if type(instruction).__name__ == "AfterInstr":
+            first, second = second, first
+        return self._clause(second[0] if first[1] == "success" else first[0])
+
+    def _aim_at_clause(self, clause):
+        kind = type(clause).__name__
+        if kind == "PutNextInstr":
+            return self._aim_at_put_next(clause)
+        cell = self._find(lambda it: any(it is each for each in clause.desc.obj_set), "door", *OBJECTS)
+        if kind == "GoToInstr":
+            return cell, DONE
+        if kind == "PickupInstr":
+            return cell, PICK_UP
+        door, carried = self.world.grid.get(*cell), self.world.carrying
+        if not door.is_locked or (carried is not None and (carried.type, carried.color) == ("key", door.color)):
+            return cell, TOGGLE
+        key = self._find(lambda it: it.color == door.color, "key")
+        return (key, PICK_UP) if key is not None else (self._find(lambda it: it.contains is not None), TOGGLE)
+
+    def _aim_at_put_next(self, clause):
+        world = self.world
+        if not any(world.carrying is each for each in clause.desc_move.obj_set):
+            return self._find(lambda it: any(it is each for each in clause.desc_move.obj_set)), PICK_UP
+        around = [(x + dx, y + dy) for x, y in clause.desc_fixed.obj_poss for dx, dy in STEPS]
+        free = [place for place in around if world.grid.get(*place) is None and place != tuple(world.agent_pos)]
+        return (free[self.rng.integers(len(free))] if free else None), DROP
 
     def _aim_at_put_near(self):
         world = self.world
@@ -87,8 +124,11 @@ class Player:
 
     # ---- How to get there ----------------------------------------------------------------------------
 
-    def _way(self, cell, last):
-        """Return actions up to the first obstacle and the removal of that, or up to ``cell`` and ``last``."""
+    def _way(self, cell, last, opening=()):
+        """Return actions up to the first obstacle and the removal of that, or up to ``cell`` and ``last``.
+
+        ``opening`` has the locked doors whose keys are being fetched.
+        """
         path = self._path(lambda place, front: front == cell)
         if path is None:
             return []
@@ -103,13 +143,14 @@ class Player:
             return [*actions, PICK_UP] if carried is None else self._put_down(obstacle)
         if carried is not None and (carried.type, carried.color) == ("key", front.color):
             return [*actions, TOGGLE]
-        if carried is not None:
-            return self._put_down(obstacle)
+        if obstacle in opening:  # its key is behind it
+            return []
+        opening = (*opening, obstacle)
         key = self._find(lambda it: it.color == front.color, "key")
         if key is not None:
-            return self._way(key, PICK_UP)
+            return self._way(key, PICK_UP, opening)
         box = self._find(lambda it: it.contains is not None and it.contains.color == front.color, "box")
-        return self._way(box, TOGGLE) if box is not None else []
+        return self._way(box, TOGGLE, opening) if box is not None else []
 
     def _put_down(self, kept_free):
         """Return actions that drop the object, if possible away from doors and from the cell ``kept_free``."""

@@ -37,6 +37,7 @@ MINIGRID = [
         ("MiniGrid-DoorKey-5x5-v0", {"max_steps": 20}),
         ("Dynamic-Obstacles-Random-5x5", {}),
         ("MiniGrid-PutNear-6x6-N2-v0", {"mission_bytes": 96, "agent_view_size": 3}),
+        ("BabyAI-SynthS5R2-v0", {"mission_bytes": 512}),
     )
 ]
 

@@ -3,6 +3,7 @@
 #ifndef MINIGRID_GRID_H
 #define MINIGRID_GRID_H
 
+#include "instruction.h"
 #include "puffer_env.h"
 #include "puffer_numpy.h"
 
@@ -44,11 +45,11 @@ enum {
     MINIGRID_ACTIONS
 };
 
-enum { MINIGRID_MAX_OBSTACLES = 8, MINIGRID_MISSION_BYTES = 96 };
+enum { MINIGRID_MAX_OBSTACLES = 8 };
 
 typedef struct {
     uint8_t kind, color, state; /* as observed */
-    uint8_t inside;             /* of a box: 1 + the color of the key in it, 0 if it is empty */
+    uint8_t inside; /* of a box: 1 + the color of the key in it, 0 if it is empty. Marks in follow.h */
 } MiniGridCell;
 
 typedef struct {
@@ -61,6 +62,7 @@ typedef struct {
 
 typedef struct MiniGrid MiniGrid;
 typedef struct MiniGridLevel MiniGridLevel;
+typedef struct MiniGridGrammar MiniGridGrammar; /* grammar.h */
 
 /* What ends an episode. */
 typedef enum {
@@ -73,6 +75,7 @@ typedef enum {
     MINIGRID_PUT_NEAR,  /* success if `object` was dropped next to `target`, otherwise failure */
     MINIGRID_OPEN_BOTH, /* when the blue door opens: success if the door at `target` is open, or failure */
     MINIGRID_MATCH,     /* success at `target`, failure at the other end of the corridor */
+    MINIGRID_FOLLOW,    /* success if the instruction was followed */
     MINIGRID_OWN,       /* what the function `judge` of the level returns */
 } MiniGridTask;
 
@@ -93,16 +96,22 @@ typedef struct {
 struct MiniGridLevel {
     const char *id;
     const MiniGridWorld *world;
-    int32_t width, height, max_steps;
-    int32_t count;       /* of rivers, obstacles, objects, rooms or quarters */
-    int32_t room_size;   /* with walls. The largest one in MultiRoom */
-    int32_t row;         /* of the second strip of lava */
-    int32_t column;      /* of the room in a maze where the agent starts */
-    bool is_random;      /* where the agent starts, or how long a corridor is */
-    bool is_boxed;       /* keys are in boxes */
-    bool is_blocked;     /* balls are in front of locked doors */
-    bool keys_last;      /* keys are placed after balls, which therefore cannot replace them */
-    MiniGridJudge judge; /* of MINIGRID_OWN */
+    int32_t width, height;
+    int32_t max_steps; /* 0: the time to cross all rooms, for each way of the instruction */
+    int32_t count;     /* of rivers, obstacles, objects, doors, rooms or quarters */
+    int32_t room_size; /* with walls. The largest one in MultiRoom */
+    int32_t row;       /* of the second strip of lava */
+    int32_t column;    /* of the room in a maze where the agent starts */
+    bool is_random;    /* where the agent starts, or how long a corridor is */
+    bool is_boxed;     /* keys are in boxes */
+    bool is_blocked;   /* balls are in front of locked doors, or something is in the way */
+    bool keys_last;    /* keys are placed after balls, which therefore cannot replace them */
+    bool is_strict;    /* opening or picking up anything else is a failure */
+    bool are_open;     /* doors are open at the start */
+    bool is_carrying;  /* the agent carries an object from the first step on */
+    MiniGridVerb verb;
+    const MiniGridGrammar *grammar; /* of random sentences */
+    MiniGridJudge judge;            /* of MINIGRID_OWN */
 };
 
 struct MiniGrid {
@@ -118,8 +127,11 @@ struct MiniGrid {
     MiniGridCell carried;       /* MINIGRID_EMPTY if nothing is */
     MiniGridCell object, other; /* of the mission */
     MiniGridPlace target;
-    int32_t opening; /* first words of a mission to fetch */
-    bool is_full;    /* a level of your own had no free place */
+    int32_t opening;       /* first words of a mission to fetch */
+    bool is_full;          /* a level of your own had no free place */
+    bool has_emptied;      /* empty cells may have marks, see follow.h */
+    int32_t own_max_steps; /* of the episode */
+    MiniGridInstruction instruction;
     int32_t width, height;
     PufferGenerator generator;
     MiniGridPlace obstacles[MINIGRID_MAX_OBSTACLES];

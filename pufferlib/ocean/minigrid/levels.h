@@ -1,9 +1,13 @@
-/* The levels by their id in the package, and the text of their missions. A new level is a row of this table.
- * A new kind of level is also a function `minigrid_make_...` and the MiniGridWorld below it. A file with levels of
- * its own defines MINIGRID_OWN_LEVELS as the name of its table. */
+/* The levels by their id in the package. A new level is a row of this table. A new kind of level is also a
+ * function `minigrid_make_...` and the MiniGridWorld below it, or in BabyAI a function `minigrid_draft_...`. A
+ * file with levels of its own defines MINIGRID_OWN_LEVELS as the name of its table. */
 #ifndef MINIGRID_LEVELS_H
 #define MINIGRID_LEVELS_H
 
+#include "doors.h"
+#include "errands.h"
+#include "grammar.h"
+#include "keys.h"
 #include "many_rooms.h"
 #include "one_room.h"
 #include "room_grid.h"
@@ -11,6 +15,10 @@
 #ifdef MINIGRID_OWN_LEVELS
 #define minigrid_levels MINIGRID_OWN_LEVELS
 #else
+/* Width, height and rooms of a level of BabyAI. */
+#define MINIGRID_ROOMS(columns, rows, size) \
+    (columns) * ((size) - 1) + 1, (rows) * ((size) - 1) + 1, .room_size = (size)
+
 /* clang-format off */
 static const MiniGridLevel minigrid_levels[] = {
     {"MiniGrid-BlockedUnlockPickup-v0", &minigrid_unlock_pickup, 11, 6, .max_steps = 16 * 6 * 6,
@@ -109,6 +117,155 @@ static const MiniGridLevel minigrid_levels[] = {
     {"MiniGrid-SimpleCrossingS9N3-v0", &minigrid_crossing, 9, 9, .max_steps = 4 * 9 * 9, .count = 3},
     {"MiniGrid-Unlock-v0", &minigrid_unlock, 11, 6, .max_steps = 8 * 6 * 6},
     {"MiniGrid-UnlockPickup-v0", &minigrid_unlock_pickup, 11, 6, .max_steps = 8 * 6 * 6},
+    {"BabyAI-ActionObjDoor-v0", &minigrid_act_on_any, MINIGRID_ROOMS(3, 3, 7), .max_steps = 9 * 7 * 7,
+     .count = 5},
+    {"BabyAI-BlockedUnlockPickup-v0", &minigrid_unlock_box, MINIGRID_ROOMS(2, 1, 6), .max_steps = 16 * 6 * 6,
+     .is_blocked = true},
+    {"BabyAI-BossLevel-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18,
+     .grammar = &minigrid_boss},
+    {"BabyAI-BossLevelNoUnlock-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18,
+     .grammar = &minigrid_boss_without_lock},
+    {"BabyAI-FindObjS5-v0", &minigrid_find, MINIGRID_ROOMS(3, 3, 5), .max_steps = 20 * 5 * 5},
+    {"BabyAI-FindObjS6-v0", &minigrid_find, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6},
+    {"BabyAI-FindObjS7-v0", &minigrid_find, MINIGRID_ROOMS(3, 3, 7), .max_steps = 20 * 7 * 7},
+    {"BabyAI-GoTo-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 18},
+    {"BabyAI-GoToDoor-v0", &minigrid_go_to_wall, MINIGRID_ROOMS(3, 3, 7), .max_steps = 9 * 7 * 7},
+    {"BabyAI-GoToImpUnlock-v0", &minigrid_enter_room, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .count = 2},
+    {"BabyAI-GoToLocal-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 8},
+    {"BabyAI-GoToLocalS5N2-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 5), .max_steps = 5 * 5, .count = 2},
+    {"BabyAI-GoToLocalS6N2-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 6), .max_steps = 6 * 6, .count = 2},
+    {"BabyAI-GoToLocalS6N3-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 6), .max_steps = 6 * 6, .count = 3},
+    {"BabyAI-GoToLocalS6N4-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 6), .max_steps = 6 * 6, .count = 4},
+    {"BabyAI-GoToLocalS7N4-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 7), .max_steps = 7 * 7, .count = 4},
+    {"BabyAI-GoToLocalS7N5-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 7), .max_steps = 7 * 7, .count = 5},
+    {"BabyAI-GoToLocalS8N2-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 2},
+    {"BabyAI-GoToLocalS8N3-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 3},
+    {"BabyAI-GoToLocalS8N4-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 4},
+    {"BabyAI-GoToLocalS8N5-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 5},
+    {"BabyAI-GoToLocalS8N6-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 6},
+    {"BabyAI-GoToLocalS8N7-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 7},
+    {"BabyAI-GoToObj-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 1},
+    {"BabyAI-GoToObjDoor-v0", &minigrid_go_to_any, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .count = 8},
+    {"BabyAI-GoToObjMaze-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 1},
+    {"BabyAI-GoToObjMazeOpen-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .count = 1, .are_open = true},
+    {"BabyAI-GoToObjMazeS4-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 4), .max_steps = 9 * 4 * 4,
+     .count = 1},
+    {"BabyAI-GoToObjMazeS4R2-v0", &minigrid_errand, MINIGRID_ROOMS(2, 2, 4), .max_steps = 4 * 4 * 4,
+     .count = 1},
+    {"BabyAI-GoToObjMazeS5-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 5), .max_steps = 9 * 5 * 5,
+     .count = 1},
+    {"BabyAI-GoToObjMazeS6-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 6), .max_steps = 9 * 6 * 6,
+     .count = 1},
+    {"BabyAI-GoToObjMazeS7-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 7), .max_steps = 9 * 7 * 7,
+     .count = 1},
+    {"BabyAI-GoToObjS4-v0", &minigrid_errand, MINIGRID_ROOMS(1, 1, 4), .max_steps = 4 * 4, .count = 1},
+    {"BabyAI-GoToObjS6-v1", &minigrid_errand, MINIGRID_ROOMS(1, 1, 6), .max_steps = 6 * 6, .count = 1},
+    {"BabyAI-GoToOpen-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 18,
+     .are_open = true},
+    {"BabyAI-GoToRedBall-v0", &minigrid_red_ball, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 7},
+    {"BabyAI-GoToRedBallGrey-v0", &minigrid_red_ball_in_grey, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8,
+     .count = 7},
+    {"BabyAI-GoToRedBallNoDists-v0", &minigrid_red_ball, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8},
+    {"BabyAI-GoToRedBlueBall-v0", &minigrid_red_or_blue_ball, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8,
+     .count = 7},
+    {"BabyAI-GoToSeq-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18,
+     .grammar = &minigrid_go_to_sequence},
+    {"BabyAI-GoToSeqS5R2-v0", &minigrid_sentence, MINIGRID_ROOMS(2, 2, 5), .count = 4,
+     .grammar = &minigrid_go_to_sequence},
+    {"BabyAI-KeyCorridor-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 3, 6), .max_steps = 30 * 6 * 6},
+    {"BabyAI-KeyCorridorS3R1-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 1, 3), .max_steps = 30 * 3 * 3},
+    {"BabyAI-KeyCorridorS3R2-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 2, 3), .max_steps = 30 * 3 * 3},
+    {"BabyAI-KeyCorridorS3R3-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 3, 3), .max_steps = 30 * 3 * 3},
+    {"BabyAI-KeyCorridorS4R3-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 3, 4), .max_steps = 30 * 4 * 4},
+    {"BabyAI-KeyCorridorS5R3-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 3, 5), .max_steps = 30 * 5 * 5},
+    {"BabyAI-KeyCorridorS6R3-v0", &minigrid_corridor, MINIGRID_ROOMS(3, 3, 6), .max_steps = 30 * 6 * 6},
+    {"BabyAI-KeyInBox-v0", &minigrid_unlock_wall, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .is_boxed = true},
+    {"BabyAI-MiniBossLevel-v0", &minigrid_sentence, MINIGRID_ROOMS(2, 2, 5), .count = 7,
+     .grammar = &minigrid_mini_boss},
+    {"BabyAI-MoveTwoAcrossS5N2-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 5),
+     .max_steps = 16 * 5 * 5,
+     .count = 2},
+    {"BabyAI-MoveTwoAcrossS8N9-v0", &minigrid_put_two_across, MINIGRID_ROOMS(2, 1, 8),
+     .max_steps = 16 * 8 * 8,
+     .count = 9},
+    {"BabyAI-OneRoomS12-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 12), .max_steps = 12 * 12},
+    {"BabyAI-OneRoomS16-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 16), .max_steps = 16 * 16},
+    {"BabyAI-OneRoomS20-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 20), .max_steps = 20 * 20},
+    {"BabyAI-OneRoomS8-v0", &minigrid_ball, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8},
+    {"BabyAI-Open-v0", &minigrid_open_any, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 18},
+    {"BabyAI-OpenDoor-v0", &minigrid_open_one, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8},
+    {"BabyAI-OpenDoorColor-v0", &minigrid_open_color, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8},
+    {"BabyAI-OpenDoorDebug-v0", &minigrid_open_one, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .is_strict = true},
+    {"BabyAI-OpenDoorLoc-v0", &minigrid_open_place, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8},
+    {"BabyAI-OpenDoorsOrderN2-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
+     .count = 2},
+    {"BabyAI-OpenDoorsOrderN2Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
+     .count = 2, .is_strict = true},
+    {"BabyAI-OpenDoorsOrderN4-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6,
+     .count = 4},
+    {"BabyAI-OpenDoorsOrderN4Debug-v0", &minigrid_open_in_order, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
+     .count = 4, .is_strict = true},
+    {"BabyAI-OpenRedBlueDoors-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6},
+    {"BabyAI-OpenRedBlueDoorsDebug-v0", &minigrid_open_red_then_blue, MINIGRID_ROOMS(3, 3, 6),
+     .max_steps = 20 * 6 * 6,
+     .is_strict = true},
+    {"BabyAI-OpenRedDoor-v0", &minigrid_open_red, MINIGRID_ROOMS(2, 1, 5), .max_steps = 2 * 5 * 5},
+    {"BabyAI-OpenTwoDoors-v0", &minigrid_open_opposite, MINIGRID_ROOMS(3, 3, 6), .max_steps = 20 * 6 * 6},
+    {"BabyAI-Pickup-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 18,
+     .verb = MINIGRID_PICKS_UP},
+    {"BabyAI-PickupAbove-v0", &minigrid_above, MINIGRID_ROOMS(3, 3, 6), .max_steps = 8 * 6 * 6},
+    {"BabyAI-PickupDist-v0", &minigrid_given_by, MINIGRID_ROOMS(1, 1, 7), .max_steps = 7 * 7, .count = 5},
+    {"BabyAI-PickupDistDebug-v0", &minigrid_given_by, MINIGRID_ROOMS(1, 1, 7), .max_steps = 7 * 7,
+     .count = 5, .is_strict = true},
+    {"BabyAI-PickupLoc-v0", &minigrid_sentence, MINIGRID_ROOMS(1, 1, 8), .max_steps = 8 * 8, .count = 8,
+     .verb = MINIGRID_PICKS_UP, .grammar = &minigrid_pick_up_located},
+    {"BabyAI-PutNextLocal-v0", &minigrid_put_in_room, MINIGRID_ROOMS(1, 1, 8), .max_steps = 2 * 8 * 8,
+     .count = 8},
+    {"BabyAI-PutNextLocalS5N3-v0", &minigrid_put_in_room, MINIGRID_ROOMS(1, 1, 5), .max_steps = 2 * 5 * 5,
+     .count = 3},
+    {"BabyAI-PutNextLocalS6N4-v0", &minigrid_put_in_room, MINIGRID_ROOMS(1, 1, 6), .max_steps = 2 * 6 * 6,
+     .count = 4},
+    {"BabyAI-PutNextS4N1-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 4), .max_steps = 8 * 4 * 4,
+     .count = 1},
+    {"BabyAI-PutNextS5N1-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 5), .max_steps = 8 * 5 * 5,
+     .count = 1},
+    {"BabyAI-PutNextS5N2-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 5), .max_steps = 8 * 5 * 5,
+     .count = 2},
+    {"BabyAI-PutNextS5N2Carrying-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 5), .max_steps = 8 * 5 * 5,
+     .count = 2, .is_carrying = true},
+    {"BabyAI-PutNextS6N3-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 6), .max_steps = 8 * 6 * 6,
+     .count = 3},
+    {"BabyAI-PutNextS6N3Carrying-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 6), .max_steps = 8 * 6 * 6,
+     .count = 3, .is_carrying = true},
+    {"BabyAI-PutNextS7N4-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 7), .max_steps = 8 * 7 * 7,
+     .count = 4},
+    {"BabyAI-PutNextS7N4Carrying-v0", &minigrid_put_across, MINIGRID_ROOMS(2, 1, 7), .max_steps = 8 * 7 * 7,
+     .count = 4, .is_carrying = true},
+    {"BabyAI-Synth-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18, .grammar = &minigrid_synth},
+    {"BabyAI-SynthLoc-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18,
+     .grammar = &minigrid_synth_located},
+    {"BabyAI-SynthS5R2-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 2, 5), .count = 18,
+     .grammar = &minigrid_synth},
+    {"BabyAI-SynthSeq-v0", &minigrid_sentence, MINIGRID_ROOMS(3, 3, 8), .count = 18,
+     .grammar = &minigrid_synth_sequence},
+    {"BabyAI-UnblockPickup-v0", &minigrid_errand, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .is_blocked = true, .count = 20, .verb = MINIGRID_PICKS_UP},
+    {"BabyAI-Unlock-v0", &minigrid_unlock_room, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8, .count = 3},
+    {"BabyAI-UnlockLocal-v0", &minigrid_unlock_wall, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8},
+    {"BabyAI-UnlockLocalDist-v0", &minigrid_unlock_wall, MINIGRID_ROOMS(3, 3, 8), .max_steps = 9 * 8 * 8,
+     .count = 3},
+    {"BabyAI-UnlockPickup-v0", &minigrid_unlock_box, MINIGRID_ROOMS(2, 1, 6), .max_steps = 2 * 6 * 6},
+    {"BabyAI-UnlockPickupDist-v0", &minigrid_unlock_box, MINIGRID_ROOMS(2, 1, 6), .max_steps = 2 * 6 * 6,
+     .count = 4},
+    {"BabyAI-UnlockToUnlock-v0", &minigrid_unlock_twice, MINIGRID_ROOMS(3, 1, 6), .max_steps = 30 * 6 * 6},
 };
 /* clang-format on */
 #endif
@@ -117,50 +274,6 @@ enum { MINIGRID_LEVELS = sizeof minigrid_levels / sizeof *minigrid_levels };
 
 static inline const MiniGridLevel *minigrid_level(const MiniGrid *env) {
     return &minigrid_levels[env->level];
-}
-
-/* ---- The mission --------------------------------------------------------------------------------------- */
-
-static const char *const minigrid_kind_names[] = {
-    [MINIGRID_DOOR] = "door", [MINIGRID_KEY] = "key", [MINIGRID_BALL] = "ball", [MINIGRID_BOX] = "box"};
-
-static const char *const minigrid_color_names[] = {[MINIGRID_RED] = "red",       [MINIGRID_GREEN] = "green",
-                                                   [MINIGRID_BLUE] = "blue",     [MINIGRID_PURPLE] = "purple",
-                                                   [MINIGRID_YELLOW] = "yellow", [MINIGRID_GREY] = "grey"};
-
-static inline size_t minigrid_append(char *text, size_t size, size_t length, const char *words) {
-    while (*words != '\0' && length + 1 < size) text[length++] = *words++;
-    text[length] = '\0';
-    return length;
-}
-
-static inline size_t minigrid_append_object(char *text, size_t size, size_t length, MiniGridCell object) {
-    length = minigrid_append(text, size, length, minigrid_color_names[object.color]);
-    length = minigrid_append(text, size, length, " ");
-    return minigrid_append(text, size, length, minigrid_kind_names[object.kind]);
-}
-
-/* Writes the mission of the episode, ended by 0 and at most `size` bytes long, where size > 0. The signs in a
- * world's mission are %o for `object`, %p for `other`, %c and %d for their colors, and %f for the words with
- * which a mission to fetch begins. */
-static inline void minigrid_mission(const MiniGrid *env, char *text, size_t size) {
-    static const char *const openings[] = {"get", "go get", "fetch", "go fetch", "you must fetch"};
-    size_t length = 0;
-    text[0] = '\0';
-    for (const char *sign = minigrid_level(env)->world->mission; *sign != '\0'; sign++) {
-        if (*sign != '%') {
-            length = minigrid_append(text, size, length, (char[]){*sign, '\0'});
-            continue;
-        }
-        sign++;
-        if (*sign == 'o') length = minigrid_append_object(text, size, length, env->object);
-        if (*sign == 'p') length = minigrid_append_object(text, size, length, env->other);
-        if (*sign == 'c')
-            length = minigrid_append(text, size, length, minigrid_color_names[env->object.color]);
-        if (*sign == 'd')
-            length = minigrid_append(text, size, length, minigrid_color_names[env->other.color]);
-        if (*sign == 'f') length = minigrid_append(text, size, length, openings[env->opening]);
-    }
 }
 
 #endif

@@ -1,10 +1,11 @@
-/* MiniGrid: 76 small worlds with doors, keys, balls, boxes, lava and moving obstacles, seen from inside.
+/* MiniGrid: 172 small worlds with doors, keys, balls, boxes, lava and moving obstacles, seen from inside.
  *
- * Levels       `level` is the number of a level in the sorted ids of the package, the rows of the table in
- *              levels.h: BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch, FourRooms,
- *              GoToDoor, GoToObject, KeyCorridor, LavaCrossing, LavaGap, LockedRoom, Memory, MultiRoom,
- *              ObstructedMaze, Playground, PutNear, RedBlueDoors, SimpleCrossing, Unlock and UnlockPickup,
- *              most of them in several sizes.
+ * Levels       `level` is the number of a level, the row of the table in levels.h. First the 76 of MiniGrid:
+ *              BlockedUnlockPickup, DistShift, DoorKey, Dynamic-Obstacles, Empty, Fetch,
+ *              FourRooms, GoToDoor, GoToObject, KeyCorridor, LavaCrossing, LavaGap, LockedRoom, Memory,
+ *              MultiRoom, ObstructedMaze, Playground, PutNear, RedBlueDoors, SimpleCrossing, Unlock and
+ *              UnlockPickup, most of them in several sizes. Then the 96 of BabyAI, with instructions to go to
+ *              objects, pick them up, open doors or put objects next to others.
  * Observation  uint8, the bytes of a struct with alignment:
  *              - The agent's direction as an int32, little-endian: 0 east, 1 south, 2 west, 3 north.
  *              - agent_view_size x agent_view_size cells in front of the agent, which is in the middle of the
@@ -14,19 +15,21 @@
  *                  state  of a door: 0 open, 1 closed, 2 locked
  *                Walls and closed doors hide what is behind them, except in some levels. The agent's own cell
  *                shows what it carries.
- *              - With `mission`, 96 bytes with the text of the mission, padded with 0.
+ *              - With `mission`, 96 bytes with the text of the mission, 512 bytes in BabyAI, padded with 0.
  *              - Padding to a multiple of 4 bytes.
  * Actions      Discrete(7): 0 turn left, 1 turn right, 2 go forward, 3 pick up, 4 drop, 5 toggle (open, close
  *              or unlock a door, open a box), 6 done. In Dynamic-Obstacles Discrete(3): above them is 0. Any
  *              other number does nothing.
  * Rewards      1 - 0.9 * steps / max_steps for success. -1 for a collision in Dynamic-Obstacles.
  * Ends         terminal with success, failure (lava, a wrong object, the wrong end of a corridor, ...) and a
- *              collision. Truncation after max_steps steps.
- * Source       The package minigrid 3.2.0 (Chevalier-Boisvert et al. 2023, arXiv 2306.13831). A test checks
- *              that the same seed and actions give the same bytes. */
+ *              collision. Truncation after max_steps steps. In some levels of BabyAI, their number depends on
+ *              the instruction.
+ * Source       The package minigrid 3.2.0 (Chevalier-Boisvert et al. 2023, arXiv 2306.13831, and 2019, arXiv
+ *              1810.08272). A test checks that the same seed and actions give the same bytes. */
 #ifndef MINIGRID_H
 #define MINIGRID_H
 
+#include "act.h"
 #include "view.h"
 
 #ifdef MINIGRID_OWN_LEVELS
@@ -35,9 +38,10 @@ static const char minigrid_about[] = "Explore levels of your own in the world of
 #define MINIGRID_LEVEL_TEXT  "number of the level in the table of the file"
 #else
 static const char minigrid_about[] =
-    "Explore small worlds with doors, keys, boxes and lava: the levels of MiniGrid.";
+    "Explore small worlds with doors, keys, boxes and lava: the levels of MiniGrid and BabyAI.";
 #define MINIGRID_FIRST_LEVEL 14
-#define MINIGRID_LEVEL_TEXT  "number of the level in the sorted ids; 14 is MiniGrid-Empty-5x5-v0"
+#define MINIGRID_LEVEL_TEXT \
+    "number of the level in levels.h; 14 is MiniGrid-Empty-5x5-v0, and BabyAI's follow from 76 on"
 #endif
 
 /* clang-format off */
@@ -74,7 +78,7 @@ static inline int32_t minigrid_mission_at(const MiniGrid *env) {
 }
 
 static inline int32_t minigrid_observation_size(const MiniGrid *env) {
-    return (minigrid_mission_at(env) + (env->mission ? MINIGRID_MISSION_BYTES : 0) + 3) / 4 * 4;
+    return (minigrid_mission_at(env) + (env->mission ? minigrid_mission_bytes(env) : 0) + 3) / 4 * 4;
 }
 
 /* The usual size of the view is a constant, for which the compiler writes faster code. */
@@ -87,7 +91,12 @@ static inline void minigrid_observe(MiniGrid *env) {
         minigrid_write_image(env, env->agent_view_size, row + MINIGRID_IMAGE_AT);
 }
 
-enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104 }; /* width of the image and height of the panel, px */
+/* Width of the image, and height of the panel below it for a mission or a long instruction, px. */
+enum { MINIGRID_PICTURE = 512, MINIGRID_PANEL = 104, MINIGRID_TALL_PANEL = 236 };
+
+static inline int32_t minigrid_panel(const MiniGrid *env) {
+    return minigrid_level(env)->grammar == NULL ? MINIGRID_PANEL : MINIGRID_TALL_PANEL;
+}
 
 /* No level is higher than wide. */
 static inline int32_t minigrid_cell_pixels(const MiniGrid *env) {
@@ -98,8 +107,15 @@ static inline int32_t minigrid_num_actions(const MiniGrid *env) {
     return minigrid_level(env)->world->task == MINIGRID_DODGE ? MINIGRID_FORWARD + 1 : MINIGRID_ACTIONS;
 }
 
-static inline int32_t minigrid_max_steps(const MiniGrid *env) {
+/* Returns the step limit of every episode, or 0 if it depends on the instruction. */
+static inline int32_t minigrid_fixed_max_steps(const MiniGrid *env) {
     return env->max_steps > 0 ? env->max_steps : minigrid_level(env)->max_steps;
+}
+
+/* Returns the step limit of this episode. */
+static inline int32_t minigrid_max_steps(const MiniGrid *env) {
+    const int32_t fixed = minigrid_fixed_max_steps(env);
+    return fixed > 0 ? fixed : env->own_max_steps;
 }
 
 static inline void minigrid_generate(MiniGrid *env) {
@@ -150,98 +166,23 @@ static inline const char *minigrid_spec(const MiniGrid *env, PufferSpec *spec) {
         .action_sizes = {minigrid_num_actions(env)},
         .agents = 1,
         .picture_width = MINIGRID_PICTURE,
-        .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + MINIGRID_PANEL,
+        .picture_height = minigrid_level(env)->height * minigrid_cell_pixels(env) + minigrid_panel(env),
         .frames_per_second = 6,
-        .max_steps = minigrid_max_steps(env),
+        .max_steps = minigrid_fixed_max_steps(env),
     };
     return NULL;
 }
 
+/* As in the package, the first observation does not show that the agent starts with an object. */
 static inline void minigrid_reset(MiniGrid *env) {
     minigrid_generate(env);
     uint8_t *row = env->game.observations;
     memset(row + minigrid_mission_at(env), 0,
            (size_t)(minigrid_observation_size(env) - minigrid_mission_at(env)));
-    if (env->mission) minigrid_mission(env, (char *)row + minigrid_mission_at(env), MINIGRID_MISSION_BYTES);
+    if (env->mission)
+        minigrid_mission(env, (char *)row + minigrid_mission_at(env), (size_t)minigrid_mission_bytes(env));
     minigrid_observe(env);
-}
-
-/* ---- Actions ------------------------------------------------------------------------------------------- */
-
-/* Moves each obstacle to a free place next to it. It stays if none is found. */
-static inline void minigrid_move_obstacles(MiniGrid *env) {
-    enum { TRIES = 101 };
-    for (int32_t i = 0; i < minigrid_level(env)->count; i++) {
-        const MiniGridPlace old = env->obstacles[i];
-        MiniGridPlace new;
-        int32_t tries = 0;
-        while (tries < TRIES && !minigrid_random_free(env, (MiniGridArea){old.x - 1, old.y - 1, 3, 3}, &new))
-            tries++;
-        if (tries == TRIES) continue;
-        *minigrid_at(env, new) = *minigrid_at(env, old);
-        *minigrid_at(env, old) = minigrid_empty;
-        env->obstacles[i] = new;
-    }
-}
-
-static inline bool minigrid_go_forward(MiniGrid *env, MiniGridCell front) {
-    const bool is_ground = front.kind == MINIGRID_EMPTY || front.kind == MINIGRID_FLOOR;
-    if (!is_ground && front.kind != MINIGRID_GOAL && front.kind != MINIGRID_LAVA && !minigrid_is_open(front))
-        return false;
-    env->position = minigrid_front(env);
-    return true;
-}
-
-static inline bool minigrid_pick_up(MiniGrid *env, MiniGridCell *front) {
-    const bool is_object = front->kind >= MINIGRID_KEY && front->kind <= MINIGRID_BOX;
-    if (!is_object || env->carried.kind != MINIGRID_EMPTY) return false;
-    env->carried = *front;
-    *front = minigrid_empty;
-    return true;
-}
-
-static inline bool minigrid_drop(MiniGrid *env, MiniGridCell *front) {
-    if (env->carried.kind == MINIGRID_EMPTY || front->kind != MINIGRID_EMPTY) return false;
-    *front = env->carried;
-    env->carried = minigrid_empty;
-    return true;
-}
-
-/* Opens, closes or unlocks a door, or replaces a box by what is in it. */
-static inline bool minigrid_toggle(MiniGrid *env, MiniGridCell *front) {
-    if (front->kind == MINIGRID_BOX) {
-        *front = front->inside > 0 ? minigrid_thing(MINIGRID_KEY, front->inside - 1) : minigrid_empty;
-        return true;
-    }
-    if (front->kind != MINIGRID_DOOR) return false;
-    if (front->state == MINIGRID_LOCKED &&
-        !minigrid_is_same(env->carried, minigrid_thing(MINIGRID_KEY, front->color)))
-        return false;
-    front->state = front->state == MINIGRID_OPEN ? MINIGRID_CLOSED : MINIGRID_OPEN;
-    return true;
-}
-
-/* Returns true if anything has changed. */
-static inline bool minigrid_act(MiniGrid *env, int32_t action) {
-    MiniGridCell *front = minigrid_at(env, minigrid_front(env));
-    switch (action) {
-        case MINIGRID_LEFT:
-            env->direction = (env->direction + 3) % MINIGRID_DIRECTIONS;
-            return true;
-        case MINIGRID_RIGHT:
-            env->direction = (env->direction + 1) % MINIGRID_DIRECTIONS;
-            return true;
-        case MINIGRID_FORWARD:
-            return minigrid_go_forward(env, *front);
-        case MINIGRID_PICK_UP:
-            return minigrid_pick_up(env, front);
-        case MINIGRID_DROP:
-            return minigrid_drop(env, front);
-        case MINIGRID_TOGGLE:
-            return minigrid_toggle(env, front);
-        default:
-            return false;
-    }
+    if (minigrid_level(env)->is_carrying) minigrid_take(env, minigrid_at(env, env->target));
 }
 
 /* ---- Missions ------------------------------------------------------------------------------------------ */
@@ -296,6 +237,8 @@ static inline MiniGridResult minigrid_judge(MiniGrid *env, int32_t action, MiniG
             return minigrid_succeeds_if(minigrid_is_open(*minigrid_at(env, env->target)), MINIGRID_FAILS);
         case MINIGRID_MATCH:
             return minigrid_judge_match(env);
+        case MINIGRID_FOLLOW:
+            return minigrid_verify(env, action, had);
         case MINIGRID_OWN:
             return minigrid_level(env)->judge(env, action, had);
         default:
@@ -314,7 +257,7 @@ static inline int32_t minigrid_available(MiniGridTask task, int32_t action) {
  * the agent walks into. That is a collision all the same. */
 static inline MiniGridResult minigrid_play(MiniGrid *env, MiniGridTask task, int32_t action) {
     const MiniGridCell had = env->carried;
-    bool has_changed = false, collides = false;
+    bool has_changed = env->game.episode_length == 1 && minigrid_level(env)->is_carrying, collides = false;
     if (task == MINIGRID_DODGE) {
         const int32_t kind = minigrid_at(env, minigrid_front(env))->kind;
         collides = action == MINIGRID_FORWARD && kind != MINIGRID_EMPTY && kind != MINIGRID_GOAL;
@@ -338,7 +281,8 @@ static inline PufferOutcome minigrid_step(MiniGrid *env) {
     if (result == MINIGRID_CONTINUES && steps < max_steps) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = result == MINIGRID_SUCCEEDS;
-    return result == MINIGRID_CONTINUES ? PUFFER_TRUNCATED : PUFFER_TERMINATED;
+    if (result == MINIGRID_CONTINUES) return PUFFER_TRUNCATED;
+    return steps < max_steps ? PUFFER_TERMINATED : PUFFER_TERMINATED_LAST;
 }
 
 #endif

@@ -138,7 +138,7 @@ static inline void minigrid_draw_words(PufferCanvas *canvas, int32_t y, const ch
 }
 
 static inline void minigrid_draw_panel(const MiniGrid *env, PufferCanvas *canvas, int32_t y) {
-    char mission[MINIGRID_MISSION_BYTES];
+    char mission[MINIGRID_INSTRUCTION_BYTES];
     draw_text(canvas, 8, y + 8, 2, DRAW_WHITE, "STEP");
     draw_number(canvas, 128, y + 8, 2, DRAW_YELLOW, env->game.episode_length);
     draw_text(canvas, 180, y + 8, 2, DRAW_WHITE, "CARRIES");

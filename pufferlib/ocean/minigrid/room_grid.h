@@ -146,9 +146,22 @@ static inline int32_t minigrid_count_reachable(const MiniGrid *env, const MiniGr
     return count;
 }
 
-/* Adds doors at random until all rooms can be reached. Locked rooms get no further door. */
-static inline void minigrid_connect_all(MiniGrid *env, MiniGridRooms *grid) {
-    while (minigrid_count_reachable(env, grid) < grid->columns * grid->rows) {
+/* Draws a color other than `left_out`, or any if that is MINIGRID_ANY. */
+static inline int32_t minigrid_random_color_but(MiniGrid *env, int32_t left_out) {
+    if (left_out == MINIGRID_ANY) return minigrid_random_color(env);
+    const int32_t drawn = minigrid_random(env, 0, MINIGRID_COLORS - 1);
+    for (int32_t i = 0; i < drawn; i++) {
+        if (minigrid_sorted_colors[i] == left_out) return minigrid_sorted_colors[drawn + 1];
+    }
+    return minigrid_sorted_colors[drawn + (minigrid_sorted_colors[drawn] == left_out)];
+}
+
+/* Adds doors at random until all rooms can be reached. Locked rooms get no further door. No door has the
+ * color `left_out`. Returns false if too many tries are needed. */
+static inline bool minigrid_connect_all(MiniGrid *env, MiniGridRooms *grid, int32_t left_out) {
+    enum { TRIES = 5000 };
+    for (int32_t i = 0; i <= TRIES; i++) {
+        if (minigrid_count_reachable(env, grid) == grid->columns * grid->rows) return true;
         const int32_t column = minigrid_random(env, 0, grid->columns),
                       row = minigrid_random(env, 0, grid->rows);
         const int32_t side = minigrid_random(env, 0, MINIGRID_DIRECTIONS);
@@ -156,7 +169,17 @@ static inline void minigrid_connect_all(MiniGrid *env, MiniGridRooms *grid) {
         if (!room->has_neighbor[side] || room->is_open[side] || room->is_locked) continue;
         if (minigrid_neighbor(grid, column, row, side)->is_locked) continue;
         minigrid_add_door(env, grid, column, row, side,
-                          minigrid_door(minigrid_random_color(env), MINIGRID_CLOSED));
+                          minigrid_door(minigrid_random_color_but(env, left_out), MINIGRID_CLOSED));
+    }
+    return false;
+}
+
+/* Removes the walls between the rooms of the second column. */
+static inline void minigrid_open_hallway(MiniGrid *env, MiniGridRooms *grid) {
+    for (int32_t row = 1; row < grid->rows; row++) {
+        const MiniGridArea room = grid->rooms[row][1].area;
+        minigrid_fill_row(env, room.x + 1, room.y, room.width - 2, minigrid_empty);
+        minigrid_connect(grid, 1, row, MINIGRID_NORTH);
     }
 }
 
@@ -164,11 +187,7 @@ static inline void minigrid_connect_all(MiniGrid *env, MiniGridRooms *grid) {
 static inline void minigrid_make_key_corridor(MiniGrid *env, const MiniGridLevel *level) {
     MiniGridRooms grid;
     minigrid_make_rooms(env, level->room_size, &grid);
-    for (int32_t row = 1; row < grid.rows; row++) {
-        const MiniGridArea room = grid.rooms[row][1].area;
-        minigrid_fill_row(env, room.x + 1, room.y, room.width - 2, minigrid_empty);
-        minigrid_connect(&grid, 1, row, MINIGRID_NORTH);
-    }
+    minigrid_open_hallway(env, &grid);
     const int32_t row = minigrid_random(env, 0, grid.rows), color = minigrid_random_color(env);
     minigrid_add_door(env, &grid, 2, row, MINIGRID_WEST, minigrid_door(color, MINIGRID_LOCKED));
     env->object = minigrid_thing(MINIGRID_BALL, minigrid_random_color(env));
@@ -176,7 +195,7 @@ static inline void minigrid_make_key_corridor(MiniGrid *env, const MiniGridLevel
     minigrid_add_object(env, &grid, 0, minigrid_random(env, 0, grid.rows),
                         minigrid_thing(MINIGRID_KEY, color));
     minigrid_move_agent(env, &grid, 1, grid.rows / 2);
-    minigrid_connect_all(env, &grid);
+    minigrid_connect_all(env, &grid, MINIGRID_ANY);
 }
 
 static const MiniGridWorld minigrid_key_corridor = {minigrid_make_key_corridor, MINIGRID_GET,

@@ -3,7 +3,7 @@
 #ifndef MINIGRID_VIEW_H
 #define MINIGRID_VIEW_H
 
-#include "levels.h"
+#include "mission.h"
 
 enum { MINIGRID_MAX_VIEW = 31 };
 
