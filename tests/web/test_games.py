@@ -22,6 +22,7 @@ from pufferlib.web.games import WebGame, build_game
 from tests.browser import Browser, needs_browser
 from tests.needs import missing_extra
 from tests.ocean.helpers import actions_of
+from tests.processes import in_fresh_process
 
 needs_zig = pytest.mark.skipif(bool(missing_extra("compiler")), reason=missing_extra("compiler") or "it is there")
 
@@ -313,14 +314,18 @@ def test_unknown_keyword_suggests_the_nearest(monkeypatch):
         build_game("puffer web", "breakout", {"frameskp": 2})
 
 
-def test_game_without_images_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(games, "find_web_compiler", lambda where: None)
+def _build_with_any_compiler(source):
+    games.find_web_compiler = lambda where: None
+    build_game("puffer web", source)
+
+
+def test_game_without_images_is_an_error(tmp_path):
     source, _ = write_template("blank", tmp_path)
     code = source.read_text()
     nothing = "void blank_draw(const Blank *env, PufferCanvas *canvas) { (void)env, (void)canvas; }"
     source.write_text(code.replace("PUFFER_ENV(", f"{nothing}\nPUFFER_ENV(").replace("blank_draw(", "other_draw(", 1))
     with pytest.raises(UsageError, match="blank has no images: the first one has a single color"):
-        build_game("puffer web", str(source))
+        in_fresh_process(_build_with_any_compiler, str(source))
 
 
 def test_agent_with_another_observation_is_an_error(monkeypatch, tmp_path):
