@@ -64,6 +64,9 @@ local_test() {
     in_clone run_local -m place --ignore tests/image/test_checks_of_a_built_image.py
 }
 
+# Recipes, Slurm, the dev container template and two equal builds.
+nightly_image_tests() { in_clone run_local --nightly -m "image and nightly" tests/image; }
+
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
 # Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.
