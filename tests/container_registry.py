@@ -22,7 +22,9 @@ def serve_registry(folder: Path) -> Iterator[int]:
         port = server.getsockname()[1]
     storage = f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}"
     (folder / "config.yml").write_text(f"version: 0.1\n{storage}\nhttp: {{addr: '127.0.0.1:{port}'}}\n")
-    process = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["docker-registry", "serve", folder / "config.yml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _wait_for(port, process)
         yield port
