@@ -1,8 +1,7 @@
-# Targets of `docker buildx bake`, which builds images for several devices and processors at once:
+# Targets of `docker buildx bake`, which builds images for several devices at once:
 #
-#   docker buildx bake                       runtime and tank, for the CPU and for CUDA
-#   docker buildx bake tank-full-cpu         one image: its service and its device
-#   docker buildx bake runtime-cuda-arm64    for ARM64 (docs/images.md)
+#   docker buildx bake                  runtime and tank, for the CPU and for CUDA
+#   docker buildx bake tank-full-cpu    one image: its service and its device
 #
 # Bake also reads compose.yaml. Its services define everything else: arguments, labels, certificates.
 
@@ -20,11 +19,4 @@ target "image" {
   inherits = [service]
   args     = { DEVICE = device }
   tags     = ["${TANK_REGISTRY}/${service}:${TANK_RELEASE}${device}"]
-}
-
-# The locks have the packages of ARM64 for CUDA only. This image also runs without a GPU.
-target "runtime-cuda-arm64" {
-  inherits  = ["runtime-cuda"]
-  platforms = ["linux/arm64"]
-  tags      = ["${TANK_REGISTRY}/runtime:${TANK_RELEASE}cuda-arm64"]
 }

@@ -102,10 +102,3 @@ def test_bake_builds_each_image_for_each_device() -> None:
         assert target["tags"] == [f"ghcr.io/me/{service}:1.2.3-{device}"]
         assert target["secret"]
         assert "tank.locks" in target["labels"]
-
-
-def test_bake_builds_runtime_for_arm64_with_the_locks_of_cuda() -> None:
-    (target,) = baked("runtime-cuda-arm64").values()
-    assert (target["target"], target["platforms"]) == ("runtime", ["linux/arm64"])
-    assert target["args"]["DEVICE"] == "cuda"
-    assert target["tags"] == ["ghcr.io/me/runtime:1.2.3-cuda-arm64"]
