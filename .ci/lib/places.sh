@@ -64,6 +64,12 @@ local_test() {
     in_clone run_local -m place --ignore tests/image/test_checks_of_a_built_image.py
 }
 
+# Recipes, Slurm, the dev container template and two equal builds. dev_container has installed the tool.
+nightly_image_tests() {
+    apt-get -qq install -y --no-install-recommends docker-registry >/dev/null
+    PATH=$work/cli/node_modules/.bin:$PATH in_clone run_local --nightly -m "image and nightly" tests/image
+}
+
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
 # Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.

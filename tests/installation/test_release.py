@@ -4,9 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import pufferlib
+from tests.container_registry import serve_registry
 
 ROOT = Path(__file__).parents[2]
 VERSION = pufferlib.__version__
@@ -35,34 +34,13 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process accepts connections."""
-    while process.poll() is None:
-        with socket.socket() as client:
-            if not client.connect_ex(("127.0.0.1", port)):
-                return
-        time.sleep(0.1)
-    pytest.fail(f"docker-registry ended with {process.returncode}")
-
-
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a container registry on this machine."""
-    if not shutil.which("docker-registry") or not shutil.which("docker"):
-        pytest.skip("needs a Docker engine and a registry (Debian: apt-get install docker-registry)")
-    folder = tmp_path_factory.mktemp("registry")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    storage = f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}"
-    (folder / "config.yml").write_text(f"version: 0.1\n{storage}\nhttp: {{addr: '127.0.0.1:{port}'}}\n")
-    process = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], stderr=subprocess.DEVNULL)
-    try:
-        wait_for(port, process)
+    if not shutil.which("docker"):
+        pytest.skip("needs a Docker engine")
+    with serve_registry(tmp_path_factory.mktemp("registry")) as port:
         yield f"127.0.0.1:{port}/tank"
-    finally:
-        process.terminate()
-        process.wait()
-        shutil.rmtree(folder)  # images are large
 
 
 @pytest.fixture(scope="module")

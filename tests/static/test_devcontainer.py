@@ -4,16 +4,20 @@ CI tests that it starts and works, with the devcontainer command line tool (.ci/
 misspelled properties, so this file has a list of known properties.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import pufferlib
 
 json5 = pytest.importorskip("json5", reason="json5 reads JSON with comments; it comes with pip install -e '.[lint]'")
 yaml = pytest.importorskip("yaml", reason="PyYAML reads compose.yaml")
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".devcontainer"
+TEMPLATE = ROOT / "docker/template"
 CONFIGURATIONS = sorted(path for path in FOLDER.rglob("devcontainer.json"))
 KNOWN = {
     "name",
@@ -111,3 +115,36 @@ def test_test_explorer_is_configured(config: dict[str, Any]) -> None:
     assert settings["python.testing.pytestEnabled"] is True
     assert all((ROOT / folder).is_dir() for folder in settings["python.testing.pytestArgs"])
     assert settings["python.defaultInterpreterPath"].startswith("/opt/venv/")
+
+
+# Template for other projects (docs/recipes.md). tests/image/test_template.py publishes and applies it.
+
+
+def test_template_uses_each_of_its_options() -> None:
+    options = read(TEMPLATE / "devcontainer-template.json")["options"]
+    used = {
+        name
+        for path in (TEMPLATE / ".devcontainer").iterdir()
+        for name in re.findall(r"\$\{templateOption:(\w+)\}", path.read_text())
+    }
+    assert used == set(options)
+    assert all(option["type"] == "string" and option["description"] for option in options.values())
+    assert all(option["default"] in option.get("enum", option.get("proposals")) for option in options.values())
+
+
+def test_template_has_the_version_of_the_package() -> None:
+    assert read(TEMPLATE / "devcontainer-template.json")["version"] == pufferlib.__version__
+
+
+def test_template_offers_images_of_releases() -> None:
+    images = read(TEMPLATE / "devcontainer-template.json")["options"]["image"]["enum"]
+    assert set(images) <= set(yaml.safe_load((ROOT / "compose.yaml").read_text())["services"])
+    (released,) = re.findall(r"\^\(([a-z|-]+)\):\(cpu\|cuda\)\$", (ROOT / "scripts/release").read_text())
+    assert set(images) <= set(released.split("|"))
+
+
+def test_template_does_not_need_a_gpu() -> None:
+    config = read(TEMPLATE / ".devcontainer/devcontainer.json")
+    assert set(config) <= KNOWN | {"build", "hostRequirements", "init", "runArgs"}
+    assert config["hostRequirements"] == {"gpu": "optional"}
+    assert config["remoteUser"] == "tank"

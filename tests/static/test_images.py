@@ -254,6 +254,11 @@ def test_only_the_cuda_image_requires_a_driver() -> None:
     assert not [line for line in others if "NVIDIA_" in line]
 
 
+def test_recipe_installs_the_compiler_of_the_locked_cuda() -> None:
+    (locked,) = re.findall(r"(?m)^cuda-toolkit==(\S+)", (ROOT / "docker/locks/torch-cuda.txt").read_text())
+    assert re.findall(r"'cuda-toolkit\[.*\]==(.*)'", (ROOT / "docs/recipes.md").read_text()) == [locked]
+
+
 def test_images_have_oci_labels() -> None:
     (label,) = (line for line in stages()["base"][1] if line.startswith("LABEL"))
     assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label

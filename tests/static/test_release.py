@@ -1,10 +1,14 @@
 """scripts/release and scripts/bundle: mistakes that they report before they build anything."""
 
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -74,3 +78,27 @@ def test_bundle_needs_an_undamaged_release(tmp_path: Path) -> None:
     (tmp_path / "release.env").touch()
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  release.env\n")
     assert f"a file of {tmp_path} differs from SHA256SUMS" in bundle()
+
+
+def baked(*targets: str) -> dict[str, dict[str, Any]]:
+    """Return what bake would build. This needs its plugin, but no engine."""
+    command = ["docker", "buildx", "bake", "--print", *targets]
+    names = {"DOCKER_HOST": "unix:///nowhere", "TANK_REGISTRY": "ghcr.io/me", "TANK_RELEASE": "1.2.3-"}
+    if shutil.which("docker") is None or subprocess.run([*command[:2], "version"], capture_output=True).returncode:
+        pytest.skip("docker buildx is not here")
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **names}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)["target"]
+    return found
+
+
+def test_bake_builds_each_image_for_each_device() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    built = sorted({service["build"]["target"] for service in services.values() if "build" in service})
+    targets = baked(*(f"{service}-{device}" for service in built for device in ("cpu", "cuda")))
+    for name, target in targets.items():
+        service, _, device = name.rpartition("-")
+        assert (target["target"], target["args"]["DEVICE"]) == (service, device)
+        assert target["tags"] == [f"ghcr.io/me/{service}:1.2.3-{device}"]
+        assert target["secret"]
+        assert "tank.locks" in target["labels"]
