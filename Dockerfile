@@ -555,8 +555,9 @@ RUN --mount=type=cache,target=/var/cache/uv \
     pip-install docs
 COPY --from=build /package /opt/venv
 WORKDIR /src
-COPY README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md LICENSE SECURITY.md Dockerfile compose.yaml ./
+COPY README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md LICENSE SECURITY.md Dockerfile compose.yaml docker-bake.hcl ./
 COPY docker/README.md docker/
+COPY docker/template docker/template
 COPY benchmarks/requirements.txt benchmarks/
 COPY pufferlib/native/puffer_env.h pufferlib/native/
 COPY examples examples
