@@ -117,9 +117,7 @@ def test_site_stage_copies_every_linked_file() -> None:
     copied = {name for line in stages()["site"][1] if line.startswith("COPY") for name in line.split()[1:-1]}
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()}
     linked = {
-        Path(name)
-        for page in ROOT.glob("docs/*.md")
-        for name in re.findall(r"\]\(\.\./([\w./-]+)", page.read_text())
+        Path(name) for page in ROOT.glob("docs/*.md") for name in re.findall(r"\]\(\.\./([\w./-]+)", page.read_text())
     }
     for names in (copied, sent):
         assert {file for file in linked if not names & {str(file), *map(str, file.parents)}} == set()
