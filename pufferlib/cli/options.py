@@ -212,9 +212,7 @@ def parse_settings(
         )
     names = [flag.partition("=")[0].removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")]
     keywords = {f"env.{key}": value for key, value in typed(base.env_name, texts).items()}
-    settings = keywords | {name: attrgetter(name)(chosen) for name in names}
-    base.override(settings)  # raises if a number is out of range
-    return settings
+    return keywords | {name: attrgetter(name)(chosen) for name in names}
 
 
 def _as_written() -> "ConstructorRegistry":
@@ -313,6 +311,8 @@ def _refusal(
         case _errors.InstantiationFailure(argument=argument, message=message) if argument is not None:
             kind = (argument.lowered.metavar or "").strip("[]").replace("|", " or ")
             return UsageError(f"{prog}: {argument.display_name()}: expected {kind}: {message}; {see}")
+        case _errors.InstantiationFailure(message=message):  # of a section, which checks its ranges
+            return UsageError(message)
     return UsageError(f"{prog}: the flags could not be understood; {see}")
 
 

@@ -18,6 +18,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.settings.env_values import from_plain, to_plain
 from pufferlib.settings.sections import all_names, names_beside, split_by_env
 from pufferlib.settings.sources import (
+    CALLER,
     CONDITIONS,
     Source,
     default_settings,
@@ -41,6 +42,7 @@ __all__ = [
     "Natural",
     "PolicyConfig",
     "Range",
+    "Section",
     "SelfplayConfig",
     "Share",
     "StopConfig",
@@ -122,8 +124,23 @@ def limits_of(section: type) -> dict[str, Range]:
     return found
 
 
+class Section:
+    """Section of settings, which checks their ranges whenever it is made, as by ``dataclasses.replace``.
+
+    Raises:
+        UsageError: A number is out of its range. The message names it as ``train.seed`` if the class is TrainConfig.
+    """
+
+    def __post_init__(self) -> None:
+        section = type(self).__name__.removesuffix("Config").lower()
+        for key, limits in limits_of(type(self)).items():
+            value = getattr(self, key)
+            for number in value if isinstance(value, tuple) else () if value is None else (value,):
+                limits.check(f"{section}.{key}", number)
+
+
 @dataclass(frozen=True)
-class VecConfig:
+class VecConfig(Section):
     """Vectorization of the environments. These are the arguments of pufferlib.vector.make."""
 
     backend: str = "native"
@@ -147,7 +164,7 @@ class VecConfig:
 
 
 @dataclass(frozen=True)
-class PolicyConfig:
+class PolicyConfig(Section):
     """Policy network."""
 
     name: str = "Default"
@@ -179,7 +196,7 @@ class PolicyConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Section):
     """PPO training."""
 
     seed: Natural = 42
@@ -303,7 +320,7 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class EvalConfig:
+class EvalConfig(Section):
     """Evaluation of a trained policy."""
 
     episodes: Count = 32
@@ -323,7 +340,7 @@ class EvalConfig:
 
 
 @dataclass(frozen=True)
-class StopConfig:
+class StopConfig(Section):
     """Early stopping, before train.total_timesteps."""
 
     score: Number = math.inf
@@ -337,7 +354,7 @@ class StopConfig:
 
 
 @dataclass(frozen=True)
-class SelfplayConfig:
+class SelfplayConfig(Section):
     """Self-play against a pool of earlier policies, for games with two sides."""
 
     opponents: Natural = 0
@@ -369,7 +386,7 @@ class WandbConfig:
 
 
 @dataclass(frozen=True)
-class TrackConfig:
+class TrackConfig(Section):
     """Name and tags of the run, and trackers that receive its metrics."""
 
     loggers: tuple[str, ...] = ()
@@ -386,11 +403,7 @@ class TrackConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of a run.
-
-    Raises:
-        APIUsageError: A number is out of its range.
-    """
+    """Settings of a run."""
 
     env_name: str
     """Name of the environment, as for pufferlib.make. Paths of files are absolute."""
@@ -411,14 +424,6 @@ class Config:
     track: TrackConfig = field(default_factory=TrackConfig)
     """Name, tags and trackers of the run."""
 
-    def __post_init__(self) -> None:
-        for section in ("vec", "policy", "train", "eval", "stop", "selfplay"):
-            values = getattr(self, section)
-            for key, limits in limits_of(type(values)).items():
-                value = getattr(values, key)
-                for number in value if isinstance(value, tuple) else () if value is None else (value,):
-                    limits.check(f"{section}.{key}", number)
-
     def override(self, settings: Mapping[str, Any]) -> "Config":
         """Return a copy with other values by dotted name, such as ``{"train.seed": 7}``. Their types are not checked.
 
@@ -431,11 +436,14 @@ class Config:
 
     def with_full_names(self) -> "Config":
         """Return these settings with absolute paths, so that a run finds its files from any folder."""
-        init = str(user_path(self.train.init).absolute()) if self.train.init else ""
-        loggers = tuple(map(registry.full_name, self.track.loggers))
-        policy = registry.full_name(self.policy.name)
-        tables = {"policy": {"name": policy}, "train": {"init": init}, "track": {"loggers": loggers}}
-        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), **_replaced(self, tables))
+        init = self.train.init and str(user_path(self.train.init).absolute())
+        return dataclasses.replace(
+            self,
+            env_name=registry.full_name(self.env_name),
+            policy=dataclasses.replace(self.policy, name=registry.full_name(self.policy.name)),
+            train=dataclasses.replace(self.train, init=init) if init else self.train,
+            track=dataclasses.replace(self.track, loggers=tuple(map(registry.full_name, self.track.loggers))),
+        )
 
     def located(self, folder: Path) -> "Config":
         """Return these settings with the new paths of files that were moved together with ``folder``.
@@ -499,7 +507,7 @@ class Config:
         env = data.get("env")
         if isinstance(env, dict):
             data["env"] = {key: from_plain(value) for key, value in env.items()}
-        sources = [(where, data), ("overrides", nest(overrides or {}, setting_names()))]
+        sources = [(where, data), (CALLER, nest(overrides or {}, setting_names()))]
         return cls(name, **merge_sources(cls, sources))
 
 
@@ -542,7 +550,7 @@ def load_sources(
     files = [(source, names_beside) for source in own_settings(env_name)]
     files += [] if file is None else [(settings_file(Path(file)), all_names)]
     parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
-    called = ("overrides", nest(overrides or {}, setting_names()))
+    called = (CALLER, nest(overrides or {}, setting_names()))
     return for_run([default_settings(), *parts, called])
 
 

@@ -18,6 +18,7 @@ from pufferlib.settings.suggestions import RENAMED, suggest
 from pufferlib.settings.toml import parse_toml, read_toml
 
 __all__ = [
+    "CALLER",
     "CONDITIONS",
     "Source",
     "convert",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+CALLER = "overrides"  # settings of a call or a command, whose values are named without their source
 CONDITIONS = ("cuda", "perceptron")  # tables of sections that apply to some runs only
 
 # Number of games in a batch for a C file without settings of its own.
@@ -52,9 +54,9 @@ def for_run(sources: list[Source]) -> list[Source]:
     """
     found = []
     for where, data in sources:
-        found.append((where, {section: values for section, values in data.items() if section not in CONDITIONS}))
-        applying = [name for name in CONDITIONS if name in data and _applies(name, sources)]
-        found += [(f"{where}, [{name}]", data[name]) for name in applying]
+        tables = {name: data[name] for name in CONDITIONS if name in data}
+        found.append((where, {name: data[name] for name in data if name not in tables}))
+        found += [(f"{where}, [{name}]", tables[name]) for name in tables if _applies(name, sources)]
     return found
 
 
@@ -224,15 +226,17 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any], names
         meant = suggest(f"{section}.{unknown[0]}", names)
         close = [name.removeprefix(f"{section}.") for name in meant]
         raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
-    return {key: _converted(where, f"{section}.{key}", hints[key], value, names) for key, value in values.items()}
-
-
-def _converted(where: str, name: str, hint: Any, value: Any, names: list[str]) -> Any:
-    if not dataclasses.is_dataclass(hint):
-        return convert(f"{where}: {name}", hint, value)
-    if not isinstance(value, dict):
-        raise APIUsageError(f"{where}: {name} must be a table of settings, got {value!r}")
-    return _checked(where, name, hint, value, names)  # type: ignore[arg-type]  # a class, not one of its objects
+    checked = {}
+    for key, value in values.items():
+        name, hint = f"{section}.{key}", hints[key]
+        named = name if where == CALLER else f"{where}: {name}"
+        if not dataclasses.is_dataclass(hint):
+            checked[key] = convert(named, hint, value)
+        elif isinstance(value, dict):
+            checked[key] = _checked(where, name, hint, value, names)  # type: ignore[arg-type]  # a class
+        else:
+            raise APIUsageError(f"{named} must be a table of settings, got {value!r}")
+    return checked
 
 
 def names_in(kind: type, prefix: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, UsageError
-from pufferlib.settings.config import Config, Count, Natural, Range, Share, limits_of, setting_names
+from pufferlib.settings.config import Config, Count, Natural, Range, Section, Share, limits_of, setting_names
 from pufferlib.settings.sources import convert
 from pufferlib.settings.suggestions import suggest
 from pufferlib.settings.toml import parse_toml
@@ -152,7 +152,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class SweepConfig:
+class SweepConfig(Section):
     """Search for settings."""
 
     trials: Count = 20
@@ -179,10 +179,6 @@ class SweepConfig:
     """Seed of the search. The seed of each training run is train.seed."""
     storage: str = ""
     """Database for several machines, such as postgresql://..., or a shared file NAME.log. Empty means SQLite."""
-
-    def __post_init__(self) -> None:
-        for key, limits in limits_of(SweepConfig).items():
-            limits.check(f"sweep.{key}", getattr(self, key))
 
 
 @dataclass(frozen=True)
