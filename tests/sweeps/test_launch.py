@@ -27,6 +27,7 @@ def test_notebook_shows_the_best_trials_first(done):
     assert len(numbers) == sum(math.isfinite(trial.score) for trial in done.trials)
 
 
+@pytest.mark.all
 def test_progress_prints_a_line_for_each_trial(tmp_path, capsys):
     sweep("squared", TINY, spaces=SPACES, only=ONLY, trials=1, sweeps=tmp_path, progress=True)
     assert "1 of 1  trial 0 score" in capsys.readouterr().out

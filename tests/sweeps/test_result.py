@@ -69,6 +69,7 @@ def test_board_shows_trials(done):
     assert {trial["run"] for trial in sweep["trials"]} == {f"trial-{number:04}" for number in range(4)}
 
 
+@pytest.mark.all
 def test_best_settings_include_those_of_config_file(tmp_path):
     file = tmp_path / "my.toml"
     file.write_text(
