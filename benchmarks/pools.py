@@ -7,7 +7,8 @@
 
 A figure "of CPU" is the CPU time of all threads and worker processes, which other programs hardly affect. Atari has
 EnvPool's defaults, except that games start with at most one no-op. The limit for Atari is the emulator of ale-py in one
-process, which runs four frames without returning observations. Also writes benchmarks/results/pools.json.
+process, which runs four frames without returning observations. The limit for HalfCheetah is a Python loop over
+``mujoco.mj_step`` without observations or rewards. Also writes benchmarks/results/pools.json.
 """
 
 import functools
@@ -34,6 +35,8 @@ TOY_TEXT = ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v3", "Blackjack-v1")
 ROBOTS = ("HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5")
 SUITE = ("CartpoleSwingup-v1", "CheetahRun-v1", "WalkerWalk-v1")
 BOX2D = ("LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "CarRacing-v3")
+# Tasks whose pools are measured with two threads, and as many environments as make a step long enough.
+TWO_THREADS = {"HalfCheetah-v5": 64, "CheetahRun-v1": 64, "LunarLander-v3": 256, MINIGRID[1]: 8192, "Taxi-v3": 16384}
 ONE_THREAD, BOUND = "one thread", "ours, copy=False"
 GAMES, NUM_GAMES, ATARI_GOAL = ("Pong-v5", "Breakout-v5"), (8, 64), 1.2
 Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
@@ -56,10 +59,15 @@ def rows(sides: Sides) -> Pairs:
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
     for task_id in (*ROBOTS, *SUITE, *BOX2D):
         row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: 1})
-        yield row, both(sides, task_id, 16, 16, 1, "process", seconds)
-    row = Row(f"{ROBOTS[0]}, 64 environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.8})
-    calls = both(sides, ROBOTS[0], 64, 64, 2, "wall", seconds)
-    yield row, {**calls, ONE_THREAD: sides.ask("step_us", "ours", ROBOTS[0], 64, 64, 1, "wall", seconds)}
+        calls = both(sides, task_id, 16, 16, 1, "process", seconds)
+        if task_id == ROBOTS[0]:  # whose episodes never end early, so that a loop needs no resets
+            row.limit, row.ratios[LIMIT] = "mj_step alone", 0.95
+            calls[LIMIT] = sides.ask("bare_steps_us", 16, seconds)
+        yield row, calls
+    for task_id, envs in TWO_THREADS.items():
+        row = Row(f"{task_id}, {envs} environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.8})
+        calls = both(sides, task_id, envs, envs, 2, "wall", seconds)
+        yield row, {**calls, ONE_THREAD: sides.ask("step_us", "ours", task_id, envs, envs, 1, "wall", seconds)}
     limit = "two processes, each with half of the environments"
     row = Row(f"{CART}, {MANY} environments, 2 threads, a call", "us", ratios={ONE_THREAD: 1.7}, limit=limit)
     yield (
@@ -142,6 +150,30 @@ def clock_of(env: Any, name: str) -> Callable[[], float]:
     return lambda: time.process_time() + sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
+def bare_steps_us(num_envs: int, seconds: float) -> float:
+    """Return the CPU time in microseconds of an action of all robots: five physics steps each."""
+    model, robots = bare_robots(num_envs)
+    actions = itertools.cycle(np.random.default_rng(0).uniform(-1, 1, (64, num_envs, model.nu)))
+    step = importlib.import_module("mujoco").mj_step
+
+    def steps() -> None:
+        for robot, action in zip(robots, next(actions), strict=True):
+            robot.ctrl[:] = action
+            step(model, robot, 5)
+
+    return us_per_call(steps, seconds, time.process_time)
+
+
+@functools.cache
+def bare_robots(num_envs: int) -> tuple[Any, list[Any]]:
+    """Return the model of HalfCheetah, and data structures of MuJoCo."""
+    import gymnasium
+    import mujoco
+
+    model = gymnasium.make("HalfCheetah-v5").unwrapped.model  # type: ignore[attr-defined]
+    return model, [mujoco.MjData(model) for _ in range(num_envs)]
+
+
 def emulators(task_id: str, num_envs: int, batch_size: int, seconds: float) -> float:
     """Return the CPU time in microseconds of four frames of ``batch_size`` emulators out of ``num_envs``."""
     games = emulators_of(task_id, num_envs)
@@ -175,4 +207,4 @@ def emulators_of(task_id: str, num_envs: int) -> list[Any]:
 
 
 if __name__ == "__main__":
-    main(__doc__, __file__, rows, (step_us, emulators), minutes=6, rounds=11, seconds=0.3)
+    main(__doc__, __file__, rows, (step_us, bare_steps_us, emulators), minutes=8, rounds=11, seconds=0.3)
