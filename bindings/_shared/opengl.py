@@ -11,15 +11,16 @@ _ADVICE = {
 }
 
 
-def cannot_draw(where: str, backend: str, error: Exception) -> BindingMissing:
+def cannot_draw(where: str, backend: str, error: Exception, advice: str = "") -> BindingMissing:
     """Return the error for a failed attempt to render.
 
     Args:
         where: Requested environment, for example "mujoco/Ant-v5".
         backend: Value of MUJOCO_GL that was used.
         error: Error that rendering raised.
+        advice: What to do. By default it depends on the backend.
     """
     return BindingMissing(
-        f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; {_ADVICE.get(backend, 'unset it')}, "
-        "or do not request images"
+        f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; "
+        f"{advice or _ADVICE.get(backend, 'unset it')}, or do not request images"
     )

@@ -2,6 +2,7 @@
 
 import ctypes.util
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,6 +48,9 @@ def drawing_without_a_window() -> Iterator[str]:
         if before is None:
             del os.environ[_VARIABLE]
 
+
+# dm_control chooses how to draw when it is imported. Without MUJOCO_GL it chooses windows.
+_HAS_CHOSEN_WINDOWS = "dm_control" in sys.modules and _VARIABLE not in os.environ
 
 with drawing_without_a_window() as BACKEND:
     from dm_control import suite
@@ -94,6 +98,9 @@ def make_env(
         try:
             env.picture(1, 1)
         except Exception as error:
+            if _HAS_CHOSEN_WINDOWS:
+                advice = "dm_control was imported before this environment; set MUJOCO_GL before that import"
+                raise cannot_draw(where, "unset", error, advice) from error
             raise cannot_draw(where, BACKEND, error) from error
     return PixelObservation(env, size) if pixels else env
 
