@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import math
@@ -114,7 +115,8 @@ def docs_of(section: type) -> dict[str, str]:
     return {field.name: found[field.name] for field in dataclasses.fields(section)}
 
 
-def limits_of(section: type) -> dict[str, Range]:
+@functools.cache  # schedules change the settings of each update
+def limits_of(section: type) -> Mapping[str, Range]:
     """Return the range of each setting that has one. The range of a list is the range of its elements."""
     found = {}
     for key, hint in get_type_hints(section, include_extras=True).items():
