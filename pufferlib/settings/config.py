@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import functools
 import inspect
 import itertools
 import math
@@ -11,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
@@ -115,8 +114,7 @@ def docs_of(section: type) -> dict[str, str]:
     return {field.name: found[field.name] for field in dataclasses.fields(section)}
 
 
-@functools.cache  # schedules change the settings of each update
-def limits_of(section: type) -> Mapping[str, Range]:
+def limits_of(section: type) -> dict[str, Range]:
     """Return the range of each setting that has one. The range of a list is the range of its elements."""
     found = {}
     for key, hint in get_type_hints(section, include_extras=True).items():
@@ -133,12 +131,17 @@ class Section:
         UsageError: A number is out of its range. The message names it as ``train.seed`` if the class is TrainConfig.
     """
 
+    _limits: ClassVar[Mapping[str, Range]]  # by name such as "train.seed", since schedules make settings in each update
+
+    def __init_subclass__(cls) -> None:
+        section = cls.__name__.removesuffix("Config").lower()
+        cls._limits = {f"{section}.{key}": limits for key, limits in limits_of(cls).items()}
+
     def __post_init__(self) -> None:
-        section = type(self).__name__.removesuffix("Config").lower()
-        for key, limits in limits_of(type(self)).items():
-            value = getattr(self, key)
+        for name, limits in self._limits.items():
+            value = getattr(self, name.partition(".")[2])
             for number in value if isinstance(value, tuple) else () if value is None else (value,):
-                limits.check(f"{section}.{key}", number)
+                limits.check(name, number)
 
 
 @dataclass(frozen=True)
