@@ -67,11 +67,14 @@ def perceptron_spec(policy: Policy) -> NetworkSpec | None:
 
 
 def is_plain_adam(optimizer: torch.optim.Adam) -> bool:
-    """Return whether a step is Adam's without additions that callbacks may have set: weight decay, groups, hooks."""
+    """Return whether a step is Adam's without what callbacks may have set: weight decay, groups, hooks, their own step.
+
+    A learning-rate scheduler of torch also replaces ``optimizer.step``, to count the steps.
+    """
     group, *others = optimizer.param_groups
     is_changed = group["weight_decay"] or group["amsgrad"] or group["maximize"]
     hooks = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
-    return not (others or is_changed or hooks)
+    return not (others or is_changed or hooks or "step" in vars(optimizer))
 
 
 class StepInC:

@@ -188,7 +188,14 @@ def add_hook_of_optimizer(trainer, seen):
     trainer.optimizer.register_step_post_hook(lambda *_: seen.append(None))
 
 
-@pytest.mark.parametrize("change", [add_forward_hook, add_backward_hook, add_hook_of_gradient, add_hook_of_optimizer])
+def replace_step(trainer, seen):
+    own = trainer.optimizer.step
+    trainer.optimizer.step = lambda: (seen.append(None), own())
+
+
+@pytest.mark.parametrize(
+    "change", [add_forward_hook, add_backward_hook, add_hook_of_gradient, add_hook_of_optimizer, replace_step]
+)
 def test_hooks_are_called(trainer, change):
     trainer.step()
     seen = []
