@@ -98,9 +98,10 @@ def images() -> list[Image]:
     return ours
 
 
-def each_image(*targets: str) -> pytest.MarkDecorator:
-    """Parametrize a test with ``image``, each built image of these targets (default: all with pufferlib)."""
+def each_image(*targets: str, device: str = "") -> pytest.MarkDecorator:
+    """Parametrize a test with ``image``, each built image of these targets (default: all with pufferlib) and device."""
     wanted = targets or WITH_PUFFERLIB
-    chosen = [pytest.param(image, id=image.name) for image in images() if image.target in wanted]
-    lacks = f"image tests: none of {', '.join(wanted)} is built, or no Docker engine answers"
+    found = [image for image in images() if image.target in wanted and device in ("", image.device)]
+    chosen = [pytest.param(image, id=image.name) for image in found]
+    lacks = f"image tests: none of {', '.join(wanted)} is built{device and f' for {device}'}, or no Docker engine answers"
     return pytest.mark.parametrize("image", chosen or [pytest.param(None, marks=pytest.mark.skip(reason=lacks))])
