@@ -97,13 +97,15 @@ COPY --from=recipes /recipes/locks/torch-${DEVICE}.txt /opt/tank/locks/
 RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
-    pip-install "torch-${DEVICE}"
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    pip-install "torch-${DEVICE}" torch triton
 
 FROM torch AS deps
 COPY --from=recipes /recipes/locks/core.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
-    pip-install core
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    pip-install core av fontTools kiwisolver PIL
 
 FROM deps AS envs
 COPY docker/apt/envs.txt /opt/tank/apt/
@@ -114,7 +116,7 @@ COPY --from=recipes /recipes/locks/envs.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
-    pip-install envs ray
+    pip-install envs ray tensorboard_data_server
 COPY docker/bin/binding /usr/local/sbin/
 
 FROM deps AS compilers
@@ -226,6 +228,7 @@ COPY --from=recipes /recipes/bindings/box2d/binding.toml /recipes/bindings/box2d
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=strip,target=/mnt/strip \
     binding install box2d
 
 # Butterfly (PettingZoo)

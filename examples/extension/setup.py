@@ -5,7 +5,9 @@ from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, CUDAExtension
 
 if torch.version.cuda:
-    extension = CUDAExtension("discounted", ["discounted.cpp", "discounted.cu"], define_macros=[("WITH_CUDA", None)])
+    # The names differ without their suffix, because setuptools makes one object file for each name.
+    sources = ["discounted.cpp", "discounted_gpu.cu"]
+    extension = CUDAExtension("discounted", sources, define_macros=[("WITH_CUDA", None)])
 else:
     extension = CppExtension("discounted", ["discounted.cpp"])
 

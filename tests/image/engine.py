@@ -15,6 +15,7 @@ __all__ = [
     "ROOT",
     "WITH_PUFFERLIB",
     "Image",
+    "build",
     "container_of",
     "docker",
     "each_image",
@@ -39,6 +40,17 @@ def docker(*arguments: str | Path) -> str:
     last = " | ".join((done.stderr or done.stdout).splitlines()[-3:])
     assert done.returncode == 0, f"docker {arguments[0]}: exit code {done.returncode}: {last}"
     return done.stdout.strip()
+
+
+def build(dockerfile: str, tag: str, folder: Path) -> None:
+    """Build a documented Dockerfile beside the files of a folder. Its RUN steps get the certificates of TANK_CA."""
+    secret: tuple[str, ...] = ()
+    if certificates := os.environ.get("TANK_CA"):
+        mount = "RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt "
+        dockerfile, secret = dockerfile.replace("RUN ", mount), ("--secret", f"id=ca,src={certificates}")
+    (folder / "Dockerfile").write_text(dockerfile)
+    done = run("docker", "build", "--network", "host", "--tag", tag, *secret, folder)
+    assert done.returncode == 0, done.stderr
 
 
 def container_of(image: str, *command: str, options: tuple[str, ...] = ()) -> str:
@@ -98,9 +110,12 @@ def images() -> list[Image]:
     return ours
 
 
-def each_image(*targets: str) -> pytest.MarkDecorator:
-    """Parametrize a test with ``image``, each built image of these targets (default: all with pufferlib)."""
+def each_image(*targets: str, device: str = "") -> pytest.MarkDecorator:
+    """Parametrize a test with ``image``, each built image of these targets (default: all with pufferlib) and device."""
     wanted = targets or WITH_PUFFERLIB
-    chosen = [pytest.param(image, id=image.name) for image in images() if image.target in wanted]
-    lacks = f"image tests: none of {', '.join(wanted)} is built, or no Docker engine answers"
+    found = [image for image in images() if image.target in wanted and device in ("", image.device)]
+    chosen = [pytest.param(image, id=image.name) for image in found]
+    lacks = (
+        f"image tests: none of {', '.join(wanted)} is built{device and f' for {device}'}, or no Docker engine answers"
+    )
     return pytest.mark.parametrize("image", chosen or [pytest.param(None, marks=pytest.mark.skip(reason=lacks))])

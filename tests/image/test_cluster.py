@@ -1,13 +1,18 @@
 """Ray cluster of the Compose services `head` and `worker`."""
 
+import json
+import os
+import re
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.image.engine import ROOT, docker, images, run
+from tests.image.engine import ROOT, build, docker, image_of, images, run
 
 pytestmark = [
     pytest.mark.image,
@@ -106,3 +111,22 @@ def test_port_in_use_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         done = run(*COMPOSE, "up", "--detach", "head")
     assert done.returncode != 0
     assert "address already in use" in done.stderr
+
+
+def test_dashboard_answers_on_this_machine_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (dockerfile,) = re.findall(r"(?ms)^```dockerfile\n(.*?)^```$", (ROOT / "docs/clusters.md").read_text())
+    name, _, tag = image_of("tank").rpartition(":")
+    mine = f"puffertank-test-dashboard/tank:{tag}"
+    try:
+        build(dockerfile.replace("puffertank/tank:cpu", f"{name}:{tag}"), mine, tmp_path)
+        monkeypatch.setenv("TANK_REGISTRY", "puffertank-test-dashboard")
+        monkeypatch.setenv("TANK_PULL", "missing")
+        done = run(*COMPOSE, "up", "--detach", "--wait", "head")
+        assert done.returncode == 0, done.stderr
+        address = run(*COMPOSE, "port", "head", "8265").stdout.strip()
+        assert address == f"127.0.0.1:{os.environ['TANK_DASHBOARD_PORT']}"
+        with urllib.request.urlopen(f"http://{address}/api/version", timeout=60) as answer:
+            assert json.load(answer)["ray_version"]
+    finally:
+        run(*COMPOSE, "down", "--timeout", "1")
+        run("docker", "image", "rm", "--force", mine)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.engine import LIMIT_S, ROOT, image_of, images, run
+from tests.image.engine import LIMIT_S, ROOT, build, image_of, images, run
 
 pytestmark = [
     pytest.mark.image,
@@ -73,15 +73,9 @@ def test_read_only_container_switches_to_the_owner_of_the_checkout(tmp_path: Pat
 def test_documented_way_to_add_a_package_works(tmp_path: Path) -> None:
     (recipe,) = re.findall(r"(?ms)^```dockerfile\n(.*?)^```$", (ROOT / "docs/images.md").read_text())
     recipe = recipe.replace("puffertank/tank:cpu", image_of("tank"))
-    secret: tuple[str, ...] = ()
-    if certificates := os.environ.get("TANK_CA"):
-        mount = "RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt "
-        recipe, secret = recipe.replace("RUN ", mount), ("--secret", f"id=ca,src={certificates}")
-    (tmp_path / "Dockerfile").write_text(recipe)
     tag = "puffertank-test-derived"
     try:
-        done = run("docker", "build", "--network", "host", "--tag", tag, *secret, tmp_path)
-        assert done.returncode == 0, done.stderr
+        build(recipe, tag, tmp_path)
         done = run(
             "docker", "run", "--rm", "--network", "none", tag, "python", "-c", "import einops, os; print(os.getuid())"
         )

@@ -136,7 +136,7 @@ def test_tank_registry_makes_scripts_pull_the_image_of_the_commit(release: Relea
     subprocess.run(["docker", "image", "rm", "--force", release.image], capture_output=True)
     service = "runtime"  # scripts/tank runs the service tank, and only runtime was released
     code = f". scripts/lib/common.sh; . scripts/lib/docker.sh; compose=(docker compose); prepare_image {service}"
-    settings = {**os.environ, "TANK_REGISTRY": registry}
+    settings = {**os.environ, "TANK_PULL": "", "TANK_TAG": "", "TANK_REGISTRY": registry}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code], cwd=release.checkout, env=settings, capture_output=True, text=True
     )

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,8 +20,19 @@ import pufferlib
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
-# Suites of Debian, the package of Python, and the extras whose packages pip finds for it.
-SUITES = {"bookworm": ("python3", "[train]"), "trixie": ("python3", ""), "forky": ("python3.14", "")}
+# Suites of Debian, the package of Python, and the extras whose packages pip finds for it. The CPU build of torch is on
+# PyPI for no Python. The image has it for 3.11.
+SUITES = {
+    "bookworm": ("python3", "[atari,render,train]"),
+    "trixie": ("python3", "[atari,render]"),
+    "forky": ("python3.14", "[atari,render]"),
+}
+# Unit tests of the core, and what they need to run.
+FOLDERS = ("emulation", "envpool", "machine", "ocean", "registry", "seeds", "vector", "wrappers")
+RUNNER = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "pyyaml")
+NEED_A_COMPILER = {"test_fuzz.py", "test_native.py", "test_native_process.py", "test_pools.py"}  # of envpool
+# Hypothesis warns on Python 3.14 because of its reference counts.
+PYTEST = "python -m pytest -q -p no:cacheprovider -n auto --default -W 'ignore:It looks like `register_random`'"
 USED = """
 import json, sys, pufferlib
 from pufferlib.ocean import _ocean
@@ -90,17 +103,34 @@ def test_wheel_works_in_debian_without_a_compiler(dist: Path, suite: str, tmp_pa
         for wheel in dist.glob("*.whl"):
             shutil.copy(wheel, root / "links")
         run(*inside, package, "-m", "venv", "/env")
-        run(*inside, "pip", "install", "--no-index", "--find-links", "/links", f"pufferlib{extras}")
+        run(*inside, "pip", "install", "--no-index", "--find-links", "/links", f"pufferlib{extras}", *RUNNER)
         version, module = json.loads(run(*inside, "python", "-W", "error", "-c", USED))
         assert (".".join(map(str, version)), "abi3" in module) == (python, python != "3.11")
-        if extras:
+        if "train" in extras:
             assert "squared" in run(*inside, "puffer", *TRAIN)
+        # Without the sources of the package, so that the tests import the wheel.
+        shutil.copytree(ROOT / "tests", root / "src/tests", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", root / "src")
+        files = shlex.join(unit_tests(with_torch="train" in extras))
+        assert " passed" in run(*inside, "sh", "-c", f"cd /src && {PYTEST} {files}")
+
+
+def unit_tests(with_torch: bool) -> list[str]:
+    """Return the test files of the core that need no compiler, and no torch if it is not there."""
+    found = [*ROOT.glob("tests/test_*.py"), *(p for name in FOLDERS for p in ROOT.glob(f"tests/{name}/test_*.py"))]
+    found = [path for path in found if not (path.parent.name == "envpool" and path.name in NEED_A_COMPILER)]
+    needs_torch = re.compile(r"(?m)^(import|from) (torch|pufferlib\.(models|play|pytorch|training))\b")
+    return sorted(
+        str(path.relative_to(ROOT)) for path in found if with_torch or not needs_torch.search(path.read_text())
+    )
 
 
 def fetch_requirements(python: str, extras: str, folder: Path) -> None:
     """Download wheels of what pufferlib requires for another Python, with the pip settings of this machine."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(project["optional-dependencies"]["train"] if extras else [])]
+    wanted = [*project["dependencies"], *RUNNER]
+    for extra in filter(None, extras.strip("[]").split(",")):
+        wanted += project["optional-dependencies"][extra]
     options = ["--only-binary", ":all:", "--python-version", python, "--dest", folder, "--quiet"]
     for glibc in range(17, 29):
         options += ["--platform", f"manylinux_2_{glibc}_{os.uname().machine}"]

@@ -176,7 +176,8 @@ def exit_with_five():
 
 
 def exit_code_of_a_child():
-    child = multiprocessing.Process(target=exit_with_five)
+    # The default of Python 3.14 starts children that cannot import functions of a script.
+    child = multiprocessing.get_context("fork").Process(target=exit_with_five)
     child.start()
     child.join()
     return child.exitcode
