@@ -71,6 +71,10 @@ class SteppedGames(abc.ABC):
         """Return the infos of the last step of a copy."""
 
     @abc.abstractmethod
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return an image of a copy, uint8 ``(height, width, 3)``."""
+
+    @abc.abstractmethod
     def _save(self, index: int) -> bytes:
         """Return the state of a copy's episode."""
 

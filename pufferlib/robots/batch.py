@@ -1,5 +1,6 @@
 """Copies of a MuJoCo robot, stepped in C and reset by the original environment."""
 
+from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -26,6 +27,7 @@ class RobotBatch(SteppedGames):
         name: Name for error messages.
         task: Description of the robot.
         original: Environment for resets, that nothing else uses.
+        create: Function that makes the emulated original, for images.
         num_games: Number of copies.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
@@ -43,6 +45,7 @@ class RobotBatch(SteppedGames):
         name: str,
         task: Task,
         original: Original,
+        create: Callable[..., Any],
         num_games: int,
         autoreset: str,
         num_threads: int,
@@ -50,6 +53,8 @@ class RobotBatch(SteppedGames):
     ) -> None:
         super().__init__(name, num_games, autoreset)
         self._task, self._original = task, original
+        self._create = create
+        self._drawing: Any = None
         self.info_columns = {info: INFOS.index(info) for info in task.robot.infos.split()}
         self.infos = np.zeros((num_games, len(INFOS)))
         self.data = [mujoco.MjData(original.model) for _ in range(num_games)]
@@ -102,6 +107,13 @@ class RobotBatch(SteppedGames):
             infos[name] = array.item() if array.size == 1 else array.copy()
         return infos
 
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return the image that the original draws of a copy."""
+        if self._drawing is None:
+            self._drawing = self._create(render_mode="rgb_array")
+        picture: npt.NDArray[np.uint8] = self._original.draw(self._drawing, self.data[index])
+        return picture
+
     def _save(self, index: int) -> bytes:
         model, data = self._original.model, self.data[index]
         simulation = np.empty(mujoco.mj_stateSize(model, STATE))
@@ -121,4 +133,7 @@ class RobotBatch(SteppedGames):
     def close(self) -> None:
         """Release the simulations."""
         self._original.close()
+        if self._drawing is not None:
+            self._drawing.close()
+            self._drawing = None
         self.data.clear()

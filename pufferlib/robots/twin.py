@@ -31,13 +31,13 @@ class RobotTwin(GymnasiumTwin):
     """
 
     task: Task
-    create: Callable[[], Any]
+    create: Callable[..., Any]
 
     def games(self, num_games: int, autoreset: str, num_threads: int, affinity: int = 0) -> RobotBatch:
         """See ``GymnasiumTwin``."""
         task = self.task._replace(fields={**self.task.fields, "max_steps": self.max_steps})
         original = original_of(self.create().unwrapped)
-        return RobotBatch(self.name, task, original, num_games, autoreset, num_threads, affinity)
+        return RobotBatch(self.name, task, original, self.create, num_games, autoreset, num_threads, affinity)
 
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action, which can be out of bounds if the robot clips actions."""
@@ -46,7 +46,7 @@ class RobotTwin(GymnasiumTwin):
         return action if self.task.fields["clips_action"] else np.clip(action, low, high)
 
 
-def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]) -> RobotTwin | None:
+def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any]) -> RobotTwin | None:
     """Return the robot in C that equals an environment, or None if there is none.
 
     The first steps are compared with those of the original. If they differ, or if MuJoCo's library cannot be used, a

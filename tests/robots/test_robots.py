@@ -10,7 +10,7 @@ import torch
 
 import pufferlib
 from pufferlib.buffers import allocate
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.registry.twins import twin_of
 from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
@@ -215,3 +215,22 @@ def test_different_results_run_in_python_with_a_warning(monkeypatch):
     monkeypatch.setitem(task.NUMBERS, "control", ())
     with pytest.warns(UserWarning, match=f"expected the reward of Gymnasium {gymnasium.__version__} in step 0"):
         assert twin_of("mujoco/Reacher", {}) is None
+
+
+@pytest.mark.parametrize("name", ["mujoco/Hopper-v5", "dmcontrol/reacher-easy"])
+def test_render_draws_the_image_of_the_package(name):
+    if reason := missing_binding(name.partition("/")[0]):
+        pytest.skip(reason)
+    try:
+        original = pufferlib.make(name, render_mode="rgb_array")
+    except BindingMissing as error:
+        pytest.skip(str(error))
+    with TwinEnvs(twin_of(name, {}), num_envs=2) as twins:
+        twins.reset(seed=[4, 5])
+        original.reset(seed=5)
+        for _ in range(3):
+            actions = np.zeros((2, *twins.single_action_space.shape), np.float32) + 0.5
+            twins.step(actions)
+            original.step(actions[:1])
+        assert twins.render(1).tobytes() == original.render().tobytes()
+    original.close()
