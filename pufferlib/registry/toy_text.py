@@ -9,7 +9,7 @@ from gymnasium.spaces import Discrete, Tuple
 
 from pufferlib.registry.in_c import OceanTwin, box_in_c
 
-__all__ = ["has_toy_text", "toy_text_twin"]
+__all__ = ["TOY_TEXT", "has_toy_text", "toy_text_twin"]
 
 
 class ToyText(NamedTuple):
