@@ -60,6 +60,9 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
     try:
         env = create()
         task = task_of(env.env)
+    except UnlikeOriginalError as error:
+        _warn(name, "Gymnasium", error)
+        return None
     except Exception:  # the original environment reports what is wrong
         return None
     if task is None:
@@ -80,13 +83,15 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
     try:
         check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
     except UnlikeOriginalError as error:
-        warnings.warn(
-            f"{name}: steps are those of {twin.package} in Python, because C cannot be used: {error}", stacklevel=2
-        )
+        _warn(name, twin.package, error)
         return None
     except (APIUsageError, mujoco.FatalError):  # the simulation fails
         return None
     return twin
+
+
+def _warn(name: str, package: str, error: UnlikeOriginalError) -> None:
+    warnings.warn(f"{name}: steps are those of {package} in Python, because C cannot be used: {error}", stacklevel=3)
 
 
 def digest_of(model: mujoco.MjModel) -> str:

@@ -163,6 +163,29 @@ def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
 
+PENDULUM = """<mujoco><worldbody><body name="torso"><joint name="a" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="a"/></actuator></mujoco>"""
+
+
+def test_model_with_few_joints_warns_and_runs_in_python(tmp_path):
+    (tmp_path / "one.xml").write_text(PENDULUM)
+    keywords = {"xml_file": str(tmp_path / "one.xml"), "num_envs": 2}
+    words = "expected a model with at least 3 positions .* found 1 positions, 1 velocities, 0 sites and 2 bodies"
+    for name in ("HalfCheetah-v5", "mujoco/HalfCheetah"):
+        with pytest.warns(UserWarning, match=words), pufferlib.make(name, **keywords) as envs:
+            assert isinstance(envs, pufferlib.vector.Serial)
+            envs.reset()
+            envs.step(np.zeros((2, 1), np.float32))
+
+
+@pytest.mark.parametrize("name", ["Ant-v5", "mujoco/Ant-v5"])
+def test_model_that_the_robot_cannot_read_is_refused(name, tmp_path):
+    (tmp_path / "one.xml").write_text(PENDULUM)
+    words = r"Ant-v5: expected a model with the joints and bodies of AntEnv, but .*one\.xml has 1 joints"
+    with pytest.raises(APIUsageError, match=words):
+        pufferlib.make(name, xml_file=str(tmp_path / "one.xml"))
+
+
 def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
     small = model_file(tmp_path, "<worldbody>", '<size memory="1K"/><worldbody>')
     assert twin_of("mujoco/HalfCheetah", {"xml_file": small}) is None  # Gymnasium's first reset fails
