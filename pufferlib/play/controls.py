@@ -183,8 +183,8 @@ def keys_of_env(env: Any) -> tuple[Key, ...]:
     """Return the keys of an environment that describes its actions itself, or an empty tuple.
 
     The environment, or one inside its wrappers, must have ``get_action_meanings()``, which names each value of a
-    Discrete action, or ``get_keys_to_action()``, which maps sets of keys to actions, as in Gymnasium and ale-py. Toy text
-    and Box2D of Gymnasium have neither, but their actions are known.
+    Discrete action, or ``get_keys_to_action()``, which maps sets of keys to actions, as in Gymnasium and ale-py. Those
+    of toy text and Box2D of Gymnasium have neither, but their actions are known.
     """
     for layer in _layers(env):
         if callable(meanings := getattr(layer, "get_action_meanings", None)):

@@ -172,10 +172,12 @@ def test_model_with_few_joints_warns_and_runs_in_python(tmp_path):
     keywords = {"xml_file": str(tmp_path / "one.xml"), "num_envs": 2}
     words = "expected a model with at least 3 positions .* found 1 positions, 1 velocities, 0 sites and 2 bodies"
     for name in ("HalfCheetah-v5", "mujoco/HalfCheetah"):
-        with pytest.warns(UserWarning, match=words), pufferlib.make(name, **keywords) as envs:
-            assert isinstance(envs, pufferlib.vector.Serial)
-            envs.reset()
-            envs.step(np.zeros((2, 1), np.float32))
+        with pytest.warns(UserWarning, match=words):
+            envs = pufferlib.make(name, **keywords)
+        assert isinstance(envs, pufferlib.vector.Serial)
+        envs.reset()
+        envs.step(np.zeros((2, 1), np.float32))
+        envs.close()
 
 
 @pytest.mark.parametrize("name", ["Ant-v5", "mujoco/Ant-v5"])
