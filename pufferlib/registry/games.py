@@ -107,15 +107,20 @@ class SteppedGames(abc.ABC):
 
     def reset_games(self, indices: Sequence[int], seeds: Sequence[int | None]) -> None:
         """Start an episode in some copies."""
-        for index, seed in zip(indices, seeds, strict=True):
-            self.begin(index, seed)
+        self.begin(indices, seeds)
+        for index in indices:
             self.clear(index)
 
-    def begin(self, index: int, seed: int | None = None) -> dict[str, Any]:
-        """Reset a copy as Gymnasium does, and return its info. The outcome of the last step stays in the rows."""
-        info = self._begin(index, seed)
-        self._over[index], self._masks[index] = False, True
-        return info
+    def begin(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
+        """Reset copies as Gymnasium does, and return their infos. The outcomes of the last step stay in the rows."""
+        infos = self._begin_all(indices, seeds)
+        for index in indices:
+            self._over[index], self._masks[index] = False, True
+        return infos
+
+    def _begin_all(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
+        """Reset copies, one after the other."""
+        return [self._begin(index, seed) for index, seed in zip(indices, seeds, strict=True)]
 
     def clear(self, index: int) -> None:
         """Clear the outcome of the last step of a copy."""
@@ -132,11 +137,10 @@ class SteppedGames(abc.ABC):
             self._actions[...] = actions
         paused = np.flatnonzero(self._over).tolist()
         self.advance(np.flatnonzero(~self._over).astype(np.int32) if paused else self._order)
+        if self._autoreset == "next_step":
+            self.begin(paused, [None] * len(paused))
         for index in paused:
-            if self._autoreset == "next_step":
-                self.begin(index)
-            else:
-                self._masks[index] = False
+            self._masks[index] = self._autoreset == "next_step"
             self.clear(index)
         ended = self._terminals | self._truncations
         if ended.any():
@@ -165,8 +169,7 @@ class SteppedGames(abc.ABC):
             self._over[indices] = True
             return
         self._final_observations[indices] = self._observations[indices]
-        for index in indices:
-            self.begin(index)
+        self.begin(indices, [None] * len(indices))
 
     def last_infos(self, index: int) -> dict[str, Any]:
         """Return the infos of the last step of the episode that has just ended."""

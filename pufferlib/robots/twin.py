@@ -36,8 +36,9 @@ class RobotTwin(GymnasiumTwin):
     def games(self, num_games: int, autoreset: str, num_threads: int, affinity: int = 0) -> RobotBatch:
         """See ``GymnasiumTwin``."""
         task = self.task._replace(fields={**self.task.fields, "max_steps": self.max_steps})
-        original = original_of(self.create().unwrapped)
-        return RobotBatch(self.name, task, original, self.create, num_games, autoreset, num_threads, affinity)
+        count = min(num_threads, num_games) if task.robot.simulates_resets else 1
+        originals = [original_of(self.create().unwrapped) for _ in range(count)]
+        return RobotBatch(self.name, task, originals, self.create, num_games, autoreset, num_threads, affinity)
 
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action, which can be out of bounds if the robot clips actions."""
