@@ -2,9 +2,10 @@
 
 import abc
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -16,7 +17,7 @@ from pufferlib.emulation.layout import observation_layout
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import Space
 
-__all__ = ["GymnasiumTwin", "SteppedGames", "UnlikeOriginalError", "check_equal"]
+__all__ = ["GymnasiumTwin", "SteppedGames", "UnlikeOriginalError", "check_equal", "equal_or_none", "warn_of_python"]
 
 LARGEST = float(np.finfo(np.float32).max)  # reward
 
@@ -246,6 +247,25 @@ class GymnasiumTwin(abc.ABC):
     @abc.abstractmethod
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action that the environment of Gymnasium accepts."""
+
+
+Twin = TypeVar("Twin", bound=GymnasiumTwin)
+
+
+def warn_of_python(name: str, package: str, error: UnlikeOriginalError) -> None:
+    """Warn that the environment ``name`` is stepped by a package in Python, and why."""
+    message = f"{name}: steps are those of {package} in Python, because C cannot be used: {error}"
+    warnings.warn(message, stacklevel=4)
+
+
+def equal_or_none(twin: Twin, original: gymnasium.Env[Any, Any], num_steps: int) -> Twin | None:
+    """Return an environment in C, or warn and return None if ``check_equal`` finds a difference."""
+    try:
+        check_equal(twin, original, num_steps)
+    except UnlikeOriginalError as error:
+        warn_of_python(twin.name, twin.package, error)
+        return None
+    return twin
 
 
 def check_equal(twin: GymnasiumTwin, original: gymnasium.Env[Any, Any], num_steps: int) -> None:

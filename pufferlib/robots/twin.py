@@ -1,7 +1,6 @@
 """Lookup of MuJoCo robots that are stepped in C, with the results of Gymnasium's or dm_control's."""
 
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import source_hash
-from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
+from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, equal_or_none, warn_of_python
 from pufferlib.robots.batch import RobotBatch
 from pufferlib.robots.originals import original_of
 from pufferlib.robots.task import Task, task_of
@@ -62,7 +61,7 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
         env = create()
         task = task_of(env.env)
     except UnlikeOriginalError as error:
-        _warn(name, "Gymnasium", error)
+        warn_of_python(name, "Gymnasium", error)
         return None
     except Exception:  # the original environment reports what is wrong
         return None
@@ -82,17 +81,9 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
         create,
     )
     try:
-        check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
-    except UnlikeOriginalError as error:
-        _warn(name, twin.package, error)
-        return None
+        return equal_or_none(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
     except (APIUsageError, mujoco.FatalError):  # the simulation fails
         return None
-    return twin
-
-
-def _warn(name: str, package: str, error: UnlikeOriginalError) -> None:
-    warnings.warn(f"{name}: steps are those of {package} in Python, because C cannot be used: {error}", stacklevel=3)
 
 
 def digest_of(model: mujoco.MjModel) -> str:

@@ -191,7 +191,7 @@ def test_model_that_the_robot_cannot_read_is_refused(name, tmp_path):
 def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
     small = model_file(tmp_path, "<worldbody>", '<size memory="1K"/><worldbody>')
     assert twin_of("mujoco/HalfCheetah", {"xml_file": small}) is None  # Gymnasium's first reset fails
-    monkeypatch.setattr("pufferlib.robots.twin.check_equal", lambda *_: None)
+    monkeypatch.setattr("pufferlib.registry.games.check_equal", lambda *_: None)
     twins = TwinEnvs(twin_of("mujoco/HalfCheetah", {"xml_file": small, "reset_noise_scale": 0.0}), 4, num_threads=2)
     twins.reset()
     actions = np.ones((4, 6), np.float32)
