@@ -69,7 +69,7 @@ def registered(
         raise UnknownNameError.of(where, "option", option, known)
     try:
         env = gymnasium.make(spec, max_episode_steps, True, render_mode=render_mode, **options)
-    except (AssertionError, TypeError, ValueError) as error:
+    except (AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
         raise APIUsageError(f"{where}: cannot be made with {dict(options)}: {error}") from error
     metadata = env.unwrapped.metadata
     kept = [mode for mode in metadata["render_modes"] if mode in ("rgb_array", "state_pixels")]  # or CarRacing's

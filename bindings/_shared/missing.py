@@ -38,6 +38,11 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
         library = _LIBRARY.search(str(error))
         if library is None:
             raise
+        if owner := next((module for module in facts.modules if library[1].startswith(f"lib{module}.")), None):
+            raise BindingMissing(
+                f"{where}: the installed package {owner} lacks its library {library[1]}; "
+                f"run: pip install --force-reinstall --no-deps {owner}"
+            ) from error
         packages = " ".join(_providers(facts, library[1])) or f"the package that has {library[1]}"
         raise BindingMissing(
             f"{where}: needs the system library {library[1]}, which is not installed; "

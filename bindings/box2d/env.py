@@ -8,6 +8,7 @@ from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.box2d.engine import box2d
+from pufferlib.box2d.table import MEANINGS
 
 from .._shared.gymnasium import ChannelsFirst, control_task, quiet_pygame
 from .._shared.options import check_switches
@@ -40,12 +41,6 @@ def make_env(name: str, *, channels_first: bool = False, native: bool = True, **
     return ChannelsFirst(env) if channels_first and len(env.observation_space.shape or ()) == 3 else env
 
 
-MEANINGS = {
-    "LunarLander": ["noop", "left engine", "main engine", "right engine"],
-    "CarRacing": ["noop", "steer right", "steer left", "gas", "brake"],
-}
-
-
 class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Gives each episode a new Box2D world, and removes the bounds of float observations.
 
@@ -62,7 +57,7 @@ class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def get_action_meanings(self) -> list[str]:
         """Return the name of each discrete action."""
-        return MEANINGS.get(type(self.unwrapped).__name__, [])
+        return [*MEANINGS.get(type(self.unwrapped).__name__, ())]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""

@@ -125,4 +125,5 @@ def twin(name: str, options: Mapping[str, Any]) -> OceanTwin | None:
     fields: dict[str, Any] = {"direction": Discrete(4), "image": Box(0, HIGHEST, (side, side, 3), np.uint8)}
     if length is not None:
         fields["mission"] = Box(0, 255, (MISSION_BYTES[kind],), np.uint8)
-    return OceanTwin("minigrid", params, Dict(fields))
+    infos = ("episode_return",) if length is None else ("episode_return", "agent_pos")
+    return OceanTwin("minigrid", params, Dict(fields), infos)

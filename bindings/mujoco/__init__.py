@@ -43,7 +43,7 @@ from pufferlib.robots.find import find_robot
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["env_creator", "names", "twin"]
+__all__ = ["drawn_off_screen", "env_creator", "names", "twin"]
 
 
 def names() -> tuple[str, ...]:
@@ -73,6 +73,21 @@ def env_creator(name: str) -> Callable[..., Any]:
     """
     older = (robot.replace("-v5", "-v4") for robot in names())
     return creator(__name__, full_id(name, names()), (*names(), *older))
+
+
+def drawn_off_screen(where: str, env: Any) -> Any:
+    """Return a robot of Gymnasium with a ``render_mode`` that needs no display.
+
+    Args:
+        where: Name for error messages.
+        env: Robot.
+
+    Raises:
+        BindingMissing: OpenGL cannot draw.
+    """
+    from .env import OffscreenRender
+
+    return OffscreenRender(where, env)
 
 
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:

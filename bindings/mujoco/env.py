@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import APIUsageError
+from pufferlib.robots.check import check_model
 
 from .._shared.gymnasium import control_task, environment
 from .._shared.opengl import cannot_draw
@@ -55,6 +56,8 @@ def make_env(name: str, *, render_mode: str | None = None, native: bool = True, 
     where = f"mujoco/{name}"
     check_switches(where, native=native)
     env = control_task(where, name, render_mode=render_mode, **options)
+    if "xml_file" in options:
+        check_model(where, env, options["xml_file"])
     return env if render_mode is None else OffscreenRender(where, env)
 
 

@@ -57,14 +57,18 @@ cdef extern from "box2d.h" nogil:
     void box2d_begin(const Box2DGames *games, int32_t index)
     void box2d_step(const Box2DGames *games, int32_t index, const uint32_t *actions)
     void box2d_step_some(void *games, int32_t begin, int32_t end) noexcept
+    void box2d_draw(const Box2DGames *games, int32_t index, uint8_t *pixels)
     void box2d_close(const Box2DEngine *engine, Box2DGame *game)
 
     enum:
         PICTURE_TEXT_HEIGHT
         PICTURE_TEXT_WIDTH
+        SHAPES_HEIGHT
+        SHAPES_WIDTH
 
 RAYS = BOX2D_RAYS
 TEXT_SHAPE = PICTURE_TEXT_HEIGHT, PICTURE_TEXT_WIDTH
+PICTURE_SHAPE = SHAPES_HEIGHT, SHAPES_WIDTH, 3
 
 
 @cython.final
@@ -153,6 +157,10 @@ cdef class Box2DCopies:
         with nogil:
             error = helpers.run(&self.stepping)
         self._check(error)
+
+    def draw(self, int32_t index, uint8_t[:, :, ::1] picture):
+        """Draw a game of LunarLander or BipedalWalker into an image of ``PICTURE_SHAPE``."""
+        box2d_draw(&self.batch, index, &picture[0, 0, 0])
 
     def has_finished(self, int32_t index):
         """Return True if the last step of a game has finished a lap of CarRacing."""

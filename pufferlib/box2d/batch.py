@@ -6,13 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils.seeding import np_random
 
-from pufferlib.box2d._box2d import Box2DCopies
+from pufferlib.box2d._box2d import PICTURE_SHAPE, Box2DCopies
 from pufferlib.box2d.engine import engine
 from pufferlib.box2d.texts import reward_texts
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.games import SteppedGames
 
 __all__ = ["Box2DBatch"]
+
+ENLARGED = 4  # images of CarRacing
 
 
 class Box2DBatch(SteppedGames):
@@ -47,6 +49,7 @@ class Box2DBatch(SteppedGames):
         super().__init__(name, num_games, autoreset)
         self._keeps_world = options["keeps_world"]
         self._has_laps = task == "CarRacing"
+        self._is_transposed = options["channels_first"]
         self._texts = reward_texts(options["max_steps"]) if self._has_laps else None
         options = {**options, "texts": 0 if self._texts is None else self._texts.ctypes.data}
         self._copies = Box2DCopies(task, options, engine(), num_games, num_threads, affinity)
@@ -75,6 +78,16 @@ class Box2DBatch(SteppedGames):
     def infos_of(self, index: int) -> dict[str, Any]:
         """Return the infos of the last step: ``lap_finished`` at the end of an episode of CarRacing."""
         return {"lap_finished": self._copies.has_finished(index)} if self._has_laps and self._terminals[index] else {}
+
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return an image of a game: of CarRacing the enlarged observation, of the others its bodies."""
+        if self._has_laps:
+            small: npt.NDArray[np.uint8] = self._observations[index]
+            small = small.transpose(1, 2, 0) if self._is_transposed else small
+            return small.repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)
+        picture = np.zeros(PICTURE_SHAPE, np.uint8)
+        self._copies.draw(index, picture)
+        return picture
 
     def _save(self, index: int) -> bytes:
         if self._keeps_world:

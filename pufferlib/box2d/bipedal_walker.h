@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "game.h"
+#include "shapes.h"
 
 enum {
     WALKER_NUMBERS = 24,
@@ -229,6 +229,14 @@ static double walker_step(const Box2DEngine *engine, const Box2DOptions *options
     const bool has_failed = game->has_crashed || x < 0;
     *is_over = has_failed || x > (WALKER_TERRAIN - WALKER_GRASS) * WALKER_STEP;
     return has_failed ? -100 : reward;
+}
+
+static void walker_draw(const Box2DOptions *options, const Box2DGame *game, PufferCanvas *canvas) {
+    const double scroll = game->hull->position.x - BOX2D_WIDTH / 5;
+    (void)options;
+    draw_clear(canvas, SHAPES_SKY);
+    shapes_flag(canvas, scroll, 3 * WALKER_STEP, WALKER_GROUND);
+    shapes_bodies(canvas, scroll, game, SHAPES_GRASS);
 }
 
 #endif

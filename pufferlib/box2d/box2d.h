@@ -7,9 +7,9 @@
 #include "lunar_lander.h"
 
 static const Box2DTask box2d_tasks[] = {
-    {"LunarLander", LANDER_NUMBERS * sizeof(float), lander_actions, lander_begin, lander_step},
-    {"BipedalWalker", WALKER_NUMBERS * sizeof(float), walker_actions, walker_begin, walker_step},
-    {"CarRacing", CAR_BYTES, car_actions, car_begin, car_step},
+    {"LunarLander", LANDER_NUMBERS * sizeof(float), lander_actions, lander_begin, lander_step, lander_draw},
+    {"BipedalWalker", WALKER_NUMBERS * sizeof(float), walker_actions, walker_begin, walker_step, walker_draw},
+    {"CarRacing", CAR_BYTES, car_actions, car_begin, car_step, NULL},
 };
 
 /* Games and arrays with a row for each. */
@@ -72,6 +72,12 @@ static inline void box2d_step(const Box2DGames *games, int32_t index, const uint
     games->terminals[index] = is_over;
     games->truncations[index] =
         ++games->elapsed[index] >= games->options.max_steps && games->options.max_steps > 0;
+}
+
+/* Draws a game, whose episode has begun, in SHAPES_WIDTH x SHAPES_HEIGHT pixels. */
+static inline void box2d_draw(const Box2DGames *games, int32_t index, uint8_t *pixels) {
+    PufferCanvas canvas = {.pixels = pixels, .width = SHAPES_WIDTH, .height = SHAPES_HEIGHT};
+    games->task->draw(&games->options, &games->games[index], &canvas);
 }
 
 static void box2d_step_some(void *context, int32_t begin, int32_t end) {

@@ -6,6 +6,7 @@
 
 #include "engine.h"
 #include "joint.h"
+#include "puffer_draw.h"
 #include "puffer_numpy.h"
 
 #define BOX2D_FPS    50
@@ -59,6 +60,8 @@ typedef struct {
     /* Takes a step, writes the observation, and returns the reward, or NaN for an action that is NaN. */
     double (*step)(const Box2DEngine *engine, const Box2DOptions *options, Box2DGame *game,
                    const void *actions, void *row, bool *is_over);
+    /* Draws the world, or NULL if the observation is a picture. */
+    void (*draw)(const Box2DOptions *options, const Box2DGame *game, PufferCanvas *canvas);
 } Box2DTask;
 
 /* ---- Contacts ----------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "game.h"
+#include "shapes.h"
 
 enum { LANDER_CHUNKS = 11, LANDER_NUMBERS = 8, LANDER_NO_ENGINE = 0, LANDER_MAIN_ENGINE = 2 };
 
@@ -168,6 +168,30 @@ static double lander_step(const Box2DEngine *engine, const Box2DOptions *options
     const bool is_asleep = !(hull->flags & BOX2D_AWAKE), is_lost = game->has_crashed || fabs(state[0]) >= 1;
     *is_over = is_asleep || is_lost;
     return is_asleep ? 100 : is_lost ? -100 : reward;
+}
+
+/* Draws the flames of the engines that the last action has fired. */
+static void lander_draw_flames(const Box2DOptions *options, const Box2DGame *game, PufferCanvas *canvas) {
+    if (game->num_played == 0) return;
+    float throttle[2] = {0, 0};
+    if (options->is_continuous) {
+        memcpy(throttle, game->played + 2 * (game->num_played - 1), sizeof throttle);
+    } else {
+        const int32_t action = (int32_t)game->played[game->num_played - 1];
+        throttle[0] = action == LANDER_MAIN_ENGINE;
+        throttle[1] = action == LANDER_NO_ENGINE ? 0 : (float)(action - LANDER_MAIN_ENGINE);
+    }
+    if (throttle[0] > 0) shapes_flame(canvas, game->hull, 0, -10, 0, 30);
+    if (throttle[1] > 0.5f) shapes_flame(canvas, game->hull, -17, 10, -15, 0);
+    if (throttle[1] < -0.5f) shapes_flame(canvas, game->hull, 17, 10, 15, 0);
+}
+
+static void lander_draw(const Box2DOptions *options, const Box2DGame *game, PufferCanvas *canvas) {
+    draw_clear(canvas, DRAW_NIGHT);
+    lander_draw_flames(options, game, canvas);
+    shapes_bodies(canvas, 0, game, DRAW_WHITE);
+    shapes_flag(canvas, 0, BOX2D_WIDTH * 0.4, game->pad_y);
+    shapes_flag(canvas, 0, BOX2D_WIDTH * 0.6, game->pad_y);
 }
 
 #endif

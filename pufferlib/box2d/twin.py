@@ -1,7 +1,6 @@
 """Lookup of Box2D tasks that are stepped in C, with the results of Gymnasium's."""
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from pufferlib.box2d.engine import VERSION
 from pufferlib.box2d.table import CHANNELS_FIRST, FRESH_WORLD, TASKS
 from pufferlib.box2d.texts import MAX_STEPS
 from pufferlib.ocean._ocean import source_hash
-from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
+from pufferlib.registry.games import GymnasiumTwin, equal_or_none
 from pufferlib.wrappers import ClipAction, EpisodeStats
 
 __all__ = ["Box2DTwin", "box2d_twin"]
@@ -83,15 +82,8 @@ def box2d_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         task,
         options,
     )
-    try:
-        steps = CHECKED_PICTURES if task == "CarRacing" else CHECKED_STEPS
-        check_equal(twin, env.env.env, steps)  # below EpisodeStats
-    except UnlikeOriginalError as error:
-        warnings.warn(
-            f"{name}: steps are those of Gymnasium in Python, because C cannot be used: {error}", stacklevel=2
-        )
-        return None
-    return twin
+    steps = CHECKED_PICTURES if task == "CarRacing" else CHECKED_STEPS
+    return equal_or_none(twin, env.env.env, steps)  # below EpisodeStats
 
 
 def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:

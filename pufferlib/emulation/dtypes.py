@@ -120,14 +120,23 @@ def _variable_fields(name: str, space: Space, limits: Limits, batch: Shape) -> l
     return fields
 
 
+#: Advice for the texts of MiniGrid, whose longest one is unknown.
+MISSION = (
+    "; leave the mission out with minigrid's ImgObsWrapper, or encode it with its FlatObsWrapper or "
+    "DictObservationSpaceWrapper. Known worlds have names such as minigrid/MiniGrid-Empty-5x5-v0"
+)
+
+
 def _element_dtype(name: str, space: Space) -> Dtype:
     if isinstance(space, Box | MultiBinary):
         return np.dtype(space.dtype)
     if not isinstance(space, Discrete | MultiDiscrete):
-        several = f"; {SEVERAL_AGENTS}" if isinstance(space, list | tuple | dict) else ""
+        advice = f"; {SEVERAL_AGENTS}" if isinstance(space, list | tuple | dict) else ""
+        if type(space).__name__ == "MissionSpace":
+            advice = MISSION
         raise APIUsageError(
             f"emulation: {name} space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary, Text, "
-            f"or Dict, Tuple, Sequence, Graph and OneOf of them{several}"
+            f"or Dict, Tuple, Sequence, Graph and OneOf of them{advice}"
         )
     low, high = bounds_of(space)
     int32 = np.iinfo(np.int32)

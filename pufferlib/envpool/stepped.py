@@ -179,8 +179,9 @@ class SteppedPool:
             self._sent[ids] = False
             begins = self._begins[ids]
             self._step(ids[~begins])
-            for env in ids[begins].tolist():
-                self._begin(env)
+            begun = ids[begins].tolist()
+            self._begin(begun)
+            for env in begun:
                 self._games.clear(env)
             return self._batch(ids, ids[~begins])
 
@@ -189,11 +190,12 @@ class SteppedPool:
         for name, column in self._columns.items():
             self._infos[name][ids] = 0 if column is None else self._games.infos[ids, column]
 
-    def _begin(self, env: int) -> None:
-        info = self._games.begin(env, self._seeds.pop(env, None))
-        self._begins[env] = False
-        for name, sources in self._sources.items():
-            self._infos[name][env] = next((info[source] for source in sources if source in info), 0)
+    def _begin(self, envs: Sequence[int]) -> None:
+        infos = self._games.begin(envs, [self._seeds.pop(env, None) for env in envs])
+        for env, info in zip(envs, infos, strict=True):
+            self._begins[env] = False
+            for name, sources in self._sources.items():
+                self._infos[name][env] = next((info[source] for source in sources if source in info), 0)
 
     def _batch(self, ids: Ids, stepped: Ids) -> PoolBatch:
         ended = np.zeros(self.num_envs, np.bool_)
@@ -204,8 +206,7 @@ class SteppedPool:
             final_infos = {name: array[ids] for name, array in last.items()}
             final_infos |= {f"_{name}": ended[ids] for name in last}
             final = self._unflatten(self._rows["observations"][ids])
-            for env in np.flatnonzero(ended).tolist():
-                self._begin(env)
+            self._begin(np.flatnonzero(ended).tolist())
         else:
             self._begins |= ended
         is_whole = not self._copies and np.array_equal(ids, self._all)

@@ -33,6 +33,7 @@ static inline size_t puffer_row_numbers(const PufferSpec *spec) {
 }
 
 static inline size_t puffer_number_bytes(PufferType type) {
+    if (type == PUFFER_FLOAT64) return 8;
     return type == PUFFER_INT32 || type == PUFFER_FLOAT32 ? 4 : 1;
 }
 
@@ -156,6 +157,8 @@ static inline void puffer_batch_destroy(PufferBatch *batch) {
     free(batch->games);
     free(batch->logs);
     free(batch->over);
+    free(batch->last_infos);
+    batch->last_infos = NULL;
     batch->games = NULL;
     batch->logs = NULL;
     batch->over = NULL;
@@ -186,6 +189,15 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     if (problem != NULL) puffer_batch_destroy(batch);
     batch->observation_bytes = puffer_row_bytes(&batch->spec) * (size_t)batch->spec.agents;
     return problem;
+}
+
+/* Prepares the batch to take the place of a Python environment: with its flags, and with the infos of last steps.
+ * Returns false if there is no memory. */
+static inline bool puffer_batch_replace_python(PufferBatch *batch) {
+    const size_t bytes = puffer_last_info_bytes(batch->type) * (size_t)batch->num_games;
+    batch->joins_flags = true;
+    if (bytes > 0) batch->last_infos = calloc(1, bytes);
+    return bytes == 0 || batch->last_infos != NULL;
 }
 
 /* Sets the pointers of a game to its rows. The buffers of `batch` must be set. */

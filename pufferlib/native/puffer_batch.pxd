@@ -27,7 +27,7 @@ cdef extern from "puffer_batch.h" nogil:
     ctypedef struct PufferInfo:
         const char *name
         int type
-        size_t bytes
+        size_t offset, bytes
         double low, high
     ctypedef struct PufferKey:
         const char *name
@@ -80,6 +80,7 @@ cdef extern from "puffer_batch.h" nogil:
         void *truncations
         void *masks
         c_bool joins_flags
+        char *last_infos
         PufferPixels *pixels
     ctypedef struct PufferEnvType:
         const char *name
@@ -93,6 +94,8 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_keys
         const PufferInfo *infos
         int32_t num_infos
+        const PufferInfo *last_infos
+        int32_t num_last_infos
         c_bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area) noexcept nogil
         void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
@@ -112,6 +115,8 @@ cdef extern from "puffer_batch.h" nogil:
     const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
                                     const PufferValue *values)
     void puffer_batch_destroy(PufferBatch *batch)
+    c_bool puffer_batch_replace_python(PufferBatch *batch)
+    size_t puffer_last_info_bytes(const PufferEnvType *type)
     void puffer_batch_bind(const PufferBatch *batch)
     size_t puffer_state_bytes(const PufferBatch *batch)
     void puffer_save_game(const PufferBatch *batch, int32_t index, char *to)

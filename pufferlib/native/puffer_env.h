@@ -103,7 +103,8 @@ typedef enum {
     PUFFER_UINT8 = 'B',
     PUFFER_INT32 = 'i',
     PUFFER_FLOAT32 = 'f',
-    PUFFER_TEXT = 's', /* a parameter only */
+    PUFFER_FLOAT64 = 'd', /* only in PUFFER_LAST_INFOS */
+    PUFFER_TEXT = 's',    /* a parameter only */
 } PufferType;
 
 /* clang-format off */
@@ -155,6 +156,13 @@ typedef struct {
     {name, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), sizeof((Type *)0)->field, (low), (high)}
 
 #define PUFFER_INFOS(table) .infos = (table), .num_infos = sizeof(table) / sizeof(PufferInfo)
+
+/* Infos of the last step of an episode, for batches in the place of a Python environment. The fields are read when
+ * an episode ends. */
+#define PUFFER_LAST_INFO(Type, field, name, type) \
+    {name, type, offsetof(Type, field), sizeof((Type *)0)->field, 0, 0}
+
+#define PUFFER_LAST_INFOS(table) .last_infos = (table), .num_last_infos = sizeof(table) / sizeof(PufferInfo)
 
 typedef enum {
     PUFFER_DISCRETE,       /* int32_t actions[agents], each in [0, action_sizes[0]) */
@@ -307,6 +315,8 @@ typedef struct {
     size_t generator; /* 0 if there is none */
     const PufferInfo *infos;
     int32_t num_infos; /* at most PUFFER_MAX_INFOS */
+    const PufferInfo *last_infos;
+    int32_t num_last_infos;
     /* NULL if actions have no areas */
     bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);
@@ -334,6 +344,8 @@ struct PufferBatch {
     bool *terminals, *truncations, *masks;
     /* PUFFER_TERMINATED_LAST sets both flags, as Python's environments do. */
     bool joins_flags;
+    /* Last infos of the latest finished episode of each game, one after the other. NULL: they are not kept. */
+    char *last_infos;
     /* Only for image observations, otherwise NULL: the caller's rows (`observations` above are then the
      * batch's own) and the function that draws the final image of an episode. */
     struct PufferPixels *pixels;
@@ -398,6 +410,23 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     }
 }
 
+/* Size in bytes of the last infos of one game. */
+static inline size_t puffer_last_info_bytes(const PufferEnvType *type) {
+    size_t bytes = 0;
+    for (int32_t i = 0; i < type->num_last_infos; i++) bytes += type->last_infos[i].bytes;
+    return bytes;
+}
+
+/* Stores the last infos of game `index` before its next episode begins. */
+static inline void puffer_keep_last_infos(const PufferBatch *batch, int32_t index) {
+    const PufferEnvType *type = batch->type;
+    char *to = batch->last_infos + (size_t)index * puffer_last_info_bytes(type);
+    for (int32_t i = 0; i < type->num_last_infos; to += type->last_infos[i++].bytes) {
+        memcpy(to, (const char *)puffer_game(batch, index) + type->last_infos[i].offset,
+               type->last_infos[i].bytes);
+    }
+}
+
 /* Sets the flags of the agents in game `index`, counts its episode, and stores its last observation before
  * the row is overwritten. */
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
@@ -416,6 +445,7 @@ static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, P
                            game->episode_return / (float)(game->present > 0 ? game->present : 1),
                            (float)game->episode_length);
     }
+    if (batch->last_infos != NULL) puffer_keep_last_infos(batch, index);
     if (batch->autoreset != PUFFER_SAME_STEP) return;
     if (batch->pixels != NULL) {
         batch->keep_picture(batch, index);

@@ -17,14 +17,16 @@ from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PUFFER_TEXT, PufferArea,
     PufferBatch, PufferBounds, PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, PufferValue,
     puffer_action_count,
-    puffer_action_limit, puffer_batch_bind, puffer_batch_create, puffer_batch_destroy, puffer_batch_report,
-    puffer_bounds_of, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game, puffer_num_dims,
+    puffer_action_limit, puffer_batch_bind, puffer_batch_create, puffer_batch_destroy, puffer_batch_replace_python,
+    puffer_batch_report, puffer_bounds_of, puffer_env_types, puffer_game, puffer_last_info_bytes, puffer_library_fits, puffer_load_game, puffer_num_dims,
     puffer_number_bytes, puffer_restart_game, puffer_row_numbers, puffer_save_game, puffer_seed_game, puffer_set_parameters,
     puffer_state_bytes, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
 from pufferlib.native.puffer_pool cimport PUFFER_STOPPED, puffer_helpers, puffer_pool_prepare, puffer_pool_run
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PufferHelpers, PufferTask
+
+import numpy as np
 
 from pufferlib.actions import plain_actions
 from pufferlib.errors import APIUsageError, PufferError
@@ -203,13 +205,15 @@ cdef class OceanBatch:
         num_threads: Maximum number of threads that work on a step.
         helper_ns: Amount of work, in ns, that justifies one more thread. 0 always uses all threads.
         pixels: Height and width of the images that replace the observations, or None for the usual observations.
+        infos: Names of the infos that ``last_infos`` returns, for a batch in the place of a Python environment, whose
+            flags it then has. None for other batches.
     """
 
     cdef PufferBatch batch
     cdef PufferTask resetting, stepping
     cdef Py_buffer lent  # the caller's actions of the step, if they are used without a copy
     cdef str where
-    cdef tuple pixels
+    cdef tuple pixels, infos
     cdef Py_buffer views[7]
     cdef int num_views
     cdef readonly bint ready  # reset was called
@@ -221,7 +225,7 @@ cdef class OceanBatch:
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
                   str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
-                  tuple pixels=None, bint joins_flags=False):
+                  tuple pixels=None, tuple infos=None):
         cdef const PufferEnvType *kind
         cdef PufferValue[MAX_PARAMETERS] given
         cdef const char *problem
@@ -249,7 +253,10 @@ cdef class OceanBatch:
                 f"OceanBatch: num_threads must be from 1 to {PUFFER_MAX_THREADS} and helper_ns at least 0, "
                 f"got {num_threads} and {helper_ns}"
             )
-        self.batch.autoreset, self.batch.joins_flags = AUTORESETS[autoreset], joins_flags
+        self.batch.autoreset = AUTORESETS[autoreset]
+        self.infos = infos
+        if infos is not None and not puffer_batch_replace_python(&self.batch):
+            raise MemoryError(f"{self.where}: no memory for the infos of {num_games} games")
         self.pixels = pixels
         if pixels is not None and not puffer_pixels_create(&self.batch, pixels[0], pixels[1], num_threads):
             raise MemoryError(f"{self.where}: no memory for pictures of {num_games} games")
@@ -471,8 +478,24 @@ cdef class OceanBatch:
         return <object>self.views[REWARDS].obj
 
     def last_infos(self, index):
-        """Return an empty dict, because the next episode may have begun in the same game."""
-        return {}
+        """Return the infos of the last step of the episode that has just ended: floats, and arrays of several numbers."""
+        cdef const PufferEnvType *kind = self.batch.type
+        cdef const char *at = self.batch.last_infos
+        cdef size_t num_bytes
+        cdef int i
+        infos = {}
+        if at is NULL:
+            return infos
+        at += <size_t><int32_t>index * puffer_last_info_bytes(kind)
+        for i in range(kind.num_last_infos):
+            num_bytes = kind.last_infos[i].bytes
+            name = kind.last_infos[i].name.decode()
+            if name in self.infos:
+                values = np.frombuffer(at[:num_bytes], chr(kind.last_infos[i].type))
+                kept = np.int64 if values.dtype == np.int32 else values.dtype  # Python's own integers are longer
+                infos[name] = float(values[0]) if len(values) == 1 else values.astype(kept)
+            at += num_bytes
+        return infos
 
     @property
     def state_bytes(self):
@@ -569,6 +592,12 @@ cdef class OceanBatch:
             raise APIUsageError(f"{self.where}.render: the picture must have shape ({canvas.height}, {canvas.width}, 3)")
         canvas.pixels = &picture[0, 0, 0]
         self.batch.type.draw(puffer_game(&self.batch, <int32_t>index), &canvas)
+
+    def picture(self, index):
+        """Return an image of game ``index``, uint8 ``(height, width, 3)``."""
+        picture = np.zeros((self.batch.spec.picture_height, self.batch.spec.picture_width, 3), np.uint8)
+        self.render(index, -1, picture)
+        return picture
 
     def areas(self, int64_t index, int32_t agent):
         """Return the clickable areas in an agent's image of game ``index``.

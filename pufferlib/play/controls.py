@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib.ocean.types import Key
+from pufferlib.box2d.table import MEANINGS, TASKS
+from pufferlib.ocean.types import Key, env_types
+from pufferlib.registry.toy_text import TOY_TEXT
 from pufferlib.render.video import Frame
 from pufferlib.spaces import MixedBox, Space
 
@@ -181,13 +183,19 @@ def keys_of_env(env: Any) -> tuple[Key, ...]:
     """Return the keys of an environment that describes its actions itself, or an empty tuple.
 
     The environment, or one inside its wrappers, must have ``get_action_meanings()``, which names each value of a
-    Discrete action, or ``get_keys_to_action()``, which maps sets of keys to actions, as in Gymnasium and ale-py.
+    Discrete action, or ``get_keys_to_action()``, which maps sets of keys to actions, as in Gymnasium and ale-py. Those
+    of toy text and Box2D of Gymnasium have neither, but their actions are known.
     """
     for layer in _layers(env):
         if callable(meanings := getattr(layer, "get_action_meanings", None)):
             return keys_of_meanings(meanings())
         if callable(table := getattr(layer, "get_keys_to_action", None)):
             return keys_of_table(table())
+        kind = f"{type(layer).__module__}:{type(layer).__qualname__}"
+        if kind in TOY_TEXT:
+            return env_types()[TOY_TEXT[kind].name].keys
+        if kind in TASKS:
+            return keys_of_meanings(MEANINGS.get(TASKS[kind], ()))
     return ()
 
 

@@ -21,8 +21,9 @@ from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
-from pufferlib.registry.inside import inside_names, same_title
+from pufferlib.registry.inside import binding_module, inside_names, same_title
 from pufferlib.registry.toy_text import has_toy_text
+from pufferlib.robots.check import BAD_MODEL, check_model
 from pufferlib.robots.table import has_robot
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
@@ -324,7 +325,22 @@ def _make_registered(
 
 def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) -> Any:
     """Make an environment that also exists in C. ``native`` matters only to batches."""
-    return _make_registered(spec, **keywords)
+    if has_box2d(spec):
+        from pufferlib.box2d.engine import box2d
+
+        with contextlib.suppress(ImportError):  # Gymnasium reports it
+            box2d()  # without a warning that would crash the interpreter if warnings are errors
+    if has_robot(spec) and "xml_file" in keywords:
+        try:
+            env = _make_registered(spec, **keywords)
+        except BAD_MODEL as error:
+            raise APIUsageError(f"{spec.id}: cannot be made with {keywords}: {error}") from error
+        check_model(spec.id, env, keywords["xml_file"])
+    else:
+        env = _make_registered(spec, **keywords)
+    if has_robot(spec) and keywords.get("render_mode") == "rgb_array":
+        return binding_module("mujoco").drawn_off_screen(spec.id, env)  # Gymnasium needs a display, or MUJOCO_GL
+    return env
 
 
 def _is_class_of(maker: object, kind: type) -> bool:

@@ -2,9 +2,10 @@
 
 import abc
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -16,7 +17,7 @@ from pufferlib.emulation.layout import observation_layout
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import Space
 
-__all__ = ["GymnasiumTwin", "SteppedGames", "UnlikeOriginalError", "check_equal"]
+__all__ = ["GymnasiumTwin", "SteppedGames", "UnlikeOriginalError", "check_equal", "equal_or_none", "warn_of_python"]
 
 LARGEST = float(np.finfo(np.float32).max)  # reward
 
@@ -71,6 +72,10 @@ class SteppedGames(abc.ABC):
         """Return the infos of the last step of a copy."""
 
     @abc.abstractmethod
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return an image of a copy, uint8 ``(height, width, 3)``."""
+
+    @abc.abstractmethod
     def _save(self, index: int) -> bytes:
         """Return the state of a copy's episode."""
 
@@ -103,15 +108,20 @@ class SteppedGames(abc.ABC):
 
     def reset_games(self, indices: Sequence[int], seeds: Sequence[int | None]) -> None:
         """Start an episode in some copies."""
-        for index, seed in zip(indices, seeds, strict=True):
-            self.begin(index, seed)
+        self.begin(indices, seeds)
+        for index in indices:
             self.clear(index)
 
-    def begin(self, index: int, seed: int | None = None) -> dict[str, Any]:
-        """Reset a copy as Gymnasium does, and return its info. The outcome of the last step stays in the rows."""
-        info = self._begin(index, seed)
-        self._over[index], self._masks[index] = False, True
-        return info
+    def begin(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
+        """Reset copies as Gymnasium does, and return their infos. The outcomes of the last step stay in the rows."""
+        infos = self._begin_all(indices, seeds)
+        for index in indices:
+            self._over[index], self._masks[index] = False, True
+        return infos
+
+    def _begin_all(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
+        """Reset copies, one after the other."""
+        return [self._begin(index, seed) for index, seed in zip(indices, seeds, strict=True)]
 
     def clear(self, index: int) -> None:
         """Clear the outcome of the last step of a copy."""
@@ -128,11 +138,10 @@ class SteppedGames(abc.ABC):
             self._actions[...] = actions
         paused = np.flatnonzero(self._over).tolist()
         self.advance(np.flatnonzero(~self._over).astype(np.int32) if paused else self._order)
+        if self._autoreset == "next_step":
+            self.begin(paused, [None] * len(paused))
         for index in paused:
-            if self._autoreset == "next_step":
-                self.begin(index)
-            else:
-                self._masks[index] = False
+            self._masks[index] = self._autoreset == "next_step"
             self.clear(index)
         ended = self._terminals | self._truncations
         if ended.any():
@@ -161,8 +170,7 @@ class SteppedGames(abc.ABC):
             self._over[indices] = True
             return
         self._final_observations[indices] = self._observations[indices]
-        for index in indices:
-            self.begin(index)
+        self.begin(indices, [None] * len(indices))
 
     def last_infos(self, index: int) -> dict[str, Any]:
         """Return the infos of the last step of the episode that has just ended."""
@@ -239,6 +247,25 @@ class GymnasiumTwin(abc.ABC):
     @abc.abstractmethod
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action that the environment of Gymnasium accepts."""
+
+
+Twin = TypeVar("Twin", bound=GymnasiumTwin)
+
+
+def warn_of_python(name: str, package: str, error: UnlikeOriginalError) -> None:
+    """Warn that the environment ``name`` is stepped by a package in Python, and why."""
+    message = f"{name}: steps are those of {package} in Python, because C cannot be used: {error}"
+    warnings.warn(message, stacklevel=4)
+
+
+def equal_or_none(twin: Twin, original: gymnasium.Env[Any, Any], num_steps: int) -> Twin | None:
+    """Return an environment in C, or warn and return None if ``check_equal`` finds a difference."""
+    try:
+        check_equal(twin, original, num_steps)
+    except UnlikeOriginalError as error:
+        warn_of_python(twin.name, twin.package, error)
+        return None
+    return twin
 
 
 def check_equal(twin: GymnasiumTwin, original: gymnasium.Env[Any, Any], num_steps: int) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
@@ -48,6 +50,9 @@ class Games(Protocol):
 
     def last_infos(self, index: int) -> dict[str, Any]:
         """Return the infos of the last step of the episode that has just ended."""
+
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return an image of a game, uint8 ``(height, width, 3)``."""
 
     def save_games(self, indices: Sequence[int]) -> bytes:
         """Return the concatenated states of some games."""
@@ -106,11 +111,13 @@ class OceanTwin:
         name: Name in Ocean.
         params: Its keyword arguments.
         observation_space: Observation space of the Python environment.
+        infos: Names of the infos of its last steps. "episode_return" is the sum of rewards that are not float32.
     """
 
     name: str
     params: Mapping[str, Any]
     observation_space: Space
+    infos: tuple[str, ...] = ()
 
     @functools.cached_property
     def _spec(self) -> dict[str, Any]:
@@ -149,7 +156,7 @@ class OceanTwin:
             2**31 - 1,
             autoreset,
             num_threads,
-            joins_flags=True,
+            infos=self.infos,
         )
 
 

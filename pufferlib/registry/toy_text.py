@@ -9,7 +9,7 @@ from gymnasium.spaces import Discrete, Tuple
 
 from pufferlib.registry.in_c import OceanTwin, box_in_c
 
-__all__ = ["has_toy_text", "toy_text_twin"]
+__all__ = ["TOY_TEXT", "has_toy_text", "toy_text_twin"]
 
 
 class ToyText(NamedTuple):
@@ -18,24 +18,32 @@ class ToyText(NamedTuple):
     Attributes:
         name: Name in Ocean.
         keywords: Keyword arguments of the class that exist in C.
+        infos: Names of the infos of its steps.
     """
 
     name: str
     keywords: frozenset[str]
+    infos: tuple[str, ...]
 
 
 #: By entry point, because an id may be registered again for another environment.
 TOY_TEXT: Mapping[str, ToyText] = {
-    f"gymnasium.envs.toy_text.{place}": ToyText(name, frozenset(keywords.split()))
-    for place, name, keywords in (
-        ("blackjack:BlackjackEnv", "blackjack", "natural sab"),
-        ("cliffwalking:CliffWalkingEnv", "cliff_walking", "is_slippery"),
+    f"gymnasium.envs.toy_text.{place}": ToyText(name, frozenset(keywords.split()), infos)
+    for place, name, keywords, infos in (
+        ("blackjack:BlackjackEnv", "blackjack", "natural sab", ()),
+        ("cliffwalking:CliffWalkingEnv", "cliff_walking", "is_slippery", ("prob",)),
         (
             "frozen_lake:FrozenLakeEnv",
             "frozen_lake",
             "desc map_name is_slippery success_rate reward_schedule",
+            ("prob",),
         ),
-        ("taxi:TaxiEnv", "taxi", "is_rainy fickle_passenger rainy_probability fickle_probability"),
+        (
+            "taxi:TaxiEnv",
+            "taxi",
+            "is_rainy fickle_passenger rainy_probability fickle_probability",
+            ("prob", "action_mask"),
+        ),
     )
 }
 
@@ -57,7 +65,7 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: i
     """
     spec = gymnasium.spec(env_id)
     assert isinstance(spec.entry_point, str), env_id
-    name, known = TOY_TEXT[spec.entry_point]
+    name, known, infos = TOY_TEXT[spec.entry_point]
     params = {**spec.kwargs, **keywords}
     is_limited = max_episode_steps is not None
     if params.keys() - known or (is_limited and (name == "blackjack" or max_episode_steps == 0)):
@@ -71,7 +79,7 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: i
         return None
     if name == "blackjack":
         return OceanTwin(name, params, Tuple([Discrete(32), Discrete(11), Discrete(2)]))
-    return OceanTwin(name, params, Discrete(int(box.high.item()) + 1))
+    return OceanTwin(name, params, Discrete(int(box.high.item()) + 1), infos)
 
 
 def _translate_lake(params: dict[str, Any]) -> bool:

@@ -1,5 +1,7 @@
 """Copies of a MuJoCo robot, stepped in C and reset by the original environment."""
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import mujoco
@@ -20,12 +22,14 @@ class RobotBatch(SteppedGames):
     """Copies of a robot, which share one model.
 
     Steps run in C, in threads. Resets are rare and run in Python, by the original environment, which is given the
-    simulation and the random generator of the copy that is reset.
+    simulation and the random generator of the copy that is reset. If resets simulate many steps, several originals
+    share them in threads, because MuJoCo's functions run in parallel.
 
     Args:
         name: Name for error messages.
         task: Description of the robot.
-        original: Environment for resets, that nothing else uses.
+        originals: Environments for resets, that nothing else uses, one for each thread.
+        create: Function that makes the emulated original, for images.
         num_games: Number of copies.
         autoreset: "same_step", "next_step" or "disabled".
         num_threads: Maximum number of threads that work on a step.
@@ -42,14 +46,19 @@ class RobotBatch(SteppedGames):
         self,
         name: str,
         task: Task,
-        original: Original,
+        originals: Sequence[Original],
+        create: Callable[..., Any],
         num_games: int,
         autoreset: str,
         num_threads: int,
         affinity: int = 0,
     ) -> None:
         super().__init__(name, num_games, autoreset)
-        self._task, self._original = task, original
+        self._task, self._originals = task, originals
+        self._original = original = originals[0]
+        self._resetting = ThreadPoolExecutor(len(originals)) if len(originals) > 1 else None
+        self._create = create
+        self._drawing: Any = None
         self.info_columns = {info: INFOS.index(info) for info in task.robot.infos.split()}
         self.infos = np.zeros((num_games, len(INFOS)))
         self.data = [mujoco.MjData(original.model) for _ in range(num_games)]
@@ -81,8 +90,20 @@ class RobotBatch(SteppedGames):
             self._truncations, self.exact_rewards, self.infos, self.elapsed,
         )  # fmt: skip
 
-    def _begin(self, index: int, seed: int | None) -> dict[str, Any]:
-        reset = self._original.reset(self.data[index], self._generators[index], seed)
+    def _begin_all(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
+        if self._resetting is None or len(indices) == 1:
+            return super()._begin_all(indices, seeds)
+        count = len(self._originals)
+        commands = [*zip(indices, seeds, strict=True)]
+
+        def begin(thread: int) -> list[dict[str, Any]]:
+            return [self._begin(index, seed, self._originals[thread]) for index, seed in commands[thread::count]]
+
+        parts = [*self._resetting.map(begin, range(count))]
+        return [parts[place % count][place // count] for place in range(len(commands))]
+
+    def _begin(self, index: int, seed: int | None, original: Original | None = None) -> dict[str, Any]:
+        reset = (original or self._original).reset(self.data[index], self._generators[index], seed)
         self._observations[index], info, self._generators[index] = reset
         self._copies.begin(index)
         return dict(info)
@@ -102,6 +123,13 @@ class RobotBatch(SteppedGames):
             infos[name] = array.item() if array.size == 1 else array.copy()
         return infos
 
+    def picture(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return the image that the original draws of a copy."""
+        if self._drawing is None:
+            self._drawing = self._create(render_mode="rgb_array")
+        picture: npt.NDArray[np.uint8] = self._original.draw(self._drawing, self.data[index])
+        return picture
+
     def _save(self, index: int) -> bytes:
         model, data = self._original.model, self.data[index]
         simulation = np.empty(mujoco.mj_stateSize(model, STATE))
@@ -120,5 +148,11 @@ class RobotBatch(SteppedGames):
 
     def close(self) -> None:
         """Release the simulations."""
-        self._original.close()
+        if self._resetting is not None:
+            self._resetting.shutdown()
+        for original in self._originals:
+            original.close()
+        if self._drawing is not None:
+            self._drawing.close()
+            self._drawing = None
         self.data.clear()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 __all__ = ["find_robot"]
 
 
-def find_robot(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]) -> "RobotTwin | None":
+def find_robot(name: str, keywords: Mapping[str, Any], create: Callable[..., Any]) -> "RobotTwin | None":
     """Return the robot in C that equals an environment, or None if there is none or MuJoCo cannot be imported.
 
     Args:

@@ -55,6 +55,10 @@ class Original(abc.ABC):
     def load(self, data: Any, generator: Any, state: str) -> None:
         """Restore a result of ``save``, and prepare a simulation whose state was restored for the next step."""
 
+    @abc.abstractmethod
+    def draw(self, env: Any, data: Any) -> Any:
+        """Draw a simulation with another environment of the same kind, and return its image."""
+
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
@@ -85,6 +89,11 @@ class GymnasiumOriginal(Original):
         """See ``Original``."""
         generator.bit_generator.state = json.loads(state)
 
+    def draw(self, env: Any, data: Any) -> Any:
+        """See ``Original``."""
+        mujoco.mj_copyData(env.unwrapped.data, self.model, data)
+        return env.render()
+
 
 class SuiteOriginal(Original):
     """Task of dm_control."""
@@ -114,6 +123,11 @@ class SuiteOriginal(Original):
         """See ``Original``. A step of dm_control continues from ``mj_step1``."""
         generator.set_state(json.loads(state))
         mujoco.mj_step1(self.model, data)
+
+    def draw(self, env: Any, data: Any) -> Any:
+        """See ``Original``."""
+        mujoco.mj_copyData(env.unwrapped.dm_env.physics.data.ptr, self.model, data)
+        return env.render()
 
 
 def original_of(env: Any) -> Original:

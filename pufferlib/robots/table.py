@@ -43,6 +43,7 @@ class Robot(NamedTuple):
         z: Index of the height in ``qpos``.
         reads: Numbers that the reward or the place reads, such as "xpos torso".
         arrays: Infos that are arrays, and the attribute of ``mujoco.MjData`` that each is a copy of.
+        simulates_resets: Whether a reset simulates many steps.
     """
 
     reward: str
@@ -54,6 +55,7 @@ class Robot(NamedTuple):
     z: int = 1
     reads: tuple[str, ...] = ()
     arrays: Mapping[str, str] = {}
+    simulates_resets: bool = False
 
 
 JOINTS = (Part("qpos"), Part("qvel"))
@@ -166,7 +168,10 @@ SUITE: Mapping[str, Robot] = {
             ),
         ),
         "cheetah:Cheetah": Robot(
-            "run", (Part("qpos", 1, key="position"), VELOCITY), reads=("sensordata torso_subtreelinvel",)
+            "run",
+            (Part("qpos", 1, key="position"), VELOCITY),
+            reads=("sensordata torso_subtreelinvel",),
+            simulates_resets=True,
         ),
         "finger:Spin": Robot(
             "spin",

@@ -116,6 +116,9 @@ def task_of(env: Env) -> Task | None:
 
     Args:
         env: Environment of Gymnasium, or of dm_control as ``DMEnvToGymnasium``, in wrappers.
+
+    Raises:
+        UnlikeOriginalError: It has a model of its own that C cannot use.
     """
     clips, limit, layer = False, 0, env
     while isinstance(layer, gymnasium.Wrapper):
@@ -160,8 +163,9 @@ def _name_of(thing: Any) -> str:
 def _gymnasium_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
     """Return the fields that only robots of Gymnasium have, or None if C does not have this one."""
     model, numbers = env.model, _numbers(env)
-    if numbers is None or not _has_room(robot, model):
+    if numbers is None:
         return None
+    _check_room(robot, model)
     reads = [("xpos", env._main_body)] if robot.place == "body" else [read.split() for read in robot.reads]
     return {
         **numbers,
@@ -202,13 +206,14 @@ def _suite_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
     }
 
 
-def _has_room(robot: Robot, model: Any) -> bool:
-    """Return True if a model has the joints that the task reads, and C has room for its bodies."""
-    return (
-        min(model.nq, model.nv) >= LEAST_JOINTS.get(robot.reward, 3)
-        and model.nbody <= MAX_BODIES
-        and (robot.reward != "double_pendulum" or model.nsite > 0)
-    )
+def _check_room(robot: Robot, model: Any) -> None:
+    """Raise UnlikeOriginalError unless a model has the joints that C reads, and C has room for its bodies."""
+    least, sites = LEAST_JOINTS.get(robot.reward, 3), int(robot.reward == "double_pendulum")
+    if min(model.nq, model.nv) < least or model.nbody > MAX_BODIES or model.nsite < sites:
+        raise UnlikeOriginalError(
+            f"expected a model with at least {least} positions and velocities, {sites} sites and at most {MAX_BODIES} "
+            f"bodies, found {model.nq} positions, {model.nv} velocities, {model.nsite} sites and {model.nbody} bodies"
+        )
 
 
 def _numbers(env: Any) -> dict[str, Any] | None:

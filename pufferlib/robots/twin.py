@@ -1,7 +1,6 @@
 """Lookup of MuJoCo robots that are stepped in C, with the results of Gymnasium's or dm_control's."""
 
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import source_hash
-from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, check_equal
+from pufferlib.registry.games import GymnasiumTwin, UnlikeOriginalError, equal_or_none, warn_of_python
 from pufferlib.robots.batch import RobotBatch
 from pufferlib.robots.originals import original_of
 from pufferlib.robots.task import Task, task_of
@@ -31,13 +30,14 @@ class RobotTwin(GymnasiumTwin):
     """
 
     task: Task
-    create: Callable[[], Any]
+    create: Callable[..., Any]
 
     def games(self, num_games: int, autoreset: str, num_threads: int, affinity: int = 0) -> RobotBatch:
         """See ``GymnasiumTwin``."""
         task = self.task._replace(fields={**self.task.fields, "max_steps": self.max_steps})
-        original = original_of(self.create().unwrapped)
-        return RobotBatch(self.name, task, original, num_games, autoreset, num_threads, affinity)
+        count = min(num_threads, num_games) if task.robot.simulates_resets else 1
+        originals = [original_of(self.create().unwrapped) for _ in range(count)]
+        return RobotBatch(self.name, task, originals, self.create, num_games, autoreset, num_threads, affinity)
 
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action, which can be out of bounds if the robot clips actions."""
@@ -46,7 +46,7 @@ class RobotTwin(GymnasiumTwin):
         return action if self.task.fields["clips_action"] else np.clip(action, low, high)
 
 
-def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]) -> RobotTwin | None:
+def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any]) -> RobotTwin | None:
     """Return the robot in C that equals an environment, or None if there is none.
 
     The first steps are compared with those of the original. If they differ, or if MuJoCo's library cannot be used, a
@@ -60,6 +60,9 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
     try:
         env = create()
         task = task_of(env.env)
+    except UnlikeOriginalError as error:
+        warn_of_python(name, "Gymnasium", error)
+        return None
     except Exception:  # the original environment reports what is wrong
         return None
     if task is None:
@@ -78,15 +81,9 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
         create,
     )
     try:
-        check_equal(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
-    except UnlikeOriginalError as error:
-        warnings.warn(
-            f"{name}: steps are those of {twin.package} in Python, because C cannot be used: {error}", stacklevel=2
-        )
-        return None
+        return equal_or_none(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
     except (APIUsageError, mujoco.FatalError):  # the simulation fails
         return None
-    return twin
 
 
 def digest_of(model: mujoco.MjModel) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, allocate
@@ -45,8 +46,8 @@ class TwinEnvs(VectorEnv):
     """Copies of one environment in C, stepped together, behind the interface of ``Serial`` with Python environments.
 
     Seeds and rows are those of ``Serial`` with the Python environments. Infos have the statistics of
-    ``EpisodeStats``. Those of Ocean are of float32 rewards and without the environment's own infos. There are no Python
-    objects: ``get_attr`` knows the attributes in ``ATTRIBUTES``, and ``call`` and ``set_attr`` raise an error.
+    ``EpisodeStats``. There are no Python objects: ``get_attr`` knows the attributes in ``ATTRIBUTES``, and ``call`` and
+    ``set_attr`` raise an error.
 
     Args:
         twin: Environment in C.
@@ -132,6 +133,27 @@ class TwinEnvs(VectorEnv):
         """``InfoSource(env_id, "step")`` for each info of the last batch."""
         return [InfoSource(copy, "step") for copy in self._reports]
 
+    def render(self, env_index: int = 0) -> npt.NDArray[np.uint8]:
+        """Draw one copy.
+
+        Toy text, MiniGrid, LunarLander and BipedalWalker have images of their own, which are not the package's.
+
+        Args:
+            env_index: Index of the copy.
+
+        Returns:
+            Image, uint8 ``(height, width, 3)``.
+
+        Raises:
+            APIUsageError: There is no such copy, or no episode has begun.
+            BindingMissing: MuJoCo has no OpenGL library to draw with.
+        """
+        where = f"{type(self).__name__}.render"
+        if not 0 <= env_index < self.num_envs:
+            raise APIUsageError(f"{where}: env_index must be at least 0 and below {self.num_envs}, got {env_index}")
+        self._check_was_reset("render")
+        return self._games.picture(env_index)
+
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         self._check_options(options)
         self._games.reset(seeds)
@@ -175,8 +197,8 @@ class TwinEnvs(VectorEnv):
 
     def _report(self, copies: Array) -> None:
         for copy in copies.tolist():
-            total, length = float(self._returns[copy]), int(self._lengths[copy])
-            infos = self._games.last_infos(copy)
+            infos, length = self._games.last_infos(copy), int(self._lengths[copy])
+            total = infos.pop("episode_return", float(self._returns[copy]))
             self._reports[copy] = {"score": total, **infos, "episode_return": total, "episode_length": length}
         self._returns[copies] = self._lengths[copies] = 0
 

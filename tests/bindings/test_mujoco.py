@@ -141,3 +141,18 @@ def test_glfw_without_a_display_gets_advice() -> None:
     assert done.returncode == 1
     assert "BindingMissing: mujoco/Reacher" in done.stderr
     assert "where there is no display unset MUJOCO_GL" in done.stderr
+
+
+def test_ids_of_gymnasium_are_drawn_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(variable, raising=False)
+    pictures = []
+    for name in ("Hopper-v5", "mujoco/Hopper-v5"):
+        try:
+            env = pufferlib.make(name, render_mode="rgb_array")
+        except pufferlib.BindingMissing as error:
+            pytest.skip(str(error))
+        env.reset(seed=1)
+        pictures.append(env.render())
+        env.close()
+    assert pictures[0].tobytes() == pictures[1].tobytes()

@@ -268,3 +268,39 @@ def test_different_results_run_in_python_with_a_warning(monkeypatch):
     monkeypatch.setattr("pufferlib.box2d.twin.RAY_LENGTH", 1.0)
     with pytest.warns(UserWarning, match=f"expected the observation of Gymnasium {gymnasium.__version__} in step 0"):
         assert twin_of("BipedalWalker-v3", {}) is None
+
+
+@pytest.mark.parametrize("name", ["LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalkerHardcore-v3"])
+def test_render_draws_the_bodies_of_one_copy(name):
+    purple = (0x80, 0x66, 0xE6)  # hull
+    with TwinEnvs(twin_of(name, {}), num_envs=2) as envs:
+        envs.reset(seed=[5, 8])
+        pictures = []
+        for _ in range(2):
+            for _ in range(20):
+                envs.step(np.zeros((2, *envs.single_action_space.shape), envs.single_action_space.dtype))
+            pictures.append(envs.render(1))
+    centers = [np.argwhere((picture == purple).all(axis=2)).mean(axis=0) for picture in pictures]
+    assert pictures[0].shape == (400, 600, 3)
+    assert centers[1][0] > centers[0][0]  # falls: the rows of an image count downwards
+
+
+def test_engines_of_the_lander_have_flames():
+    orange = (0xE8, 0x8C, 0x30)
+    with TwinEnvs(twin_of("LunarLander-v3", {}), num_envs=4) as envs:
+        envs.reset(seed=[8, 8, 8, 8])
+        for _ in range(20):
+            envs.step([0, 0, 0, 0])
+        envs.step([0, 1, 2, 3])
+        places = [np.argwhere((envs.render(copy) == orange).all(axis=2)) for copy in range(4)]
+    assert len(places[0]) == 0
+    assert places[1][:, 1].mean() > places[2][:, 1].mean() > places[3][:, 1].mean()  # columns
+
+
+def test_render_enlarges_the_observation_of_a_car():
+    for keywords in ({}, {"channels_first": True}):
+        with TwinEnvs(twin_of("box2d/CarRacing-v3", keywords), num_envs=1) as envs:
+            observation = envs.reset(seed=1)[0][0]
+            picture = envs.render()
+        small = observation.transpose(1, 2, 0) if keywords else observation
+        assert picture[::4, ::4].tolist() == small.tolist()

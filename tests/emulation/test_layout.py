@@ -122,6 +122,14 @@ def test_flat_observation_keeps_the_bounds():
     np.testing.assert_array_equal(flat.high, [7, 2, 3])
 
 
+def test_mission_of_minigrid_gets_advice():
+    class MissionSpace(gymnasium.Space):
+        """Space of texts, as minigrid has it."""
+
+    with pytest.raises(APIUsageError, match=r"observation\['mission'\] .*leave the mission out with minigrid's ImgObs"):
+        observation_layout(Dict({"image": Box(0, 1), "mission": MissionSpace()}))
+
+
 def test_unsupported_spaces_are_named():
     with pytest.raises(APIUsageError, match=r"observation\['b'\]\[0\] space <.*> is not supported; use Box"):
         observation_layout(Dict({"a": Discrete(2), "b": Tuple([gymnasium.Space()])}))

@@ -1,9 +1,12 @@
 """Tests of keys for environments that name their actions or have a table of keys."""
 
 import gymnasium
+import pytest
 from gymnasium.spaces import Discrete
 
+import pufferlib
 from pufferlib.play.controls import KeyMap, keys_for, keys_of_env, keys_of_meanings, keys_of_table
+from tests.needs import missing_binding
 
 
 def test_action_names_are_mapped_to_keys():
@@ -30,3 +33,17 @@ def test_gymnasium_key_tables_are_read():
         "w+space", "a", "right"
     ]  # fmt: skip
     assert keys_of_env(gymnasium.make("CartPole-v1")) == ()
+
+
+def test_known_environments_of_gymnasium_have_keys():
+    for name, keys in (
+        ("FrozenLake-v1", "left down right up"),
+        ("Taxi-v4", "down up right left space enter"),
+        ("Blackjack-v1", "space enter"),
+    ):
+        assert [key.name for key in keys_of_env(pufferlib.make(name))] == keys.split()
+
+
+@pytest.mark.skipif(bool(missing_binding("box2d")), reason=str(missing_binding("box2d")))
+def test_known_games_of_box2d_have_keys():
+    assert [key.name for key in keys_of_env(pufferlib.make("LunarLander-v3"))] == ["", "left", "up", "right"]

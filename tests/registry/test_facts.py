@@ -132,6 +132,13 @@ def test_missing_library_names_debian_package(library: str, package: str, tmp_pa
         raise ImportError(f"{library}: cannot open shared object file: No such file or directory")
 
 
+def test_missing_library_of_the_package_itself_asks_for_a_new_installation(tmp_path: Path) -> None:
+    message = r"g: the installed package game lacks its library libgame\.so\.3; run: pip install --force-reinstall"
+    facts = facts_of(WITHOUT + TABLES, tmp_path)
+    with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts, "g"):
+        raise OSError("libgame.so.3: cannot open shared object file: No such file or directory")
+
+
 @pytest.mark.parametrize(
     "error",
     [

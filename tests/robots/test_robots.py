@@ -10,7 +10,7 @@ import torch
 
 import pufferlib
 from pufferlib.buffers import allocate
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.registry.twins import twin_of
 from pufferlib.settings.config import load_config
 from pufferlib.training.trainer import Trainer
@@ -163,10 +163,35 @@ def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
 
+PENDULUM = """<mujoco><worldbody><body name="torso"><joint name="a" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="a"/></actuator></mujoco>"""
+
+
+def test_model_with_few_joints_warns_and_runs_in_python(tmp_path):
+    (tmp_path / "one.xml").write_text(PENDULUM)
+    keywords = {"xml_file": str(tmp_path / "one.xml"), "num_envs": 2}
+    words = "expected a model with at least 3 positions .* found 1 positions, 1 velocities, 0 sites and 2 bodies"
+    for name in ("HalfCheetah-v5", "mujoco/HalfCheetah"):
+        with pytest.warns(UserWarning, match=words):
+            envs = pufferlib.make(name, **keywords)
+        assert isinstance(envs, pufferlib.vector.Serial)
+        envs.reset()
+        envs.step(np.zeros((2, 1), np.float32))
+        envs.close()
+
+
+@pytest.mark.parametrize("name", ["Ant-v5", "mujoco/Ant-v5"])
+def test_model_that_the_robot_cannot_read_is_refused(name, tmp_path):
+    (tmp_path / "one.xml").write_text(PENDULUM)
+    words = r"Ant-v5: expected a model with the joints and bodies of AntEnv, but .*one\.xml has 1 joints"
+    with pytest.raises(APIUsageError, match=words):
+        pufferlib.make(name, xml_file=str(tmp_path / "one.xml"))
+
+
 def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
     small = model_file(tmp_path, "<worldbody>", '<size memory="1K"/><worldbody>')
     assert twin_of("mujoco/HalfCheetah", {"xml_file": small}) is None  # Gymnasium's first reset fails
-    monkeypatch.setattr("pufferlib.robots.twin.check_equal", lambda *_: None)
+    monkeypatch.setattr("pufferlib.registry.games.check_equal", lambda *_: None)
     twins = TwinEnvs(twin_of("mujoco/HalfCheetah", {"xml_file": small, "reset_noise_scale": 0.0}), 4, num_threads=2)
     twins.reset()
     actions = np.ones((4, 6), np.float32)
@@ -215,3 +240,22 @@ def test_different_results_run_in_python_with_a_warning(monkeypatch):
     monkeypatch.setitem(task.NUMBERS, "control", ())
     with pytest.warns(UserWarning, match=f"expected the reward of Gymnasium {gymnasium.__version__} in step 0"):
         assert twin_of("mujoco/Reacher", {}) is None
+
+
+@pytest.mark.parametrize("name", ["mujoco/Hopper-v5", "dmcontrol/reacher-easy"])
+def test_render_draws_the_image_of_the_package(name):
+    if reason := missing_binding(name.partition("/")[0]):
+        pytest.skip(reason)
+    try:
+        original = pufferlib.make(name, render_mode="rgb_array")
+    except BindingMissing as error:
+        pytest.skip(str(error))
+    with TwinEnvs(twin_of(name, {}), num_envs=2) as twins:
+        twins.reset(seed=[4, 5])
+        original.reset(seed=5)
+        for _ in range(3):
+            actions = np.zeros((2, *twins.single_action_space.shape), np.float32) + 0.5
+            twins.step(actions)
+            original.step(actions[:1])
+        assert twins.render(1).tobytes() == original.render().tobytes()
+    original.close()

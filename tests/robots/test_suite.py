@@ -57,6 +57,19 @@ def test_long_play_gives_the_bytes_of_dm_control(name):
     assert compare(f"dmcontrol/{name}", copies=100, steps=1000) == 100
 
 
+def test_threads_that_share_resets_give_the_results_of_one():
+    twin = twin_of("dmcontrol/cheetah-run", {})
+    one, three = (TwinEnvs(twin, num_envs=7, seed=1, num_threads=threads) for threads in (1, 3))
+    for seed in (None, 4):
+        assert one.reset(seed)[0].tobytes() == three.reset(seed)[0].tobytes()
+    for each in (one, three):
+        each.reset(env_ids=[0, 2, 3], seed=[1, 2, 3])
+        each.step(np.ones((7, 6), np.float32))
+    assert one.observations.tobytes() == three.observations.tobytes()
+    one.close()
+    three.close()
+
+
 def test_episodes_without_time_limit_are_not_truncated():
     assert twin_of("dmcontrol/reacher-easy", {}).max_steps == 1000
     assert compare("dmcontrol/reacher-easy", copies=1, steps=1010, time_limit=False) == 0

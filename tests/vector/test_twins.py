@@ -55,8 +55,10 @@ def outcome_of(vecenv, received):
     observations, rewards, terminals, truncations, infos = received
     ends = terminals | truncations
     rows = [array.tolist() for array in (observations, rewards, terminals, truncations)]
-    keys = ("score", "episode_return", "episode_length")
-    stats = [{key: np.float32(info[key]) for key in keys} for info in infos]  # rewards in C are float32
+    stats = [
+        {name: (np.asarray(value).dtype.str, np.asarray(value).tolist()) for name, value in info.items()}
+        for info in infos
+    ]
     finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
     return rows, ends.tolist(), finals, stats, vecenv.info_sources
 
@@ -262,3 +264,18 @@ def test_training_in_c_and_in_python_gives_the_same_weights(tmp_path):
         weights.append(load_policy(config, trained.run).state_dict())
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_render_draws_one_copy():
+    with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1) as envs:
+        with pytest.raises(APIUsageError, match="no episode has begun; call reset first"):
+            envs.render()
+        envs.reset()
+        envs.load_state(envs.save_state(env_ids=[0]), env_ids=[2])
+        first, moved = envs.render(), None
+        while moved is None or np.array_equal(first, moved):
+            envs.step([2, 2, 2])
+            moved = envs.render(2)
+        assert first.shape == moved.shape == (384, 384, 3)
+        with pytest.raises(APIUsageError, match="env_index must be at least 0 and below 3, got 3"):
+            envs.render(3)

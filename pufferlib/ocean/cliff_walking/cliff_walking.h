@@ -31,6 +31,7 @@ typedef struct {
     float score, perf;
     /* infos */
     float prob; /* probability of the last move's direction */
+    double exact_prob;
     /* state */
     int32_t place; /* row * CLIFF_WALKING_COLUMNS + column */
     PufferGenerator generator;
@@ -51,6 +52,10 @@ static const PufferMetric cliff_walking_metrics[] = {
 
 static const PufferInfo cliff_walking_infos[] = {
     PUFFER_INFO(CliffWalking, prob, 0, 1),
+};
+
+static const PufferInfo cliff_walking_last_infos[] = {
+    PUFFER_LAST_INFO(CliffWalking, exact_prob, "prob", PUFFER_FLOAT64),
 };
 /* clang-format on */
 
@@ -79,6 +84,7 @@ static inline void cliff_walking_reset(CliffWalking *env) {
     puffer_unit(&env->generator); /* chooses among the starts, of which there is one */
     env->place = CLIFF_WALKING_START;
     env->prob = 1;
+    env->exact_prob = 1;
     cliff_walking_observe(env);
 }
 
@@ -104,6 +110,7 @@ static inline int32_t cliff_walking_direction(CliffWalking *env, int32_t action)
         return action;
     }
     env->prob = 1.0f / 3;
+    env->exact_prob = 1.0 / 3;
     return (action + 3 + puffer_categorical(&env->generator, sums, 3)) % 4;
 }
 

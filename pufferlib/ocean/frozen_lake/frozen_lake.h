@@ -34,6 +34,7 @@ typedef struct {
     float score, perf;
     /* infos */
     float prob; /* probability of the last move's direction */
+    double exact_prob;
     /* state */
     int32_t place;                     /* row * columns + column */
     char tiles[FROZEN_LAKE_MAX_TILES]; /* S, F, H or G by row */
@@ -69,6 +70,10 @@ static const PufferMetric frozen_lake_metrics[] = {
 
 static const PufferInfo frozen_lake_infos[] = {
     PUFFER_INFO(FrozenLake, prob, 0, 1),
+};
+
+static const PufferInfo frozen_lake_last_infos[] = {
+    PUFFER_LAST_INFO(FrozenLake, exact_prob, "prob", PUFFER_FLOAT64),
 };
 /* clang-format on */
 
@@ -218,6 +223,7 @@ static inline void frozen_lake_reset(FrozenLake *env) {
     if (puffer_is_first(&env->game)) frozen_lake_read_parameters(env);
     env->place = frozen_lake_draw_start(env);
     env->prob = 1;
+    env->exact_prob = 1;
     frozen_lake_observe(env);
 }
 
@@ -228,7 +234,8 @@ static inline int32_t frozen_lake_direction(FrozenLake *env, int32_t action) {
         return action;
     }
     const int32_t turn = puffer_categorical(&env->generator, env->sums, 3);
-    env->prob = (float)(turn == 1 ? env->rate : env->sums[0]);
+    env->exact_prob = turn == 1 ? env->rate : env->sums[0];
+    env->prob = (float)env->exact_prob;
     return (action + 3 + turn) % 4;
 }
 

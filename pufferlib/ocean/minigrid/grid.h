@@ -121,6 +121,7 @@ struct MiniGrid {
     bool see_through_walls, mission;
     /* metrics */
     float score, perf;
+    double exact_return;
     /* state */
     MiniGridPlace position;
     int32_t direction;

@@ -61,6 +61,12 @@ static const PufferMetric minigrid_metrics[] = {
 static const PufferInfo minigrid_infos[] = {
     {"agent_pos", PUFFER_INT32, offsetof(MiniGrid, position), sizeof(MiniGridPlace), 0, INT16_MAX},
 };
+
+/* Only the last step has a reward. */
+static const PufferInfo minigrid_last_infos[] = {
+    PUFFER_LAST_INFO(MiniGrid, exact_return, "episode_return", PUFFER_FLOAT64),
+    PUFFER_LAST_INFO(MiniGrid, position, "agent_pos", PUFFER_INT32),
+};
 /* clang-format on */
 
 static inline size_t minigrid_bytes(const void *game) {
@@ -276,9 +282,11 @@ static inline PufferOutcome minigrid_step(MiniGrid *env) {
     const MiniGridResult result = minigrid_play(env, task, action);
     const int32_t steps = env->game.episode_length;
     const int32_t max_steps = minigrid_max_steps(env);
-    if (result == MINIGRID_SUCCEEDS) env->game.rewards[0] = (float)(1 - 0.9 * ((double)steps / max_steps));
-    if (result == MINIGRID_COLLIDES) env->game.rewards[0] = -1;
     if (result == MINIGRID_CONTINUES && steps < max_steps) return PUFFER_RUNNING;
+    env->exact_return = result == MINIGRID_SUCCEEDS   ? 1 - 0.9 * ((double)steps / max_steps)
+                        : result == MINIGRID_COLLIDES ? -1
+                                                      : 0;
+    env->game.rewards[0] = (float)env->exact_return;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = result == MINIGRID_SUCCEEDS;
     if (result == MINIGRID_CONTINUES) return PUFFER_TRUNCATED;
