@@ -253,6 +253,7 @@ def test_keyword_of_wrong_type_raises(fresh: None) -> None:
     pufferlib.register("typed", Typed)
     for keywords, sentence in (
         ({"size": "abc"}, "typed: size must be int, got 'abc'; its default is None"),
+        ({"size": 2.5}, r"typed: size must be int, got 2\.5; its default is None"),
         ({"speed": [1]}, r"typed: speed must be int, got \[1\]; its default is 1"),
         ({"is_wet": "abc"}, "typed: is_wet must be bool, got 'abc'; its default is True"),
         ({"sizes": "3,4"}, "typed: sizes must be list, got '3,4'; its default is None"),
