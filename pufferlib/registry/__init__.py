@@ -119,8 +119,8 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
 
     if not isinstance(name, str | PathLike):
         raise APIUsageError(
-            f"{where}: name must be a str, as in 'breakout', got {name!r}; give a class or function a name with "
-            "pufferlib.register, or wrap an environment object with pufferlib.emulation"
+            f"{where}: name must be a str, as in 'breakout', got {name!r}; pass a class or function to "
+            "pufferlib.make, name it with pufferlib.register, or wrap an environment object with pufferlib.emulation"
         )
     name = fspath(name)
     binding, _, game = name.partition("/")

@@ -53,8 +53,8 @@ def run(argv: list[str]) -> int:
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))
-    if comparison.film:
-        about = comparison.film.about()
-        say(f"video: {comparison.film.path} ({about})" if about else "video: none, because no frames were rendered")
+    if comparison.video:
+        about = comparison.video.about()
+        say(f"video: {comparison.video.path} ({about})" if about else "video: none, because no frames were rendered")
     say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0
