@@ -15,8 +15,10 @@ from pufferlib.text import plural
 __all__ = ["run"]
 
 PROG = "puffer eval"
-ABOUT = """Evaluate a trained agent and compare it with random play: puffer eval RUN, puffer eval CHECKPOINT,
-or puffer eval ENVIRONMENT for its latest run, or for the agent that ships with it if there is no run.
+ABOUT = """Evaluate a trained agent and compare it with random play.
+
+  puffer eval RUN            a run, a checkpoint or a policy file
+  puffer eval ENVIRONMENT    its latest run, or the agent that ships with it if there is no run
 
   --agent          use the agent that ships with the environment, even if there are runs
   --best           use the checkpoint with the best score instead of the latest one
