@@ -1,4 +1,4 @@
-"""Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
+"""Options of the verbs: flags, parsed by argparse, and settings such as ``--train.seed 7``, parsed by tyro."""
 
 import dataclasses
 import itertools

@@ -68,7 +68,7 @@ class Twin(Protocol):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Its keyword arguments, as plain data."""
+        """Keyword arguments of the environment in C, as plain data."""
 
     @property
     def code(self) -> str:
@@ -104,7 +104,7 @@ class OceanTwin:
 
     Attributes:
         name: Name in Ocean.
-        params: Its keyword arguments.
+        params: Keyword arguments in Ocean.
         observation_space: Observation space of the Python environment.
     """
 
