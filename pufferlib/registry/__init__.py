@@ -287,7 +287,10 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     elif callable(env):
         creator = creators.creator_of(getattr(env, "__qualname__", repr(env)), env)
     else:
-        raise APIUsageError(f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}")
+        raise APIUsageError(
+            f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}; wrap an object "
+            "with pufferlib.emulation.GymnasiumPufferEnv"
+        )
     if backend is None and (num_envs is None or _takes_num_envs(env, creator)):
         return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions, make as make_vector
