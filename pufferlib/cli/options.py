@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import re
-import textwrap
 from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Mapping, Sequence
 from operator import attrgetter

@@ -24,7 +24,8 @@ Memory = Callable[[RowSpec, int], Buffers]
 
 _HOW_TO_WRAP = (
     "call pufferlib.make(YourEnv, num_envs=...), or wrap a Gymnasium environment as "
-    "functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=...), a PettingZoo one with PettingZooPufferEnv"
+    "functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=...), a PettingZoo one with "
+    "PettingZooPufferEnv"
 )
 
 

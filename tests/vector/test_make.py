@@ -258,7 +258,9 @@ def test_native_needs_a_puffer_env():
     ],
 )
 def test_unwrapped_gymnasium_environment_raises_with_advice(backend, creator, what):
-    with pytest.raises(APIUsageError, match=rf"{what}.*pufferlib.make\(YourEnv, .* or wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
+    with pytest.raises(
+        APIUsageError, match=rf"{what}.*pufferlib\.make\(.* or wrap a Gymnasium environment as .*PufferEnv"
+    ):
         pufferlib.vector.make(creator, backend=backend)
 
 

@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
     try:
         page = Page(options.videos, options.host, options.port, options.token)
         say(f"{page.url}")
-        note("press Ctrl-C to end")
+        note("press Ctrl-C to stop")
         try:
             play(session, page, options.fps or session.fps, options.videos)
         except KeyboardInterrupt:
