@@ -84,8 +84,8 @@ Backend = TypeVar("Backend", bound="VectorEnv")
 EnvName = str | PathLike[str] | Callable[..., Any]
 
 _OWN_ENV_HINT = (
-    "name your own as path/to/file.py:Class or module:Class; a class in a notebook needs "
-    "pufferlib.register(name, Class) first"
+    "name your own as path/to/file.py:Class or module:Class; pass a class of a notebook to pufferlib.make or "
+    "pufferlib.train itself, or name it with pufferlib.register"
 )
 
 _BOTH_SIDES = {"players": 2, "script_opponents": False}  # parameters of C environments that select both sides
@@ -206,7 +206,9 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
     close = likely_names(name) or same_title(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN_ENV_HINT
     if close or inside:
-        return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
+        error = str(UnknownNameError.of(where, "environment", name, known, close))
+        own = f" {own[0].upper()}{own[1:]}" if error.endswith("?") else f"; {own}"
+        return UnknownNameError(error + own)
     shows = as_typed("puffer list")
     return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} lists the known names; {own}")
 
