@@ -1,9 +1,9 @@
-"""Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
+"""Options of the verbs: flags, parsed by argparse, and settings such as ``--train.seed 7``, parsed by tyro."""
 
 import dataclasses
 import itertools
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 ENV = "--env."
+UNNAMED = ("ENV", "RUN")  # env_name of the settings that --help shows if no environment is named
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
 SPELLING = """Settings are flags: --section.name VALUE. A true/false setting needs no value:
 --train.normalize-observations turns it on, --train.no-normalize-observations turns it off."""
@@ -49,18 +50,33 @@ SWITCHES = {
 SWITCH = re.compile(r"--(?P<no>no[-_])?(?P<section>\w+)\.(?P<off>no[-_])?(?P<name>[\w-]+)")
 
 
+class _Paragraphs(HelpFormatter):
+    """Formatter that wraps each paragraph of a description, and keeps paragraphs that start with a space."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(
+            each if each.startswith(" ") else super(_Paragraphs, self)._fill_text(each, width, indent)
+            for each in paragraphs
+        )
+
+
 class Parser(ArgumentParser):
-    """An ``ArgumentParser`` that raises a sentence instead of printing its usage and exiting.
+    """``ArgumentParser`` that raises an error instead of printing its usage and exiting.
 
     Args:
-        command: Which it is for: "puffer list".
-        description: Of the command.
-        add_help: Let ``--help`` print the flags.
+        command: Command that it parses, such as "puffer list".
+        description: Description of the command. Paragraphs that start with a space are not wrapped.
+        add_help: Whether ``--help`` prints the flags.
     """
 
     def __init__(self, command: str, description: str = "", add_help: bool = True) -> None:
         super().__init__(
-            as_typed(command), description=with_commands(description), add_help=add_help, allow_abbrev=False
+            as_typed(command),
+            description=with_commands(description),
+            formatter_class=_Paragraphs,
+            add_help=add_help,
+            allow_abbrev=False,
         )
         self._command = command
         self.register("type", Path, user_path)
@@ -69,8 +85,8 @@ class Parser(ArgumentParser):
         """Parse all of ``argv``.
 
         Raises:
-            UnknownNameError: A flag that does not exist; the nearest are suggested.
-            UsageError: Anything else that it cannot understand.
+            UnknownNameError: A flag does not exist. The message suggests the nearest ones.
+            UsageError: A value is missing or wrong, or there are too many arguments.
         """
         namespace, unknown = self.parse_known_args(argv)
         if unknown:
@@ -81,7 +97,7 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """Return the long spelling of each."""
+        """Return all flags that start with ``--``."""
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
@@ -118,7 +134,7 @@ def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, str]
     """Return the texts of all flags that begin with ``prefix``, by the rest of their names, and the other flags.
 
     Raises:
-        UsageError: One has no value.
+        UsageError: A flag has no value.
     """
     values: dict[str, str] = {}
     rest: list[str] = []
@@ -343,14 +359,15 @@ def _defaults(env_name: str) -> dict[str, Any]:
     """Return the known keywords of an environment with their defaults."""
     if registry.is_inside(env_name) or registry.c_file(env_name):
         return {p.name: p.default for p in _parameters(env_name)}
-    try:
-        return registry.own_keywords(env_name)
-    except UnknownNameError:  # ENV, of puffer train --help
-        return {}
+    return registry.own_keywords(env_name)
 
 
 def _help(base: Config, about: str) -> str:
-    lines = [with_commands(about), "", SPELLING, "", f"Keywords of the environment ({ENV}NAME VALUE):"]
+    lines = [with_commands(about), "", SPELLING, ""]
+    if base.env_name in UNNAMED:
+        lines.append(f"Keywords of the environment are flags too: {ENV}NAME VALUE. Name an environment to list them.")
+        return "\n".join(lines)
+    lines.append(f"Keywords of the environment ({ENV}NAME VALUE):")
     parameters = {p.name: p for p in _parameters(base.env_name)}
     defaults = _defaults(base.env_name)
     for name in [*base.env, *(name for name in defaults if name not in base.env)]:

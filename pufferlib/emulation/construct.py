@@ -10,7 +10,7 @@ from pufferlib.emulation.dtypes import SEVERAL_AGENTS
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
 
-__all__ = ["check_kind", "made_env", "two_values", "wrapped_env"]
+__all__ = ["check_kind", "made_env", "space_of", "two_values", "wrapped_env"]
 
 
 def made_env(
@@ -63,6 +63,18 @@ def check_kind(where: str, kinds: tuple[type, ...], env: object) -> None:
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
         raise APIUsageError(f"{where}: env must be a {expected}, got {env!r}; {_advice(env)}")
+
+
+def space_of(where: str, env: Any, name: str) -> Any:
+    """Return attribute ``name`` of ``env``, its observation or action space.
+
+    Raises:
+        APIUsageError: The environment does not define it.
+    """
+    try:
+        return getattr(env, name)
+    except AttributeError as error:
+        raise APIUsageError(f"{where}: {env} has no {name} ({error}); set it in the class or in __init__") from error
 
 
 def _advice(env: Any) -> str:

@@ -9,7 +9,7 @@ from gymnasium.utils import RecordConstructorArgs
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation._steps import GymnasiumStep
 from pufferlib.emulation.actions import ActionDecoder
-from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.construct import space_of, wrapped_env
 from pufferlib.emulation.emulated_env import EmulatedEnv
 from pufferlib.emulation.layout import Limits
 
@@ -49,7 +49,8 @@ class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, An
         max_edges: Largest number of edges of a Graph.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, or a space cannot be emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, or a space is missing or cannot be
+            emulated.
     """
 
     num_agents = 1
@@ -70,7 +71,8 @@ class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, An
         RecordConstructorArgs.__init__(self, seed=seed, max_length=max_length, max_nodes=max_nodes, max_edges=max_edges)
         super().__init__(wrapped_env(where, (gymnasium.Env,), env, env_creator, env_args, env_kwargs))
         limits = Limits(max_length, max_nodes, max_edges)
-        layout, actions = self._flatten(self.env.observation_space, self.env.action_space, limits)
+        spaces = [space_of(where, self.env, name) for name in ("observation_space", "action_space")]
+        layout, actions = self._flatten(spaces[0], spaces[1], limits)
         self.observation_space, self.action_space = layout.flat_space, actions.flat_space
         self._prepare(layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
         set_buffers(self, buf)

@@ -261,8 +261,8 @@ def check_rows(where: str, vecenv: Any) -> None:
     """
     if not hasattr(vecenv, "agents_per_batch"):
         raise APIUsageError(
-            f"{where}: must be a vector environment of pufferlib.vector.make, or of pufferlib.make in C, got "
-            f"{type(vecenv).__name__}; hand the function that makes it to vector.make, in GymnasiumPufferEnv"
+            f"{where}: must be a vector environment of pufferlib.make with num_envs, or of pufferlib.vector.make, got "
+            f"{type(vecenv).__name__}; call pufferlib.make(NAME, num_envs=..., autoreset=...)"
         )
     if vecenv.agents_per_batch != vecenv.num_agents:
         raise APIUsageError(

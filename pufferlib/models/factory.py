@@ -14,7 +14,7 @@ from pufferlib.models.image_policies import MixedCNN, NatureCNN, ResNet
 from pufferlib.models.policies import Default, Policy
 from pufferlib.models.recurrent import MEMORIES, MinGRUWrapper
 
-__all__ = ["make_policy", "materialize"]
+__all__ = ["make_policy", "materialize", "no_policy"]
 
 
 def make_policy(
@@ -90,7 +90,7 @@ def _find(name: str, more: ModuleType | None) -> Callable[..., Policy]:
 def _make(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, Any], options: dict[str, Any]) -> Policy:
     """Call a policy class with those of ``sizes`` that it takes, and with all ``options``."""
     if inspect.isclass(make) and not issubclass(make, Policy):
-        raise _no_policy(make)
+        raise no_policy("make_policy: a class of your own", make)
     known = inspect.signature(make).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option, value in options.items():
@@ -103,12 +103,12 @@ def _make(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, Any], op
                 )
     policy = make(env, **{key: value for key, value in sizes.items() if key in known}, **options)
     if not isinstance(policy, Policy):
-        raise _no_policy(policy)
+        raise no_policy("make_policy: a class of your own", policy)
     return policy
 
 
-def _no_policy(made: object) -> APIUsageError:
+def no_policy(where: str, made: object) -> APIUsageError:
+    """Return the error for an object in place of a policy."""
     return APIUsageError(
-        f"make_policy: a class of your own must be a pufferlib.models.Policy, got {made!r}; derive it from that, "
-        "and define encode_observations"
+        f"{where} must be a pufferlib.models.Policy, got {made!r}; derive it from that, and define encode_observations"
     )

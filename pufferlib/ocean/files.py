@@ -111,7 +111,8 @@ def load_type(file: CFile) -> EnvType:
     if entry is None:
         raise APIUsageError(
             f"{file.source}: it was compiled against another version of puffer_env.h than the one in {HEADERS}; "
-            "include that one, and remove any copy beside the file"
+            "include that one, and remove any copy beside the file. If you changed it in a checkout, install the "
+            "package again"
         )
     env_type = env_type_of(entry)
     _check_declarations(file.source, env_type)

@@ -84,8 +84,8 @@ Backend = TypeVar("Backend", bound="VectorEnv")
 EnvName = str | PathLike[str] | Callable[..., Any]
 
 _OWN_ENV_HINT = (
-    "name your own as path/to/file.py:Class or module:Class; a class in a notebook needs "
-    "pufferlib.register(name, Class) first"
+    "name your own as path/to/file.py:Class or module:Class; pass a class of a notebook to pufferlib.make or "
+    "pufferlib.train itself, or name it with pufferlib.register"
 )
 
 _BOTH_SIDES = {"players": 2, "script_opponents": False}  # parameters of C environments that select both sides
@@ -119,8 +119,8 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
 
     if not isinstance(name, str | PathLike):
         raise APIUsageError(
-            f"{where}: name must be a str, as in 'breakout', got {name!r}; give a class or function a name with "
-            "pufferlib.register, or wrap an environment object with pufferlib.emulation"
+            f"{where}: name must be a str, as in 'breakout', got {name!r}; pass a class or function to "
+            "pufferlib.make, name it with pufferlib.register, or wrap an environment object with pufferlib.emulation"
         )
     name = fspath(name)
     binding, _, game = name.partition("/")
@@ -206,7 +206,9 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
     close = likely_names(name) or same_title(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN_ENV_HINT
     if close or inside:
-        return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
+        error = str(UnknownNameError.of(where, "environment", name, known, close))
+        own = f" {own[0].upper()}{own[1:]}" if error.endswith("?") else f"; {own}"
+        return UnknownNameError(error + own)
     shows = as_typed("puffer list")
     return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} lists the known names; {own}")
 
@@ -287,7 +289,10 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     elif callable(env):
         creator = creators.creator_of(getattr(env, "__qualname__", repr(env)), env)
     else:
-        raise APIUsageError(f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}")
+        raise APIUsageError(
+            f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}; wrap an object "
+            "with pufferlib.emulation.GymnasiumPufferEnv"
+        )
     if backend is None and (num_envs is None or _takes_num_envs(env, creator)):
         return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions, make as make_vector

@@ -239,8 +239,8 @@ def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict
     Settings files and the command line have neither. A list becomes a tuple, and a value or name the member of an enum.
 
     Raises:
-        APIUsageError: A string, list or dict was given for a number, a string for a container, or a value that is not
-            in a Literal or enum.
+        APIUsageError: A string, list or dict was given for a number, a fraction for an ``int``, a string for a
+            container, or a value that is not in a Literal or enum.
     """
     found = dict(keywords)
     try:
@@ -252,6 +252,8 @@ def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict
         kinds = {type(default)} if hint is inspect.Parameter.empty else {*_types_in_hint(hint)}
         kinds -= {None, type(None)}
         is_wrong = kinds <= _NUMBERS and isinstance(value, str | list | dict)
+        if hint is not inspect.Parameter.empty and kinds <= {int, bool} and isinstance(value, float):
+            is_wrong = not value.is_integer()
         if kinds and (is_wrong or (kinds <= _CONTAINERS and isinstance(value, str))):
             kind = " or ".join(sorted(each.__name__ for each in kinds))
             now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"

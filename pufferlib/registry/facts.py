@@ -25,7 +25,7 @@ class Metadata:
     Attributes:
         version: Release that this correction applies to.
         requires: Correct requirements, in pip's syntax.
-        why: What is wrong with the declared requirements.
+        why: Error in the declared requirements.
     """
 
     version: str

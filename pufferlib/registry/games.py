@@ -207,7 +207,7 @@ class GymnasiumTwin(abc.ABC):
 
     Attributes:
         name: Name of the environment.
-        params: Its keyword arguments, as text.
+        params: Keyword arguments of the environment, as text.
         package: Name and version of the package with the original.
         libraries: Versions of other packages and hash of the sources that the results depend on.
         observation_space: Observation space of the original. Rows in C are those of emulation.

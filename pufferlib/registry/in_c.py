@@ -73,7 +73,7 @@ class Twin(Protocol):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Its keyword arguments, as plain data."""
+        """Keyword arguments of the environment in C, as plain data."""
 
     @property
     def code(self) -> str:
@@ -109,7 +109,7 @@ class OceanTwin:
 
     Attributes:
         name: Name in Ocean.
-        params: Its keyword arguments.
+        params: Keyword arguments in Ocean.
         observation_space: Observation space of the Python environment.
         infos: Names of the infos of its last steps. "episode_return" is the sum of rewards that are not float32.
     """

@@ -197,8 +197,8 @@ def _import_file(where: str, path: Path) -> ModuleType:
     that would run it a second time.
     """
     if not path.is_file():
-        others = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        beside = "".join(f"; {path.parent / other} is there" for other in nearest(path.name, others, count=1))
+        others = [file.stem for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        beside = "".join(f"; {path.parent / other}.py is there" for other in nearest(path.stem, others, count=1))
         raise APIUsageError(
             f"{where}: there is no file {path}; if it was moved, give its new path in the command, or for a run in "
             f"env_name, policy.name or track.loggers of its config.toml{beside}"

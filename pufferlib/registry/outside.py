@@ -4,7 +4,7 @@
 Name                            Environment
 =============================== ==========================================================================
 ``myname``                      registered with ``pufferlib.register``, also by an installed package
-``path/to/my_env.py:Forage``    class or function in a file; without ``:Forage`` its only environment
+``path/to/my_env.py:Forage``    class or function in a file, or its only environment without ``:Forage``
 ``mypkg.envs:make_forage``      class or function in a module, installed or in the current folder
 ``CartPole-v1``, ``ALE/Pong-v5`` Gymnasium id
 ``mypkg:Forage-v0``             id that a module registers with Gymnasium when it is imported

@@ -30,7 +30,7 @@ def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
 
     Args:
         env_name: Full name of the environment, such as "minigrid/MiniGrid-Empty-5x5-v0", or a Gymnasium id.
-        keywords: Its keyword arguments. With ``native=False`` the result is None.
+        keywords: Keyword arguments of the environment. With ``native=False`` the result is None.
 
     Raises:
         APIUsageError: There is one, and ``native`` is not a bool.

@@ -80,7 +80,7 @@ def media(path: Path, alt: str) -> str:
     """Return the image or video in a file, or "" if there is no such file. A very large file is named instead.
 
     Args:
-        path: Path of the file. The suffix tells its kind.
+        path: Path of the file. The suffix determines its kind.
         alt: Description for readers who do not see it.
     """
     try:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,14 @@ from pufferlib.machine.paths import user_path
 from pufferlib.runs.compare import find_setting, group_runs
 from pufferlib.runs.folder import RUNS
 from pufferlib.runs.listing import RunSummary, find_metric, select
-from pufferlib.runs.report import SCORE, Series, read_scores, smooth
+from pufferlib.runs.report import SCORE, Series, XAxis, read_scores, smooth, unit_of
 from pufferlib.runs.statistics import iqm
 from pufferlib.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Band", "Curve", "Line", "XAxis", "band_of", "plot", "plot_curves", "read_curve", "unit_of"]
+__all__ = ["Band", "Curve", "Line", "band_of", "plot", "plot_curves", "read_curve"]
 
 
 POINTS = 200
@@ -103,7 +103,6 @@ def band_of(curves: Sequence[Curve]) -> Band:
     return Band(x, middle, low, high)
 
 
-XAxis = Literal["steps", "time"]
 METRICS: dict[XAxis, str] = {"steps": "agent_steps", "time": "uptime_s"}
 
 # Colours that are also distinct for colour-blind people (Okabe and Ito).
@@ -217,16 +216,6 @@ def _label(line: Line, curve: Curve) -> str:
 
 def _without_episodes(label: str) -> str:
     return f"{label}: no episode ended"
-
-
-def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
-    """Return the size and the label of a readable unit for an axis that ends at ``longest``."""
-    if x == "steps":
-        sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]
-        return next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
-    sizes = [(2 * 3600, "hours"), (180, "minutes")]
-    text = next((text for least, text in sizes if longest > least), "seconds")
-    return {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}[text], f"time of training ({text})"
 
 
 FORMATS = (".png", ".svg", ".pdf")

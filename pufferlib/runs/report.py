@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCORE",
+    "XAxis",
     "finite",
     "last_score",
     "plot_learning_curve",
     "read_metrics",
     "read_scores",
     "smooth",
+    "unit_of",
     "write_summary",
 ]
 
 
 Series = npt.NDArray[np.float64]
+XAxis = Literal["steps", "time"]
 
 MARGINS = {"left": 0.08, "right": 0.985, "top": 0.9, "bottom": 0.13, "wspace": 0.06}  # shares of the figure
 CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4", "#d0bfff"
@@ -119,11 +122,11 @@ def plot_learning_curve(
     figure = Figure(figsize=(11, 4.5), dpi=110)
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True, gridspec_kw=MARGINS)
-    minutes = seconds.size > 0 and seconds[-1] > 180
-    scale = 60 if minutes else 1
-    _panel(left, steps / 1e6, score, "agent steps (millions)")
-    _panel(right, seconds / scale, score, "minutes" if minutes else "seconds")
-    for axes, x in ((left, at_steps / 1e6), (right, at_seconds / scale)):
+    many, steps_label = unit_of("steps", steps.max(initial=0))
+    long, time_label = unit_of("time", seconds.max(initial=0))
+    _panel(left, steps / many, score, steps_label)
+    _panel(right, seconds / long, score, time_label)
+    for axes, x in ((left, at_steps / many), (right, at_seconds / long)):
         if mean.size:
             axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, ecolor=SPREAD, label="evaluated")
         _lines(axes, *((random_score, stop_score) if key == SCORE else ()))
@@ -132,6 +135,16 @@ def plot_learning_curve(
         left.legend(frameon=False, loc="best")
     figure.suptitle(title, fontweight="bold")
     figure.savefig(path, format="png")
+
+
+def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
+    """Return the size and the label of a readable unit for an axis that ends at ``longest``."""
+    if x == "steps":
+        sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]
+        return next(((size, f"agent steps ({text})") for size, text in sizes if longest >= size), (1.0, "agent steps"))
+    sizes = [(2 * 3600, "hours"), (180, "minutes")]
+    text = next((text for least, text in sizes if longest > least), "seconds")
+    return {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}[text], f"time of training ({text})"
 
 
 def last_score(metrics: list[dict[str, float]]) -> float | None:

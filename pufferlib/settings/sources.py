@@ -266,7 +266,8 @@ def nest(dotted: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     for key, value in dotted.items():
         section, dot, name = str(key).partition(".")
         if not dot:
-            meant = suggest(section, names, count=1) or ["train.seed"]
+            dotted_keys = [f"{key}.{name}" for name in value] if isinstance(value, Mapping) else []
+            meant = dotted_keys or suggest(section, names, count=1) or ["train.seed"]
             raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example {meant[0]}")
         table = nested.setdefault(section, {})
         *tables, last = [name] if section == "env" else name.split(".")

@@ -159,7 +159,7 @@ class TrialProcess:
         log: File for the worker's output, and for its stack if it crashes.
 
     Attributes:
-        log: The same file.
+        log: File for the worker's output.
         conn: Connection to the worker.
     """
 

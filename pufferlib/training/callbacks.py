@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import override
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.registry import is_object_name, load_object
 
 if TYPE_CHECKING:
@@ -279,10 +279,18 @@ def find_callback(where: str, name: str) -> Callable[[], Callback | CallbackFunc
     return found
 
 
+def _check_names(callback: Any, where: str) -> None:
+    """Raise UnknownNameError if a method is almost a hook: it would never be called."""
+    for name in vars(type(callback)):
+        if name.startswith("on_") and name not in HOOKS and (close := nearest(name, HOOKS, count=1, cutoff=0.85)):
+            raise UnknownNameError.of(f"{where}: callback {type(callback).__name__}", "hook", name, HOOKS, close)
+
+
 def _checked(callback: Any, where: str = "Trainer") -> Any:
     """Return ``callback`` as an object with hooks, or raise APIUsageError."""
     if isinstance(callback, type):
         raise APIUsageError(f"{where}: a callback must be an object, got the class {callback.__name__}; call it first")
+    _check_names(callback, where)
     if any(hasattr(callback, hook) for hook in HOOKS):
         return callback
     if not callable(callback):

@@ -5,7 +5,7 @@ import math
 import statistics
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ class EvalResult:
     episode_length: float
     episodes: int
     unfinished: int
-    scores: tuple[float, ...]
-    reports: tuple[dict[str, float], ...]
+    scores: tuple[float, ...] = field(repr=False)
+    reports: tuple[dict[str, float], ...] = field(repr=False)
 
     def metrics(self) -> dict[str, float]:
         """Return the mean of each reported value over the episodes that have it."""

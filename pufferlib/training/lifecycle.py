@@ -38,8 +38,8 @@ class TrainedRun:
     """
 
     run: Run
-    config: Config
-    policy: Policy
+    config: Config = field(repr=False)
+    policy: Policy = field(repr=False)
     comparison: Comparison
 
     def _repr_html_(self) -> str:

@@ -112,14 +112,14 @@ class Comparison:
         agent: Evaluation of the policy. The score is NaN if no episode ended in time.
         random: Evaluation of random play. The score is NaN if no episode ended in time, or if random play failed.
         greedy: Whether the policy took its most likely actions.
-        film: Video of the policy's first episode, or None.
+        video: Video of the policy's first episode, or None.
     """
 
     env_name: str
     agent: EvalResult
     random: EvalResult
     greedy: bool
-    film: EpisodeVideo | None
+    video: EpisodeVideo | None
 
     @property
     def way(self) -> str:
@@ -147,7 +147,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Show the scores and the video in a notebook."""
         metrics = {name: short(value) for name, value in self.agent.metrics().items()}
-        return facts(str(self), metrics) + (media(self.film.path, "the first episode") if self.film else "")
+        return facts(str(self), metrics) + (media(self.video.path, "the first episode") if self.video else "")
 
     @property
     def random_score(self) -> str:
@@ -166,7 +166,7 @@ class Comparison:
             "metrics": self.agent.metrics(),
             "random_score": self.random.score_mean,
             "random_score_std": self.random.score_std,
-            **(self.film.as_dict() if self.film else {}),
+            **(self.video.as_dict() if self.video else {}),
         }
 
 

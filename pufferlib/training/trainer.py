@@ -17,6 +17,7 @@ from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.machine.signals import deferred, ending_signals
 from pufferlib.models import Policy, materialize
 from pufferlib.models.devices import memory_explained, pick_device, ready_device, threads_kept
+from pufferlib.models.factory import no_policy
 from pufferlib.models.policies import check_default_dtype
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
@@ -156,6 +157,8 @@ class Trainer:
         """Build the policy, or take a given one, on the device and with the moments of normalized observations."""
         if policy is None:
             policy = build_policy(config, self.vecenv)
+        elif not isinstance(policy, Policy):
+            raise no_policy("Trainer: policy", policy)
         else:
             policy = materialize(policy)
             attach_moments(policy, self.vecenv)

@@ -23,8 +23,9 @@ Memory = Callable[[RowSpec, int], Buffers]
 
 
 _HOW_TO_WRAP = (
-    "wrap a Gymnasium environment as functools.partial(pufferlib.emulation.GymnasiumPufferEnv, "
-    "env_creator=...), a PettingZoo one with PettingZooPufferEnv"
+    "call pufferlib.make(YourEnv, num_envs=...), or wrap a Gymnasium environment as "
+    "functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=...), a PettingZoo one with "
+    "PettingZooPufferEnv"
 )
 
 

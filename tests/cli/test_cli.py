@@ -343,7 +343,7 @@ main(["doctor"])
         (["--help"], "usage: {} VERB"),
         (["list", "--help"], "usage: {} list"),
         (["play", "--help"], "flags: {} play squared"),
-        (["eval", "--help"], "random play: {} eval RUN"),
+        (["eval", "--help"], "random play. {} eval RUN"),
         (["list"], "Train one: {} train breakout"),
         (["train"], "for example: {} train breakout; {} list shows all"),
         (["train", "squared", "--qqq"], "see {} train squared --help"),
@@ -397,3 +397,16 @@ def test_pufferlib_3_flag_names_its_replacement(
 def test_video_of_other_format_exits_with_error(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb, "--video", "x.gif"]) in (1, 2)
     assert "--video: a video must be a file NAME.mp4, got x.gif" in capsys.readouterr().err
+
+
+def test_help_keeps_tables_and_percent_signs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["league", "--help"]) == 0
+    assert "\n  table   show the table\n" in capsys.readouterr().out
+    assert main(["plot", "--help"]) == 0
+    assert "95 % bootstrap interval" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("verb", ["train", "eval", "sweep"])
+def test_help_without_environment_explains_its_keywords(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    assert "--env.NAME VALUE. Name an environment to list them.\n" in capsys.readouterr().out

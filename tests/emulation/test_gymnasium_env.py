@@ -501,3 +501,14 @@ class TestReturnedObservations:
 def test_environments_of_another_api_name_the_right_wrapper(emulation, make, advice):
     with pytest.raises(APIUsageError, match=f"{emulation.__name__}: env must be a .*; {advice}"):
         emulation(env_creator=make)
+
+
+@pytest.mark.parametrize("missing", ["observation_space", "action_space"])
+def test_missing_space_raises(missing):
+    class Bare(gymnasium.Env):
+        def __init__(self):
+            for name in {"observation_space", "action_space"} - {missing}:
+                setattr(self, name, gymnasium.spaces.Discrete(2))
+
+    with pytest.raises(APIUsageError, match=rf"Bare instance> has no {missing} .*; set it in the class or"):
+        GymnasiumPufferEnv(Bare())

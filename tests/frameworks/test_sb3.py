@@ -191,7 +191,7 @@ def test_unsupported_environments_and_modes_are_refused():
     ):
         make_envs(functools.partial(FunctionEnv, None, MIXED))
     with pytest.raises(
-        APIUsageError, match=r"to_sb3: must be a vector environment of .*, got RandomWalk; hand the func"
+        APIUsageError, match=r"to_sb3: must be a vector environment of .*, got RandomWalk; call pufferlib\.make"
     ):
         to_sb3(RandomWalk())
 

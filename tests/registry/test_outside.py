@@ -201,6 +201,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("my_env.py:Forag", r"my_env\.py: unknown attribute 'Forag'; did you mean 'Forage'\?"),
         ("my_emv.py", r"there is no file \S+/my_emv\.py; if it was moved, .*; \S+/my_env\.py is there"),
         ("other.py", r"there is no file \S+/other\.py; if it was moved, give its new path"),
+        ("me.py", r"there is no file [^;]*; if it was moved, [^;]*$"),
         ("my_env", r"unknown environment 'my_env'; did you mean 'my_env\.py'\?"),
         ("my_env.Forage", r"unknown environment 'my_env\.Forage'; did you mean 'my_env:Forage'\?"),
         ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
@@ -253,6 +254,7 @@ def test_keyword_of_wrong_type_raises(fresh: None) -> None:
     pufferlib.register("typed", Typed)
     for keywords, sentence in (
         ({"size": "abc"}, "typed: size must be int, got 'abc'; its default is None"),
+        ({"size": 2.5}, r"typed: size must be int, got 2\.5; its default is None"),
         ({"speed": [1]}, r"typed: speed must be int, got \[1\]; its default is 1"),
         ({"is_wet": "abc"}, "typed: is_wet must be bool, got 'abc'; its default is True"),
         ({"sizes": "3,4"}, "typed: sizes must be list, got '3,4'; its default is None"),

@@ -159,7 +159,9 @@ def test_unknown_name_raises(name: str) -> None:
 
 
 def test_name_that_is_not_str_raises() -> None:
-    with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; give a class"):
+    with pytest.raises(
+        pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; pass a class or function"
+    ):
         pufferlib.env_creator(3)  # type: ignore[arg-type]
     with pytest.raises(pufferlib.APIUsageError, match="a class or a function, got 3"):
         pufferlib.make(3)  # type: ignore[call-overload]

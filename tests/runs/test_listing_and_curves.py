@@ -165,21 +165,6 @@ def test_plot_has_panel_per_env_and_band_over_seeds(kept: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("x", "longest", "unit", "label"),
-    [
-        ("steps", 900, 1, "agent steps"),
-        ("steps", 2e6, 1e6, "agent steps (millions)"),
-        ("steps", 3e9, 1e9, "agent steps (billions)"),
-        ("time", 100, 1, "time of training (seconds)"),
-        ("time", 1000, 60, "time of training (minutes)"),
-        ("time", 9e4, 3600, "time of training (hours)"),
-    ],
-)
-def test_axis_unit_follows_longest_run(x: curves.XAxis, longest: float, unit: float, label: str) -> None:
-    assert curves.unit_of(x, longest) == (unit, label)
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"out": "a.jpg"}, "plot: out must end in .png, .svg, .pdf, got a.jpg"),

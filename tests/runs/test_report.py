@@ -9,7 +9,17 @@ import pytest
 
 from pufferlib.errors import APIUsageError
 from pufferlib.runs import report
-from pufferlib.runs.report import CURVE, SCORE, last_score, plot_learning_curve, read_metrics, smooth, write_summary
+from pufferlib.runs.report import (
+    CURVE,
+    SCORE,
+    XAxis,
+    last_score,
+    plot_learning_curve,
+    read_metrics,
+    smooth,
+    unit_of,
+    write_summary,
+)
 from tests.tiers import once
 
 NAN = math.nan
@@ -45,11 +55,27 @@ def test_learning_curve_labels_its_scores(tmp_path: Path, monkeypatch: pytest.Mo
     drawn = []
     monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *args, **kwargs: drawn.append(figure))
     plot_learning_curve(tmp_path / "curve.png", rows(5), "a", 1.0)
-    left = drawn[0].axes[0]
+    left, right = drawn[0].axes
     assert left.get_ylabel() == "score in training (sampled actions)"
+    assert (left.get_xlabel(), right.get_xlabel()) == ("agent steps (thousands)", "time of training (seconds)")
     assert [text.get_text() for text in left.get_legend().get_texts()] == [
         "in training, each update", "in training, smoothed", "random play"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("x", "longest", "unit", "label"),
+    [
+        ("steps", 900, 1, "agent steps"),
+        ("steps", 2e6, 1e6, "agent steps (millions)"),
+        ("steps", 3e9, 1e9, "agent steps (billions)"),
+        ("time", 100, 1, "time of training (seconds)"),
+        ("time", 1000, 60, "time of training (minutes)"),
+        ("time", 9e4, 3600, "time of training (hours)"),
+    ],
+)
+def test_axis_unit_follows_longest_run(x: XAxis, longest: float, unit: float, label: str) -> None:
+    assert unit_of(x, longest) == (unit, label)
 
 
 def test_rows_without_score_are_skipped(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_list_of_ints_is_a_list_or_text_with_commas(given):
         ),
         ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'; for example train.seed"),
         ({"lr": 1}, APIUsageError, "a key must be section.name, got 'lr'; for example train.learning_rate"),
-        ({"train": {"seed": 1}}, APIUsageError, "a key must be section.name, got 'train'; for example train.seed"),
+        ({"train": {"gamma": 1}}, APIUsageError, "a key must be section.name, got 'train'; for example train.gamma"),
         (1000, APIUsageError, 'overrides: must be a dict, as {"train.seed": 1}, got 1000'),
     ],
 )

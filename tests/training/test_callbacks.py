@@ -169,6 +169,11 @@ def test_callback_error_in_own_loop_is_raised_after_update(make_trainer):
     trainer.close()
 
 
+class Misspelled(Callback):
+    def on_update_ended(self, trainer, metrics):
+        pass
+
+
 class ForgottenReturn(Callback):
     def wrap_envs(self, vecenv, policy):
         pass
@@ -179,6 +184,7 @@ class ForgottenReturn(Callback):
     [
         (EventLog, "must be an object, got the class EventLog; call it first"),
         (3, "a function of trainer and metrics, or"),
+        (Misspelled(), "callback Misspelled: unknown hook 'on_update_ended'; did you mean 'on_update_end'"),
         (ForgottenReturn(), r"ForgottenReturn\.wrap_envs must return the environments, got None"),
     ],
 )

@@ -56,6 +56,8 @@ def test_result_can_be_pickled_and_copied(tmp_path: Path) -> None:
     for shown in (done, done.run):
         assert re.search("(?s)squared.*alt=.learning curve.*<video", shown._repr_html_()), "in a notebook"
     assert re.search("(?s)random play.*<video", done.comparison._repr_html_())
+    assert "score_mean=" in repr(done)
+    assert "Linear" not in repr(done), "no settings and no network"
     for other in (pickle.loads(pickle.dumps(done)), copy.deepcopy(done)):  # as by a ProcessPoolExecutor
         assert str(other.comparison) == str(done.comparison)
         assert other.comparison.as_dict() == done.comparison.as_dict()

@@ -90,6 +90,13 @@ def test_train_logs_saves_and_closes(make_trainer, tmp_path):
     }
 
 
+def test_module_in_place_of_policy_raises(make_trainer):
+    with pytest.raises(
+        APIUsageError, match=r"Trainer: policy must be a pufferlib\.models\.Policy, got Linear\(.* derive"
+    ):
+        make_trainer(policy=torch.nn.Linear(2, 2))
+
+
 def test_missing_run_dir_raises(make_trainer, tmp_path):
     config = load_config("squared")
     with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):

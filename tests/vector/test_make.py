@@ -258,7 +258,9 @@ def test_native_needs_a_puffer_env():
     ],
 )
 def test_unwrapped_gymnasium_environment_raises_with_advice(backend, creator, what):
-    with pytest.raises(APIUsageError, match=rf"{what}.*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
+    with pytest.raises(
+        APIUsageError, match=rf"{what}.*pufferlib\.make\(.* or wrap a Gymnasium environment as .*PufferEnv"
+    ):
         pufferlib.vector.make(creator, backend=backend)
 
 
@@ -326,7 +328,7 @@ def env_of_other_size(buf, size):
 @pytest.mark.parametrize(
     ("creators", "env_args", "message"),
     [
-        ([gymnasium_env_that_takes_buf], None, "environment 0 must be a PufferEnv, got TimeLimit; wrap"),
+        ([gymnasium_env_that_takes_buf], None, "environment 0 must be a PufferEnv, got TimeLimit; call"),
         (
             [env_that_ignores_buf],
             None,

@@ -18,7 +18,7 @@ __all__ = ["run"]
 PROG = "puffer check"
 ABOUT = """Check an environment by random play: puffer check breakout. Each line of the contract that training relies on
 is checked. docs/contract.md explains the lines. Set arguments of the environment with flags: puffer check squared
---env.size 7. A C file is first played with hostile actions under sanitizers: puffer check corridor.c."""
+--env.size 7. A C file is first played with invalid actions under sanitizers: puffer check corridor.c."""
 WIDTH = 100
 FATAL = {"memory", "hang"}  # classes of defects in C
 MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "muted")}
@@ -71,13 +71,13 @@ def _print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
 
     Args:
         path: Path of the file.
-        steps: Number of steps with hostile actions.
+        steps: Number of steps with invalid actions.
         seed: Seed of the play.
 
     Returns:
         Defects that were found.
     """
-    note(f"playing {steps} steps with hostile actions and extreme parameters, then comparing seeds and batches ...")
+    note(f"playing {steps} steps with invalid actions and extreme parameters, then comparing seeds and batches ...")
     report = fuzz_file(path, steps, seed)
     for defect in report.defects:
         say(_defect_text(defect))

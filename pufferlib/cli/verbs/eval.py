@@ -15,8 +15,10 @@ from pufferlib.text import plural
 __all__ = ["run"]
 
 PROG = "puffer eval"
-ABOUT = """Evaluate a trained agent and compare it with random play: puffer eval RUN, puffer eval CHECKPOINT,
-or puffer eval ENVIRONMENT for its latest run, or for the agent that ships with it if there is no run.
+ABOUT = """Evaluate a trained agent and compare it with random play.
+
+  puffer eval RUN            a run, a checkpoint or a policy file
+  puffer eval ENVIRONMENT    its latest run, or the agent that ships with it if there is no run
 
   --agent          use the agent that ships with the environment, even if there are runs
   --best           use the checkpoint with the best score instead of the latest one
@@ -53,8 +55,8 @@ def run(argv: list[str]) -> int:
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))
-    if comparison.film:
-        about = comparison.film.about()
-        say(f"video: {comparison.film.path} ({about})" if about else "video: none, because no frames were rendered")
+    if comparison.video:
+        about = comparison.video.about()
+        say(f"video: {comparison.video.path} ({about})" if about else "video: none, because no frames were rendered")
     say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

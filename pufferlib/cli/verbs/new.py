@@ -15,7 +15,7 @@ game that you can play and train at once, and then change step by step. With --t
 own in the world of MiniGrid."""
 
 CONTENTS = {
-    "corridor": "the environment: declarations, reset, step and draw",
+    "corridor": "the game: declarations, reset, step and draw",
     "minigrid": "the level: how it is made, and what ends an episode",
 }
 
@@ -33,8 +33,10 @@ def run(argv: list[str]) -> int:
     )
     options = parser.parse(argv)
     source, settings = write_template(options.name.removesuffix(".c"), options.folder, options.template)
-    say(f"{style(str(source), 'accent')}  {CONTENTS[options.template]}")
-    say(f"{style(str(settings), 'accent')}  the training settings")
+    rows = {str(source): CONTENTS[options.template], str(settings): "the training settings"}
     for verb, about in (("play", "play it yourself"), ("train", "train an agent"), ("check", "look for defects")):
-        say(f"{style(as_typed(f'puffer {verb}', source), 'accent')}  {about}")
+        rows[as_typed(f"puffer {verb}", source)] = about
+    width = max(map(len, rows))
+    for name, about in rows.items():
+        say(f"{style(name.ljust(width), 'accent')}  {about}")
     return 0

@@ -15,7 +15,7 @@ __all__ = ["run"]
 PROG = "puffer plot"
 ABOUT = (
     "Plot the learning curves of runs. Runs that differ only in their seed are combined: the line is their "
-    "interquartile mean, and the band is its 95 %% bootstrap interval."
+    "interquartile mean, and the band is its 95 % bootstrap interval."
 )
 
 

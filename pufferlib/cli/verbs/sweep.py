@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import textwrap
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,8 @@ ABOUT = """Search for the settings with the best score, with Optuna. Trials run 
   puffer sweep breakout --train.gamma 0.99 --sweep.train.learning-rate.max 1e-2
   puffer sweep breakout --report
 
-Start the same command again to continue a stopped search. Start it on another machine with the same --sweep.storage to
-share the work. Settings with a value (--train.gamma 0.99) are the same in all trials. Others can have a search space:
+  To continue a stopped search, start the same command again. To share the work, start it on another machine with the
+  same --sweep.storage. Settings with a value (--train.gamma 0.99) are the same in all trials. Search spaces of others:
 
   --sweep.SECTION.NAME.distribution   {distributions}, or {fixed}
   --sweep.SECTION.NAME.min, .max      bounds; 0.1x is a tenth of the environment's default
@@ -166,8 +167,9 @@ def _report(result: SweepResult) -> int:
 
 def _about() -> str:
     defaults = {field.name: field.default for field in dataclasses.fields(SweepConfig)}
-    settings = "\n".join(
-        f"  {PREFIX}{name.replace('_', '-')}: {text} (default: {defaults[name]!r})"
+    lines = [
+        f"{PREFIX}{name.replace('_', '-')}: {text} (default: {defaults[name]!r})"
         for name, text in docs_of(SweepConfig).items()
-    )
+    ]
+    settings = "\n".join(textwrap.fill(line, 118, initial_indent=" " * 2, subsequent_indent=" " * 6) for line in lines)
     return ABOUT.format(distributions=", ".join(DISTRIBUTIONS), fixed=FIXED, settings=settings)

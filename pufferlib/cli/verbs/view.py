@@ -11,7 +11,7 @@ __all__ = ["run"]
 PROG = "puffer view"
 PORT = 6080
 ABOUT = """Play an environment in a web page, or watch a trained agent: puffer view breakout --agent, or puffer view
-RUN. The address is printed, and the page shows the keys. Everything of puffer play works. Press Ctrl-C to end."""
+RUN. The address is printed, and the page shows the keys. Everything of puffer play works. Press Ctrl-C to stop."""
 
 
 def run(argv: list[str]) -> int:
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
     try:
         page = Page(options.videos, options.host, options.port, options.token)
         say(f"{page.url}")
-        note("press Ctrl-C to end")
+        note("press Ctrl-C to stop")
         try:
             play(session, page, options.fps or session.fps, options.videos)
         except KeyboardInterrupt:

@@ -338,7 +338,21 @@ def reply_message(operation: int, content: list[Any], sources: list[int]) -> byt
     except Exception as error:
         if operation == CALL:
             return pickled((sendable(content), sources))
+        odd = ", ".join(f"{key!r}: {value!r:.60}" for key, value in _items(content) if not _is_picklable(value))
         raise APIUsageError(
-            f"infos must be picklable, got {content!r:.200} from this worker's environments "
+            f"infos must be picklable, got {odd or repr(content)[:200]} from this worker's environments "
             f"({error}); give numbers, strings and arrays, or use backend=Serial"
         ) from error
+
+
+def _items(infos: list[Any]) -> list[tuple[Any, Any]]:
+    """Return the keys and values of all ``infos``."""
+    return [item for info in infos if isinstance(info, dict) for item in info.items()]
+
+
+def _is_picklable(value: Any) -> bool:
+    try:
+        pickled(value)
+    except Exception:
+        return False
+    return True

@@ -16,7 +16,8 @@ def test_new_writes_template_and_keeps_existing_file(
     code = Path("grid_world.c").read_text()
     assert "PUFFER_ENV(GridWorld, grid_world, PUFFER_KEYS(grid_world_keys))" in code
     assert "template" not in code.lower()
-    assert "puffer train grid_world.c" in capsys.readouterr().out
+    assert "\ngrid_world.toml            the training settings\n" in (output := capsys.readouterr().out)
+    assert "\npuffer train grid_world.c  train an agent\n" in output
     assert main(["new", "grid_world.c", "--folder", "."]) == 1
     assert "grid_world.c exists already; choose another name, or remove it" in capsys.readouterr().err
 

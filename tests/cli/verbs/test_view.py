@@ -29,7 +29,7 @@ def test_view_prints_the_address_until_ctrl_c(capsys, ctrl_c):
     assert main(["view", "squared", "--port", "0"]) == 0
     output, notes = capsys.readouterr()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\nsquared: no episode was finished; .*\n", output)
-    assert notes == "press Ctrl-C to end\n"
+    assert notes == "press Ctrl-C to stop\n"
     assert ctrl_c[0][0].startswith("squared   step 0")
 
 
