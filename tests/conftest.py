@@ -26,8 +26,14 @@ TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen":
 BINDINGS = set(all_facts())
 DEFAULT_BINDING = "atari"  # tested in the default suite, the others need --all
 
-# Files whose tests share a slow fixture: the Ray cluster, a sweep, all findings of the doctor.
-SHARED = ("tests/cluster/", "tests/sweeps/", "tests/installation/test_doctor.py")
+# Files whose tests share a slow fixture: the Ray cluster, a sweep, all findings of the doctor, a release, the wheels.
+SHARED = (
+    "tests/cluster/",
+    "tests/sweeps/",
+    "tests/installation/test_doctor.py",
+    "tests/installation/test_release.py",
+    "tests/installation/test_wheels.py",
+)
 
 # Tests that depend on how pufferlib was installed. CI runs them in the image, in the dev container and outside of
 # containers. All other tests run in the image only.

@@ -70,6 +70,12 @@ nightly_image_tests() {
     PATH=$work/cli/node_modules/.bin:$PATH in_clone run_local --nightly -m "image and nightly" tests/image
 }
 
+# Wheels in clean Debian systems, and a release with its bundle.
+nightly_release_tests() {
+    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap zstd >/dev/null
+    in_clone run_local --nightly -m nightly tests/installation
+}
+
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
 # Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.

@@ -201,8 +201,10 @@ fetch_parts() {
 
 # Succeeds if Docker should use the GPU. If the user's settings already choose the device, they are left alone.
 gpu_for_docker() {
-    ! user_sets COMPOSE_FILE && ! user_sets TANK_DEVICE && has_gpu &&
-        [[ $(docker info --format '{{json .Runtimes}}') == *nvidia* ]]
+    ! user_sets COMPOSE_FILE && ! user_sets TANK_DEVICE && has_gpu || return
+    [[ $(docker info --format '{{json .Runtimes}}') != *nvidia* ]] || return 0
+    say "an NVIDIA GPU was found, but the Docker engine has no NVIDIA container toolkit: using the CPU until it is installed"
+    return 1
 }
 
 # Succeeds if a setting has a value in the environment or in .env.

@@ -109,20 +109,22 @@ def test_wheel_works_in_debian_without_a_compiler(dist: Path, suite: str, tmp_pa
         if "train" in extras:
             assert "squared" in run(*inside, "puffer", *TRAIN)
         # Without the sources of the package, so that the tests import the wheel.
-        shutil.copytree(ROOT / "tests", root / "src/tests", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("bindings", "tests"):
+            shutil.copytree(ROOT / name, root / "src" / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", root / "src")
         files = shlex.join(unit_tests(with_torch="train" in extras))
         assert " passed" in run(*inside, "sh", "-c", f"cd /src && {PYTEST} {files}")
 
 
 def unit_tests(with_torch: bool) -> list[str]:
-    """Return the test files of the core that need no compiler, and no torch if it is not there."""
+    """Return the test files of the core that need no compiler, no other framework, and no torch if it is not there."""
     found = [*ROOT.glob("tests/test_*.py"), *(p for name in FOLDERS for p in ROOT.glob(f"tests/{name}/test_*.py"))]
     found = [path for path in found if not (path.parent.name == "envpool" and path.name in NEED_A_COMPILER)]
-    needs_torch = re.compile(r"(?m)^(import|from) (torch|pufferlib\.(models|play|pytorch|training))\b")
-    return sorted(
-        str(path.relative_to(ROOT)) for path in found if with_torch or not needs_torch.search(path.read_text())
-    )
+    absent = ["stable_baselines3"]
+    if not with_torch:
+        absent += ["torch", r"pufferlib\.(models|play|pytorch|training)"]
+    needs_more = re.compile(rf"(?m)^(import|from) ({'|'.join(absent)})\b")
+    return sorted(str(path.relative_to(ROOT)) for path in found if not needs_more.search(path.read_text()))
 
 
 def fetch_requirements(python: str, extras: str, folder: Path) -> None:

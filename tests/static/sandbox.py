@@ -36,7 +36,7 @@ FAKE_DOCKER = """
 echo "docker $*" >>"$FAKE_LOG"
 case $1 in
 version) eval "${FAKE_VERSION:-echo 26.1.5}" ;;
-info) echo '{"nvidia":{},"runc":{}}' ;;
+info) eval "${FAKE_INFO:-echo nvidia runc}" ;;
 image) eval "${FAKE_IMAGE:-true}" ;;
 stop) kill "$(cat "$FAKE_LOG.client")" 2>/dev/null ;;
 compose) case "$*" in

@@ -175,6 +175,14 @@ def test_gpu_with_old_driver_is_reported_and_not_used(sandbox: Sandbox, way: str
     assert ("compose.gpu.yaml" if way == "--docker" else "for the NVIDIA GPU") not in output
 
 
+def test_gpu_without_container_toolkit_is_reported_and_not_used(sandbox: Sandbox) -> None:
+    sandbox.docker().fake("nvidia-smi", "echo 580.65.06")
+    status, output = sandbox.run("tank", FAKE_INFO="echo runc")
+    assert status == 0, output
+    assert "an NVIDIA GPU was found, but the Docker engine has no NVIDIA container toolkit: using the CPU" in output
+    assert "compose.gpu.yaml" not in output
+
+
 def test_build_gets_the_certificates_of_the_host(sandbox: Sandbox) -> None:
     bundle = sandbox.home / "bundle.pem"
     bundle.touch()
