@@ -33,7 +33,7 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* infos */
-    float prob; /* probability of what the last action did */
+    float prob;                       /* probability of what the last action did */
     double exact_prob;                /* only at the end of an episode, as is the mask */
     int8_t action_mask[TAXI_ACTIONS]; /* 1 for an action with an effect */
     /* state */
