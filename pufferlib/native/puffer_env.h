@@ -417,8 +417,9 @@ static inline size_t puffer_last_info_bytes(const PufferEnvType *type) {
     return bytes;
 }
 
-/* Stores the last infos of game `index` before its next episode begins. */
-static inline void puffer_keep_last_infos(const PufferBatch *batch, int32_t index) {
+/* Stores the last infos of game `index` before its next episode begins. Not inlined, because few batches need it. */
+static __attribute__((noinline, unused)) void puffer_keep_last_infos(const PufferBatch *batch,
+                                                                     int32_t index) {
     const PufferEnvType *type = batch->type;
     char *to = batch->last_infos + (size_t)index * puffer_last_info_bytes(type);
     for (int32_t i = 0; i < type->num_last_infos; to += type->last_infos[i++].bytes) {

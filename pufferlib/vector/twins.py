@@ -145,13 +145,15 @@ class TwinEnvs(VectorEnv):
             Image, uint8 ``(height, width, 3)``.
 
         Raises:
-            APIUsageError: There is no such copy, or no episode has begun.
+            APIUsageError: There is no such copy, no episode has begun, or the environments are closed.
             BindingMissing: MuJoCo has no OpenGL library to draw with.
         """
         where = f"{type(self).__name__}.render"
         if not 0 <= env_index < self.num_envs:
             raise APIUsageError(f"{where}: env_index must be at least 0 and below {self.num_envs}, got {env_index}")
-        self._check_was_reset("render")
+        if self._next_call != "send":  # closed, interrupted, or not reset yet
+            self._check_was_reset("render")
+            raise self._order_error("render")
         return self._games.picture(env_index)
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:

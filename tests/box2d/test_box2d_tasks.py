@@ -280,6 +280,8 @@ def test_render_draws_the_bodies_of_one_copy(name):
             for _ in range(20):
                 envs.step(np.zeros((2, *envs.single_action_space.shape), envs.single_action_space.dtype))
             pictures.append(envs.render(1))
+    with pytest.raises(APIUsageError, match=r"TwinEnvs\.render: .*closed"):
+        envs.render()
     centers = [np.argwhere((picture == purple).all(axis=2)).mean(axis=0) for picture in pictures]
     assert pictures[0].shape == (400, 600, 3)
     assert centers[1][0] > centers[0][0]  # falls: the rows of an image count downwards

@@ -279,3 +279,6 @@ def test_render_draws_one_copy():
         assert first.shape == moved.shape == (384, 384, 3)
         with pytest.raises(APIUsageError, match="env_index must be at least 0 and below 3, got 3"):
             envs.render(3)
+        envs.async_reset()
+        with pytest.raises(APIUsageError, match="the next call must be recv, got render"):
+            envs.render()

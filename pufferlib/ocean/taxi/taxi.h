@@ -33,9 +33,9 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* infos */
-    float prob; /* probability of what the last action did */
-    double exact_prob;
-    int8_t action_mask[TAXI_ACTIONS]; /* 1 for an action with an effect, only at the end of an episode */
+    float prob;                       /* probability of what the last action did */
+    double exact_prob;                /* only at the end of an episode, as is the mask */
+    int8_t action_mask[TAXI_ACTIONS]; /* 1 for an action with an effect */
     /* state */
     int32_t place; /* row * TAXI_SIZE + column */
     int32_t passenger, destination;
@@ -146,7 +146,6 @@ static inline void taxi_reset(Taxi *env) {
     env->passenger = state / TAXI_STANDS % (TAXI_STANDS + 1);
     env->place = state / (TAXI_STANDS * (TAXI_STANDS + 1));
     env->prob = 1;
-    env->exact_prob = 1;
     env->changes_mind =
         env->fickle_passenger && puffer_unit(&env->generator) < puffer_decimal(env->fickle_probability);
     taxi_observe(env);
@@ -184,8 +183,7 @@ static inline void taxi_move(Taxi *env, int32_t action) {
     const int32_t before = env->place;
     const int32_t drawn =
         env->is_rainy ? puffer_categorical(&env->generator, env->sums, 3) : (puffer_unit(&env->generator), 0);
-    if (env->is_rainy) env->exact_prob = drawn == 0 ? env->sums[0] : (1.0 - env->sums[0]) / 2.0;
-    env->prob = (float)env->exact_prob;
+    if (env->is_rainy) env->prob = (float)(drawn == 0 ? env->sums[0] : (1.0 - env->sums[0]) / 2.0);
     if (taxi_moved(before, action) != before) env->place = taxi_moved(before, sides[action][drawn]);
     if (!env->changes_mind || env->passenger != TAXI_INSIDE || env->place == before) return;
     env->changes_mind = false;
@@ -216,12 +214,14 @@ static inline float taxi_act(Taxi *env, int32_t action) {
     }
     puffer_unit(&env->generator); /* chooses among the outcomes, of which there is one */
     env->prob = 1;
-    env->exact_prob = 1;
     return action == TAXI_PICK_UP ? taxi_pick_up(env) : taxi_drop_off(env);
 }
 
-static inline void taxi_mask_actions(Taxi *env) {
+/* Computes the infos of the last step. */
+static inline void taxi_end(Taxi *env) {
     const bool is_inside = env->passenger == TAXI_INSIDE;
+    const double ahead = env->sums[0], side = (1.0 - ahead) / 2.0;
+    env->exact_prob = env->prob == 1 ? 1 : env->prob == (float)ahead ? ahead : side;
     for (int32_t action = 0; action < TAXI_PICK_UP; action++)
         env->action_mask[action] = taxi_moved(env->place, action) != env->place;
     env->action_mask[TAXI_PICK_UP] = !is_inside && taxi_stands[env->passenger] == env->place;
@@ -236,7 +236,7 @@ static inline PufferOutcome taxi_step(Taxi *env) {
         return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = has_arrived;
-    taxi_mask_actions(env);
+    taxi_end(env);
     return has_arrived ? PUFFER_TERMINATED : PUFFER_TRUNCATED;
 }
 
