@@ -202,7 +202,7 @@ class TrainConfig(Section):
     seed: Natural = 42
     """Seed of the environments, the initial weights and the sampling."""
     total_timesteps: Steps = 10_000_000
-    """Agent-steps of the whole run, of all processes together."""
+    """Agent-steps of the whole run, of all processes together, rounded up to whole updates."""
     init: str = ""
     """Run, checkpoint or policy file to take the initial weights from. Empty means random weights."""
 
@@ -328,7 +328,7 @@ class EvalConfig(Section):
     seed: Natural = 1
     """Seed of the environments and the sampling."""
     max_steps: Count = 20_000
-    """Steps after which an episode is abandoned."""
+    """Steps after which an episode is stopped and left out of the score."""
     greedy: bool = False
     """Take the most likely action instead of sampling."""
     video_seconds: NotNegative = 600.0
