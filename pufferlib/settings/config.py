@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import numbers
 import textwrap
 import warnings
 from collections.abc import Mapping
@@ -77,8 +78,12 @@ class Range(NamedTuple):
         return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
 
     def check(self, name: str, value: float) -> None:
-        """Raise UsageError if ``value`` is outside."""
-        if not self.low <= value <= self.high:
+        """Raise UsageError if ``value`` is outside.
+
+        Tensors are not checked. The trainer makes them from numbers that were, and reading one waits for the GPU.
+        """
+        is_number = isinstance(value, numbers.Real)
+        if is_number and not self.low <= value <= self.high:
             raise UsageError(f"{name} must be {self.allowed(value)}, got {value}")
 
 
