@@ -124,7 +124,17 @@ class Policy(nn.Module):
         raise NotImplementedError(f"{type(self).__name__}: define encode_observations(observations)")
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Decode ``(..., hidden_size + critic_size)`` to params ``(..., num_params)`` and values ``(...)``."""
+        """Decode ``(..., hidden_size + critic_size)`` to params ``(..., num_params)`` and values ``(...)``.
+
+        Raises:
+            APIUsageError: ``hidden`` has another size, because ``encode_observations`` returns one.
+        """
+        if hidden.shape[-1] != self.hidden_size + self.critic_size:
+            raise APIUsageError(
+                f"{type(self).__name__}.encode_observations: must return shape (rows, hidden_size), here (rows, "
+                f"{self.hidden_size + self.critic_size}), got {hidden.shape[-1]} numbers per row; change its last "
+                "layer, or the hidden_size of super().__init__"
+            )
         if self.critic_decoder is None:
             outputs = self.decoder(hidden)
             params, values = outputs[..., :-1], outputs[..., -1]

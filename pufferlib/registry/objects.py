@@ -270,12 +270,13 @@ def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, .
     if len(last) == 1:
         return last[0]
     names = sorted(kind.__name__ for kind in last) or sorted(_public(module))
-    example = names[0] if names else "name"
     expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
+    if not names:
+        raise APIUsageError(f"{where}: {place} must define a class of {expected}, got no class and no function")
     raise APIUsageError(
         f"{where}: {place} must define exactly one class of {expected}, got {len(last)}; "
-        f"choose one: {place}:{example}, for a run in env_name of its config.toml"
-        + (f" (there are {', '.join(names)})" if names else "")
+        f"choose one: {place}:{names[0]}, for a run in env_name of its config.toml"
+        f" (there are {', '.join(names)})"
     )
 
 

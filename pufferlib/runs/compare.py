@@ -55,9 +55,13 @@ def find_setting(name: str, runs: Iterable[RunSummary]) -> str:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the last part of each name if it is unique, otherwise the whole name."""
+    """Return the last part of each name if it is unique, otherwise the whole name.
+
+    ``policy.name`` keeps its section, because runs have names too.
+    """
     last = [name.rpartition(".")[2] for name in names]
-    return {name: end if last.count(end) == 1 else name for name, end in zip(names, last, strict=True)}
+    pairs = zip(names, last, strict=True)
+    return {name: end if last.count(end) == 1 and end != "name" else name for name, end in pairs}
 
 
 def value_text(value: Any) -> str:

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import numbers
 import textwrap
 import warnings
 from collections.abc import Mapping
@@ -77,8 +78,12 @@ class Range(NamedTuple):
         return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
 
     def check(self, name: str, value: float) -> None:
-        """Raise UsageError if ``value`` is outside."""
-        if not self.low <= value <= self.high:
+        """Raise UsageError if ``value`` is outside.
+
+        Tensors are not checked. The trainer makes them from numbers that were, and reading one waits for the GPU.
+        """
+        is_number = isinstance(value, numbers.Real)
+        if is_number and not self.low <= value <= self.high:
             raise UsageError(f"{name} must be {self.allowed(value)}, got {value}")
 
 
@@ -207,7 +212,7 @@ class TrainConfig(Section):
     seed: Natural = 42
     """Seed of the environments, the initial weights and the sampling."""
     total_timesteps: Steps = 10_000_000
-    """Agent-steps of the whole run, of all processes together."""
+    """Agent-steps of the whole run, of all processes together, rounded up to whole updates."""
     init: str = ""
     """Run, checkpoint or policy file to take the initial weights from. Empty means random weights."""
 
@@ -333,7 +338,7 @@ class EvalConfig(Section):
     seed: Natural = 1
     """Seed of the environments and the sampling."""
     max_steps: Count = 20_000
-    """Steps after which an episode is abandoned."""
+    """Steps after which an episode is stopped and left out of the score."""
     greedy: bool = False
     """Take the most likely action instead of sampling."""
     video_seconds: NotNegative = 600.0

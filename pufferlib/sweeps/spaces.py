@@ -158,7 +158,7 @@ class SweepConfig(Section):
     trials: Count = 20
     """Number of trials of the sweep, including pruned ones, failed ones and those of earlier commands."""
     workers: Count = 1
-    """Number of trials at a time. Each has its own process and share of the cores."""
+    """Number of trials that run at the same time. Each has its own process and share of the cores."""
     name: str = ""
     """Folder of the sweep in sweeps/. Empty means the name of the environment."""
     objective: Literal["score", "score,cost"] = "score"

@@ -100,7 +100,8 @@ class Trainer:
         ranks: Processes that train together. Each has its own environments, and rank 0 writes the run.
 
     Raises:
-        APIUsageError: The folder ``run_dir`` does not exist, or an argument does not fit ``config``.
+        APIUsageError: The folder ``run_dir`` does not exist, ``policy`` is not a ``Policy``, or an argument does not
+            fit ``config``.
         OSError: ``run_dir`` cannot be written to, or has no room for a checkpoint.
     """
 

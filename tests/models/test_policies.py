@@ -5,7 +5,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models import Default, MixedCNN, NatureCNN, ResNet, make_policy
+from pufferlib.models import Default, MixedCNN, NatureCNN, Policy, ResNet, make_policy
 from tests.envs import EnvDescription, FunctionEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
@@ -209,3 +209,19 @@ def test_unknown_policy_suggests_a_name():
     env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(UnknownNameError, match="unknown policy 'Defualt'; did you mean 'Default'"):
         make_policy(env, "Defualt")
+
+
+class Narrow(Policy):
+    def __init__(self, env):
+        super().__init__(env, hidden_size=16)
+
+    def encode_observations(self, observations):
+        return observations[:, :3]
+
+
+def test_features_of_wrong_size_raise():
+    policy = Narrow(EnvDescription(VECTOR, Discrete(3)))
+    observations = torch.zeros(2, 5, *VECTOR.shape)
+    for act in (policy.forward_eval, lambda rows: policy(rows[None])):
+        with pytest.raises(APIUsageError, match=r"Narrow\.encode_observations: must .* \(rows, 16\), got 3 numbers"):
+            act(observations[0])

@@ -11,7 +11,7 @@ import pytest
 import pufferlib
 from pufferlib.cli import main
 from pufferlib.runs import RunSummary, curves, differing_settings, list_runs, plot, select
-from pufferlib.runs.compare import group_runs
+from pufferlib.runs.compare import group_runs, short_names
 from pufferlib.runs.folder import Run
 from pufferlib.runs.status import in_training
 from pufferlib.settings.config import load_config
@@ -236,3 +236,7 @@ def test_metric_flag_selects_any_metric(
     assert "0.333" in text
     assert main(["plot", "squared", "--metric", "losses/entrpy"]) == 2
     assert "unknown metric 'losses/entrpy'; did you mean 'losses/entropy'?" in capsys.readouterr().err
+
+
+def test_policy_name_keeps_its_section_in_tables() -> None:
+    assert short_names(["policy.name", "train.gamma"]) == {"policy.name": "policy.name", "train.gamma": "gamma"}

@@ -4,11 +4,12 @@ import os
 import re
 import tomllib
 from importlib import resources
+from typing import Any
 
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.settings.config import Config, load_config
+from pufferlib.settings.config import Config, TrainConfig, load_config
 
 
 def test_default_toml_matches_dataclasses():
@@ -117,3 +118,16 @@ def test_load_of_missing_file_raises(tmp_path):
 
 def test_total_timesteps_may_exceed_32_bits():
     assert load_config("breakout", {"train.total_timesteps": 10**10}).train.total_timesteps == 10**10
+
+
+def test_range_of_tensor_is_not_read() -> None:
+    class Coefficient:
+        """Number on a GPU: to compare it waits for the GPU, and breaks the recording of a CUDA graph."""
+
+        def __le__(self, other: object) -> bool:
+            raise AssertionError
+
+        __ge__ = __le__
+
+    coefficient: Any = Coefficient()
+    assert dataclasses.replace(TrainConfig(), clip_coef=coefficient).clip_coef is coefficient

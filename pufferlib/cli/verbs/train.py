@@ -33,8 +33,8 @@ Callbacks = Sequence[Callable[[], Callback | CallbackFunction]]
 ABOUT = """Train an agent, evaluate it, plot its learning curve and record a video.
 
   --resume RUN     continue a run: its folder, a checkpoint, or the name of an environment for its latest run; you can
-                   change its length (--train.total-timesteps), where it runs and how it is evaluated
-  --init RUN       start with the weights of a run, a checkpoint or a policy file, and nothing else of it
+                   make it longer (--train.total-timesteps), and change where it runs and how it is evaluated
+  --init RUN       start a new run with the weights of a run, a checkpoint or a policy file
   --name NAME      name of the run: part of its folder name, and shown in every tracker
   --tag TAG        word to find the run by; can be given several times
   --callback NAME  callback of your own: my_callbacks.py:Class or module:function; can be given several times
@@ -42,7 +42,7 @@ ABOUT = """Train an agent, evaluate it, plot its learning curve and record a vid
                    separate several by commas
   --train.seeds N  train N seeds one after the other, starting at train.seed, or a list of seeds: 1,2,3; report the mean
   --runs FOLDER    folder in which the run's folder is created (default: runs)
-  --config FILE    TOML file of settings, over those of the environment and under the flags
+  --config FILE    TOML file of settings; it overrides the environment's settings, and flags override it
   --vec auto       batch the environments in the best way for training that puffer autotune found
   --show-settings  print all settings with the source of each value, and train nothing
 
