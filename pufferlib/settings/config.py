@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
@@ -129,6 +129,10 @@ def limits_of(section: type) -> dict[str, Range]:
     return found
 
 
+# Ranges by section, and by name such as "train.seed". They are looked up in each update, since schedules make settings.
+_LIMITS: dict[type, Mapping[str, Range]] = {}
+
+
 class Section:
     """Section of settings, which checks their ranges whenever it is made, as by ``dataclasses.replace``.
 
@@ -136,14 +140,12 @@ class Section:
         UsageError: A number is out of its range. The message names it as ``train.seed`` if the class is TrainConfig.
     """
 
-    _limits: ClassVar[Mapping[str, Range]]  # by name such as "train.seed", since schedules make settings in each update
-
     def __init_subclass__(cls) -> None:
         section = cls.__name__.removesuffix("Config").lower()
-        cls._limits = {f"{section}.{key}": limits for key, limits in limits_of(cls).items()}
+        _LIMITS[cls] = {f"{section}.{key}": limits for key, limits in limits_of(cls).items()}
 
     def __post_init__(self) -> None:
-        for name, limits in self._limits.items():
+        for name, limits in _LIMITS[type(self)].items():
             value = getattr(self, name.partition(".")[2])
             for number in value if isinstance(value, tuple) else () if value is None else (value,):
                 limits.check(name, number)
