@@ -42,11 +42,16 @@ def make_policy(
 
     Raises:
         UnknownNameError: The policy or memory does not exist.
-        APIUsageError: The policy does not support the observations or an option, or the class does not make a
-            ``Policy``.
+        APIUsageError: The observations are empty, the policy does not support them or an option, or the class does not
+            make a ``Policy``.
     """
     if memory not in ("none", *MEMORIES):
         raise UnknownNameError.of("make_policy", "memory", memory, ["none", *MEMORIES])
+    if 0 in env.single_observation_space.shape:
+        raise APIUsageError(
+            "make_policy: the environment's observation must have at least one number, got "
+            f"{env.single_observation_space}; return a constant, for example, if there is nothing to observe"
+        )
     make = _find(name, more) if isinstance(name, str) else name
     policy = _make(env, make, {"hidden_size": hidden_size, "num_layers": num_layers}, options)
     materialize(policy)

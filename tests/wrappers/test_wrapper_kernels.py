@@ -33,6 +33,17 @@ def test_moments_match_numpy(dtype):
     assert np.allclose(out, np.clip(expected, -1.5, 1.5), atol=1e-5)
 
 
+@pytest.mark.parametrize(("value", "shown"), [(np.inf, 10.0), (-np.inf, -10.0), (np.nan, np.nan)])
+def test_infinite_and_missing_numbers_do_not_change_the_statistics(value, shown):
+    moments = Moments(2, 1e-8)
+    moments.update(np.array([[1, 5], [3, 9]], np.float32))
+    moments.update(np.array([[2, value], [2, 5]], np.float32))
+    out = np.empty((1, 2), np.float32)
+    moments.normalize(np.array([[2, value]], np.float32), out, 10.0)
+    assert moments.mean.tolist() == [2, 7]
+    np.testing.assert_equal(out, [[0, shown]])
+
+
 @pytest.mark.parametrize(
     "call",
     [

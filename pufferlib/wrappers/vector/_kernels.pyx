@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport sqrt
+from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memmove
 
@@ -105,10 +105,15 @@ cdef class Moments:
         return 0
 
     cdef void combine(self, double n) noexcept:
-        """Combine the moments of ``n`` new rows with the existing ones."""
+        """Combine the moments of ``n`` new rows with the existing ones.
+
+        An element that is infinite or NaN in one of the rows keeps its moments, which would be lost for ever.
+        """
         cdef double mean, spread, delta, total = self.count + n
         cdef Py_ssize_t j
         for j in range(self.means.shape[0]):
+            if not isfinite(self.squares[j]):
+                continue
             mean = self.sums[j] / n
             spread = self.squares[j] - self.sums[j] * mean  # sum of squared distances from the mean
             delta = self.shifts[j] + mean - self.means[j]

@@ -33,9 +33,10 @@ __all__ = ["ClipAction", "ClipObservation", "ClipReward", "NormalizeObservation"
 class NormalizeObservation(VectorWrapper):
     """Observations with mean 0 and variance 1 in each element, as float32, by the moments of all observations so far.
 
-    Absent agents are not counted. Elements of an action mask are not normalized. In a Dict or Tuple, each float array
-    is normalized separately, including the padding of arrays of variable length. Integers and the field
-    ``action_mask`` are unchanged. Final observations are normalized, but not counted.
+    Absent agents are not counted, and neither are the numbers of an element in a batch where one is infinite or NaN.
+    Elements of an action mask are not normalized. In a Dict or Tuple, each float array is normalized separately,
+    including the padding of arrays of variable length. Integers and the field ``action_mask`` are unchanged. Final
+    observations are normalized, but not counted.
 
     Args:
         vecenv: Vector environment of ``pufferlib.vector.make``.
