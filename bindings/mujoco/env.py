@@ -79,7 +79,7 @@ class OffscreenRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         except Exception as error:
             raise cannot_draw(where, backend, error) from error
         # A viewer that still exists at interpreter exit raises errors about objects that are already destroyed.
-        self._finalizer = weakref.finalize(self, self._renderer.close)
+        self._finalizer = weakref.finalize(self, _release, self._renderer)
 
     def render(self) -> npt.NDArray[np.uint8]:
         """Return an image, uint8 ``(height, width, 3)``, by default ``(480, 480, 3)``."""
@@ -88,8 +88,20 @@ class OffscreenRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
 
     def close(self) -> None:
         """Close the environment, and release its rendering resources."""
-        self._finalizer.detach()
+        self._finalizer()
         super().close()
+
+
+def _release(renderer: Any) -> None:
+    """Close the viewer of a renderer, with the objects that MuJoCo has in its OpenGL context.
+
+    They would otherwise be deleted later, by their numbers, in the context of another environment, whose images would
+    then be black.
+    """
+    viewer = renderer._get_viewer("rgb_array")
+    viewer.make_context_current()
+    viewer.con.free()
+    renderer.close()
 
 
 def _backend(where: str) -> str:
