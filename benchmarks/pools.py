@@ -36,7 +36,7 @@ ROBOTS = ("HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5")
 SUITE = ("CartpoleSwingup-v1", "CheetahRun-v1", "WalkerWalk-v1")
 BOX2D = ("LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "CarRacing-v3")
 # Tasks whose pools are measured with two threads, and as many environments as make a step long enough.
-TWO_THREADS = {"HalfCheetah-v5": 64, "CheetahRun-v1": 64, "LunarLander-v3": 256, MINIGRID[1]: 8192, "Taxi-v3": 16384}
+TWO_THREADS = {"HalfCheetah-v5": 64, "CheetahRun-v1": 256, "LunarLander-v3": 256, MINIGRID[1]: 8192, "Taxi-v3": 16384}
 ONE_THREAD, BOUND = "one thread", "ours, copy=False"
 GAMES, NUM_GAMES, ATARI_GOAL = ("Pong-v5", "Breakout-v5"), (8, 64), 1.2
 Pairs = Iterator[tuple[Row, dict[str, Measure | None]]]
