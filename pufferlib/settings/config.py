@@ -77,11 +77,13 @@ class Range(NamedTuple):
         is_open = self.high == math.inf or (self.high >= _MOST and value < self.low)
         return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
 
-    def check(self, name: str, value: float) -> None:
+    def check(self, name: str, value: Any) -> None:
         """Raise UsageError if ``value`` is outside.
 
         Tensors are not checked. The trainer makes them from numbers that were, and reading one waits for the GPU.
         """
+        if isinstance(value, str):
+            raise UsageError(f"{name} must be {self.allowed()}, got {value!r}")
         is_number = isinstance(value, numbers.Real)
         if is_number and not self.low <= value <= self.high:
             raise UsageError(f"{name} must be {self.allowed(value)}, got {value}")

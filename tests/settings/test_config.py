@@ -131,3 +131,8 @@ def test_range_of_tensor_is_not_read() -> None:
 
     coefficient: Any = Coefficient()
     assert dataclasses.replace(TrainConfig(), clip_coef=coefficient).clip_coef is coefficient
+
+
+def test_text_in_place_of_a_number_is_refused() -> None:
+    with pytest.raises(APIUsageError, match=r"train\.gamma must be from 0 to 1, got '0\.9'"):
+        TrainConfig(gamma="0.9")  # type: ignore[arg-type]
