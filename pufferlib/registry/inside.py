@@ -44,10 +44,12 @@ def is_inside(name: str) -> bool:
 
 def same_title(name: str, known: Iterable[str]) -> list[str]:
     """Return those of the names ``known`` that have the same title as ``name``, bindings first."""
-    same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
+    title = _title(name)
+    same = [other for other in known if _title(other) == title] if title else []
     return sorted(same, key=lambda other: "/" not in other)
 
 
+@functools.cache  # an unknown name is compared with the thousands that exist
 def _title(name: str) -> str:
     """Reduce a name to the game: "ALE/SpaceInvaders-v5" and "atari/space_invaders" become "spaceinvaders"."""
     game = re.split("[/:]", name)[-1].removeprefix("puffer_").lower()

@@ -1,6 +1,7 @@
 """Versions of everything that a trained agent depends on, and warnings about differences when it is loaded."""
 
 import contextlib
+import functools
 import hashlib
 import inspect
 import platform
@@ -38,10 +39,8 @@ def versions_of(env_name: str) -> dict[str, str]:
     """
     versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
     for name in (*ALWAYS, *_packages(env_name)):
-        try:
-            versions[name] = metadata.version(name).partition("+")[0]  # CPU and CUDA builds of torch count as equal
-        except metadata.PackageNotFoundError:
-            continue
+        if version := _installed(name):
+            versions[name] = version
     if code := _code(env_name):
         versions[CODE] = code
     if code := _python_code(env_name):
@@ -89,6 +88,15 @@ def warn_of_edits(env_name: str, trained: Mapping[str, str]) -> None:
             "with the new code",
             stacklevel=3,
         )
+
+
+@functools.cache  # what is imported stays the same, and checkpoints ask often
+def _installed(name: str) -> str:
+    """Return the version of a package, or "" if it is not installed. CPU and CUDA builds of torch count as equal."""
+    try:
+        return metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _packages(env_name: str) -> list[str]:

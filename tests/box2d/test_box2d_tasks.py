@@ -17,7 +17,7 @@ from pufferlib.training import evaluate
 from pufferlib.training.trainer import Trainer
 from pufferlib.vector.twins import TwinEnvs
 from tests.needs import missing_binding
-from tests.tiers import as_all, once
+from tests.tiers import as_all
 from tests.twins import both, compare, compare_batches, outcome_of
 
 absent = missing_binding("box2d")
@@ -41,7 +41,8 @@ def test_same_seeds_and_actions_give_the_bytes_of_gymnasium(name):
     assert compare(name, copies=2, steps=120, max_episode_steps=110) > 0
 
 
-@pytest.mark.parametrize("name", once(CARS, ["box2d/CarRacing-v3"]))
+@pytest.mark.all
+@pytest.mark.parametrize("name", CARS)
 def test_same_seeds_and_actions_give_the_pictures_of_gymnasium(name):
     assert compare(name, copies=1, steps=45, max_episode_steps=40) > 0
 

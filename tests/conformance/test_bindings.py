@@ -89,6 +89,7 @@ def test_environment_meets_the_contract(facts: Facts, name: str, folder: Path, n
     assert contents(folder) == set()
 
 
+@pytest.mark.all  # test_vector_backends.py does the same with environments of every interface
 def test_seed_reproduces_trajectory_on_every_backend(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     steps = share_of(COMPARED, name, nightly)
     num_envs = 1 if facts.isolated and not nightly else NUM_ENVS

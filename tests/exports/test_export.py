@@ -76,7 +76,7 @@ CASES = {
     "mixed": (NESTED, MIXED, {"state_dependent_std": True}),
     "masked": (NESTED, Discrete(5), {**SEPARATE, "activation": "gelu", "layer_norm": True, "memory": "MinGRU"}),
 }
-DEFAULT_C = {"nested", "separate", "bytes"}  # most kinds of layers, spaces and memories between them
+DEFAULT_C = {"nested"}  # most kinds of layers, spaces and memories between them
 TORCH_CASES = ["nested", "tanh", "elu", "stds", "separate", "mixed", "masked"]
 STEPS = 100
 

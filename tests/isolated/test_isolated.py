@@ -123,6 +123,7 @@ def test_variables_are_defaults_of_process(stack, monkeypatch):
     assert "TOY_LOG_LEVEL" not in os.environ
 
 
+@pytest.mark.all
 def test_isolated_env_works_in_workers(stack):
     def creator(buf=None, seed=0):
         return IsolatedEnv("toy", python(stack), "toy_entries:squared", {"num_envs": 2}, buf, 100.0)

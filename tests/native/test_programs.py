@@ -51,6 +51,7 @@ def test_checks_of_the_program_pass(name, run_program):
     assert run_program(name, sanitizers=sanitizers, arguments=arguments) == prints
 
 
-@pytest.mark.parametrize("sanitizers", once(["thread", "address,undefined"], ["thread"]))
+@pytest.mark.all
+@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
 def test_pool_runs_every_item_once(sanitizers, run_program):
     run_program("pool_stress", sanitizers=sanitizers, arguments=(ROUNDS, SEED))

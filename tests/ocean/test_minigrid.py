@@ -29,7 +29,9 @@ every_level = pytest.mark.parametrize("name", LEVELS)
 # Levels of BabyAI for the default suite: each kind of clause, sequences, rejected drafts, a start with an object.
 BABYAI = {f"BabyAI-{name}-v0" for name in ("GoToRedBlueBall", "OpenDoorsOrderN4Debug", "PickupDist", "KeyInBox")}
 BABYAI |= {f"BabyAI-{name}-v0" for name in ("PutNextS5N2Carrying", "SynthS5R2", "MiniBossLevel", "UnblockPickup")}
-DEFAULT = {name for name in LEVELS if name.startswith("MiniGrid-")} | BABYAI
+# And one level of MiniGrid of each kind, such as MiniGrid-Fetch-5x5-N2-v0 for all sizes of Fetch.
+KINDS = {re.match("MiniGrid-[A-Za-z]+", name)[0]: name for name in LEVELS if name.startswith("MiniGrid-")}
+DEFAULT = {*KINDS.values()} | BABYAI
 BOSS = "BabyAI-MiniBossLevel-v0"
 PLAYGROUND = "MiniGrid-Playground-v0"  # has no mission
 CARRYING = ("Pickup", "DoorKey", "KeyCorridor", "ObstructedMaze", "PutNear", "Playground")

@@ -45,7 +45,7 @@ def short_episodes(monkeypatch):
     monkeypatch.setattr(binding.suite, "load", load_short)
 
 
-@pytest.mark.parametrize("name", once(TASKS, {*TASKS} - {"cartpole-balance", "reacher-hard", "walker-run"}))
+@pytest.mark.parametrize("name", once(TASKS, {"ball_in_cup-catch", "cheetah-run", "finger-spin", "walker-walk"}))
 def test_same_seeds_and_actions_give_the_bytes_of_dm_control(name, short_episodes):
     assert compare(f"dmcontrol/{name}", copies=2, steps=30) > 0
 
@@ -75,7 +75,7 @@ def test_episodes_without_time_limit_are_not_truncated():
     assert compare("dmcontrol/reacher-easy", copies=1, steps=1010, time_limit=False) == 0
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize("autoreset", once(["next_step", "same_step"], ["same_step"]))
 @pytest.mark.parametrize(
     ("name", "flat"),
     once([(name, flat) for name in TASKS for flat in (True, False)], [("reacher-easy", True), ("walker-walk", False)]),

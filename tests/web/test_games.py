@@ -319,6 +319,7 @@ def _build_with_any_compiler(source):
     build_game("puffer web", source)
 
 
+@pytest.mark.all
 def test_game_without_images_is_an_error(tmp_path):
     source, _ = write_template("blank", tmp_path)
     code = source.read_text()

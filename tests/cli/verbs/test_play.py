@@ -12,6 +12,8 @@ import sys
 import termios
 import time
 
+import pytest
+
 from tests.tiny_runs import untrained_run
 
 # Make the pseudo-terminal the controlling one, so that its Ctrl-C interrupts the process.
@@ -90,6 +92,7 @@ def test_ctrl_c_restores_terminal():
         assert terminal.end() == (130, True)
 
 
+@pytest.mark.all
 def test_watch_plays_agent_in_terminal(tmp_path):
     with Terminal("--watch", str(untrained_run(tmp_path).folder)) as terminal:
         terminal.expect("squared, played by")
