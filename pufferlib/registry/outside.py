@@ -44,6 +44,7 @@ __all__ = [
     "likely_names",
     "load_packages",
     "name_in_file",
+    "names_of_file",
     "name_of",
     "outside_creator",
     "register",
@@ -249,6 +250,13 @@ def name_in_file(name: str) -> str:
         return str(_load_env_object("pufferlib", name).__name__)
     except PufferError:  # reported where the environment is made
         return ""
+
+
+def names_of_file(name: str) -> list[str]:
+    """Return all names of an environment: "my_env.py" and "my_env.py:Forage" are the same if the file has no other."""
+    place, attribute = split_name(name)
+    only = name_in_file(place) if place.endswith(".py") else ""
+    return [place, f"{place}:{only}"] if only and attribute in ("", only) else [name]
 
 
 def _resolve_gymnasium_id(where: str, name: str) -> Creator | None:

@@ -274,7 +274,8 @@ def _with_best(where: str, run: Run) -> Run:
 
 def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
     env_name = registry.full_name(target.removeprefix("puffer_"))
-    of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)] or [
+    names = registry.names_of_file(env_name)
+    of_env = [run for run in _all_runs(runs) if any(_is_of(run, name) for name in names)] or [
         run for run in _all_runs(runs) if _has_name(run, target)
     ]
     known = registry.list_envs()

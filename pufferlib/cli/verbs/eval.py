@@ -58,5 +58,6 @@ def run(argv: list[str]) -> int:
     if comparison.video:
         about = comparison.video.about()
         say(f"video: {comparison.video.path} ({about})" if about else "video: none, because no frames were rendered")
-    say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
+    if found.video.exists() or not found.summary.exists():  # a training records a video if there are images
+        say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

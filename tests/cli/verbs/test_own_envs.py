@@ -151,6 +151,7 @@ def test_resume_accepts_new_name_of_file_and_class_that_the_run_left_out(
 ) -> None:
     assert main(["train", "my_env.py", "--config", "my.toml"]) == 0
     run = only_run(own)
+    assert main(["eval", "my_env.py:Forage", "--eval.episodes", "2"]) == 0
     file = (own / "my_env.py").rename(own / "forage.py")
     file.write_text(file.read_text() + "\n\nclass Hunt(gymnasium.Env): pass\n")
     resume = ["--resume", str(run), "--train.total-timesteps", "4096"]
@@ -170,7 +171,7 @@ def test_eval_warns_about_edited_env_file(own: Path) -> None:
     with pytest.warns(
         UserWarning, match="code of the environment [0-9a-f]{12} .was [0-9a-f]{12}.; the environment may"
     ):
-        assert main(["eval", "my_env.py:Forage"]) == 0
+        assert main(["eval", "my_env.py"]) == 0  # has no other environment
 
 
 def test_config_file_can_name_env(own: Path) -> None:
