@@ -223,6 +223,29 @@ def test_warnings_of_mujoco_reach_its_handler(warned):
     games.close()
 
 
+def test_steps_do_not_read_the_clock_of_mujoco_and_leave_it_set():
+    twin, readings = twin_of("mujoco/HalfCheetah", {}), []
+    rows = allocate(twin.observation_space, twin.action_space, 2)
+    games = twin.games(2, "disabled", 2)
+    games.bind(**rows)
+    games.reset([0, 1])
+    before = mujoco.get_mjcb_time()
+
+    def clock():
+        readings.append(0)
+        return 0.0
+
+    mujoco.set_mjcb_time(clock)
+    try:
+        games.step(rows["actions"])
+        assert (readings, mujoco.get_mjcb_time()) == ([], clock)
+        mujoco.mj_forward(twin.create().unwrapped.model, games.data[0])
+        assert readings
+    finally:
+        mujoco.set_mjcb_time(before)
+    games.close()
+
+
 def test_missing_library_runs_in_python_with_a_warning(tmp_path, monkeypatch):
     engine.cache_clear()
     monkeypatch.setattr(mujoco, "__file__", str(tmp_path / "__init__.py"))
