@@ -159,6 +159,13 @@ def test_model_with_an_error_gets_the_message_of_mujoco(tmp_path):
         pufferlib.make("mujoco/HalfCheetah", num_envs=2, native=True, xml_file=broken)
 
 
+@pytest.mark.parametrize("name", ["Hopper-v5", "mujoco/Hopper"])
+def test_missing_model_is_named(name):
+    words = r"cannot be made with \{'xml_file': 'mine.xml'\}: .*; the path of your own file must be absolute"
+    with pytest.raises(APIUsageError, match=words):
+        pufferlib.make(name, xml_file="mine.xml", num_envs=2)
+
+
 def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
