@@ -8,7 +8,8 @@
 A figure "of CPU" is the CPU time of all threads and worker processes, which other programs hardly affect. Atari has
 EnvPool's defaults, except that games start with at most one no-op. The limit for Atari is the emulator of ale-py in one
 process, which runs four frames without returning observations. The limit for HalfCheetah is a Python loop over
-``mujoco.mj_step`` without observations or rewards. Also writes benchmarks/results/pools.json.
+``mujoco.mj_step`` without observations or rewards, with the profile that MuJoCo's package turns on. Also writes
+benchmarks/results/pools.json.
 """
 
 import functools
