@@ -8,7 +8,8 @@
 A figure "of CPU" is the CPU time of all threads and worker processes, which other programs hardly affect. Atari has
 EnvPool's defaults, except that games start with at most one no-op. The limit for Atari is the emulator of ale-py in one
 process, which runs four frames without returning observations. The limit for HalfCheetah is a Python loop over
-``mujoco.mj_step`` without observations or rewards. Also writes benchmarks/results/pools.json.
+``mujoco.mj_step`` without observations or rewards, with the profile that MuJoCo's package turns on. Also writes
+benchmarks/results/pools.json.
 """
 
 import functools
@@ -31,6 +32,7 @@ from turns import Measure, main
 MANY = 16384
 CART = "CartPole-v1"
 MINIGRID = ("MiniGrid-Empty-5x5-v0", "MiniGrid-DoorKey-8x8-v0")
+BABYAI = ("BabyAI-GoToLocal-v0", "BabyAI-BossLevel-v0")
 TOY_TEXT = ("FrozenLake-v1", "CliffWalking-v1", "Taxi-v3", "Blackjack-v1")
 ROBOTS = ("HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5")
 SUITE = ("CartpoleSwingup-v1", "CheetahRun-v1", "WalkerWalk-v1")
@@ -53,7 +55,7 @@ def rows(sides: Sides) -> Pairs:
     for envs in (64, 256, 1024):
         what = f"{CART}, async, batches of {envs // 2} of {envs}, 1 thread, a call, of CPU"
         yield Row(what, "us", ratios={ENVPOOL: 20}), both(sides, CART, envs, envs // 2, 1, "process", seconds)
-    for task_id in (*TOY_TEXT, *MINIGRID):
+    for task_id in (*TOY_TEXT, *MINIGRID, *BABYAI):
         goal = 20 if task_id in TOY_TEXT else 50
         row = Row(f"{task_id}, 16 environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: goal})
         yield row, both(sides, task_id, 16, 16, 1, "process", seconds)

@@ -13,8 +13,8 @@ from gymnasium.envs.registration import load_env_creator
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
-from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.registry.creators import keywords_of
+from pufferlib.errors import UnknownNameError
+from pufferlib.registry.creators import keywords_of, rejections_named
 from pufferlib.wrappers import ClipAction
 
 from .options import check_counts, check_render_mode, check_switches
@@ -67,10 +67,8 @@ def registered(
     known = {*keywords_of(load_env_creator(str(spec.entry_point)))[0], *spec.kwargs} - _HANDLED
     for option in options.keys() - known:
         raise UnknownNameError.of(where, "option", option, known)
-    try:
+    with rejections_named(where, options):
         env = gymnasium.make(spec, max_episode_steps, True, render_mode=render_mode, **options)
-    except (AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise APIUsageError(f"{where}: cannot be made with {dict(options)}: {error}") from error
     metadata = env.unwrapped.metadata
     kept = [mode for mode in metadata["render_modes"] if mode in ("rgb_array", "state_pixels")]  # or CarRacing's
     env.unwrapped.metadata = {**metadata, "render_modes": kept}

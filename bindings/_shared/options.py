@@ -33,4 +33,5 @@ def check_render_mode(where: str, render_mode: object, *more: str) -> None:
     modes = (None, "rgb_array", *more)
     if render_mode not in modes:
         allowed = ", ".join(map(repr, modes[:-1]))
-        raise APIUsageError(f"{where}: render_mode must be {allowed} or {modes[-1]!r}, got {render_mode!r}")
+        window = "; puffer play opens a window" if render_mode == "human" else ""
+        raise APIUsageError(f"{where}: render_mode must be {allowed} or {modes[-1]!r}, got {render_mode!r}{window}")

@@ -22,6 +22,7 @@ from pufferlib.registry.twins import twin_of
 __all__ = ["SteppedBackend", "SteppedPool", "stepped_backend"]
 
 NUMBER = Box(-np.inf, np.inf, (), np.float64)
+NO_IDS: Ids = np.zeros(0, np.int32)
 
 
 def stepped_backend(
@@ -100,11 +101,12 @@ class SteppedPool:
         self._columns = {
             name: next((own[source] for source in sources if source in own), None) for name, sources in infos.items()
         }
-        self._infos = {name: np.zeros(self.num_envs) for name in infos}
         self._seeds: dict[int, int] = {env: int(seed) % 2**32 for env, seed in enumerate(config["env_seed"])}
         self._begins = np.ones(self.num_envs, np.bool_)  # the next command begins an episode
+        # All ids. If a batch has them, this array itself stands for them, because whole arrays are copied much faster
+        # than rows of an index.
         self._all = np.arange(self.num_envs, dtype=np.int32)
-        self._flying: list[int] = []
+        self._flying: Ids = NO_IDS
         self._sent = np.zeros(self.num_envs, np.bool_)
         self._lock, self._is_closed = threading.RLock(), False
 
@@ -132,18 +134,26 @@ class SteppedPool:
         """Send actions ``(len(env_ids), *action_shape)`` to these environments, or to all."""
         with self._lock:
             ids = self._checked_ids("send", env_ids, is_reset=False)
-            self._rows["actions"][ids] = self._reader.read(actions, len(ids))
+            self._rows["actions"][self._index(ids)] = self._reader.read(actions, len(ids))
             self._fly(ids)
 
-    def _fly(self, ids: Array) -> None:
-        self._sent[ids] = True
-        self._flying.extend(ids.tolist())
+    def _fly(self, ids: Ids) -> None:
+        self._sent[self._index(ids)] = True
+        self._flying = np.concatenate((self._flying, ids)) if self._flying.size else ids
 
-    def _checked_ids(self, method: str, env_ids: Any, is_reset: bool) -> Array:
+    def _index(self, ids: Ids) -> Any:
+        """Return the index of the rows of these environments."""
+        return ... if ids is self._all else ids
+
+    def _copy(self, array: Array, ids: Ids) -> Array:
+        """Return the rows of these environments as a new array."""
+        return array.copy() if ids is self._all else array[ids]
+
+    def _checked_ids(self, method: str, env_ids: Any, is_reset: bool) -> Ids:
         """Return the ids as an array, after checking that each environment can take a command now."""
         self._check_open(method)
         where, is_strict = f"{self._where}.{method}", not is_reset and self._autoreset == "disabled"
-        if env_ids is None and not self._flying and not (is_strict and self._begins.any()):  # the common case
+        if env_ids is None and not self._flying.size and not (is_strict and self._begins.any()):  # the common case
             return self._all
         ids = self._all if env_ids is None else converted_ids(where, env_ids)
         seen: set[int] = set()
@@ -153,7 +163,7 @@ class SteppedPool:
             if not is_known or env in seen or self._sent[env] or needs_reset:
                 raise refused_id(where, env, self.num_envs, SENT if is_known and self._sent[env] else 0, env in seen)
             seen.add(env)
-        return ids
+        return self._all if np.array_equal(ids, self._all) else ids.astype(np.int32)
 
     def _check_open(self, method: str) -> None:
         if self._is_closed:
@@ -174,55 +184,62 @@ class SteppedPool:
                     f"{self._where}.recv: it would wait for ever: a batch needs {needed or 1} environments in flight, "
                     f"got {len(self._flying)}; send some actions first, or reset"
                 )
-            ids = np.array(self._flying[:needed], np.int32)
-            del self._flying[:needed]
-            self._sent[ids] = False
-            begins = self._begins[ids]
-            self._step(ids[~begins])
-            begun = ids[begins].tolist()
-            self._begin(begun)
-            for env in begun:
-                self._games.clear(env)
-            return self._batch(ids, ids[~begins])
+            ids, self._flying = self._flying, NO_IDS
+            if len(ids) > needed:
+                ids, self._flying = ids[:needed], ids[needed:]
+            return self._batch(ids)
 
-    def _step(self, ids: Ids) -> None:
-        self._games.advance(ids)
-        for name, column in self._columns.items():
-            self._infos[name][ids] = 0 if column is None else self._games.infos[ids, column]
-
-    def _begin(self, envs: Sequence[int]) -> None:
-        infos = self._games.begin(envs, [self._seeds.pop(env, None) for env in envs])
-        for env, info in zip(envs, infos, strict=True):
-            self._begins[env] = False
-            for name, sources in self._sources.items():
-                self._infos[name][env] = next((info[source] for source in sources if source in info), 0)
-
-    def _batch(self, ids: Ids, stepped: Ids) -> PoolBatch:
-        ended = np.zeros(self.num_envs, np.bool_)
-        ended[stepped] = (self._rows["terminals"] | self._rows["truncations"])[stepped]
+    def _batch(self, ids: Ids) -> PoolBatch:
+        """Step or reset these environments, and return their results."""
+        games, rows, index = self._games, self._rows, self._index(ids)
+        self._sent[index] = False
+        begins = self._begins[index]
+        begun = np.flatnonzero(begins)
+        games.advance(ids[~begins] if begun.size else ids)
+        infos = {
+            name: np.zeros(len(ids)) if column is None else self._copy(games.infos[:, column], ids)
+            for name, column in self._columns.items()
+        }
+        self._begin(ids, begun, infos)
+        for env in ids[begun].tolist():
+            games.clear(env)
+        terminated, truncated = self._copy(rows["terminals"], ids), self._copy(rows["truncations"], ids)
+        ended = terminated | truncated
         final, final_infos = None, None
         if self._autoreset == "same_step":
-            last = {"elapsed_step": self._games.elapsed, **self._infos}
-            final_infos = {name: array[ids] for name, array in last.items()}
-            final_infos |= {f"_{name}": ended[ids] for name in last}
-            final = self._unflatten(self._rows["observations"][ids])
-            self._begin(np.flatnonzero(ended).tolist())
+            last = {"elapsed_step": self._copy(games.elapsed, ids), **infos}
+            final_infos = {name: array.copy() for name, array in last.items()}
+            final_infos |= {f"_{name}": ended.copy() for name in last}
+            final = self._unflatten(self._copy(rows["observations"], ids))
+            self._begin(ids, np.flatnonzero(ended), infos)
         else:
-            self._begins |= ended
-        is_whole = not self._copies and np.array_equal(ids, self._all)
-        shown = {name: array if is_whole else array[ids] for name, array in self._rows.items()}
+            self._begins[index] = ended
+        env_id = ids.copy()
         return PoolBatch(
-            env_id=ids,
-            player_env_id=ids,
-            observations=self._unflatten(shown["observations"]),
-            rewards=shown["rewards"],
-            terminated=shown["terminals"],
-            truncated=shown["truncations"],
-            elapsed_step=self._games.elapsed[ids],
-            infos={name: array[ids] for name, array in self._infos.items()},
+            env_id=env_id,
+            player_env_id=env_id,
+            observations=self._unflatten(self._shown("observations", ids)),
+            rewards=self._shown("rewards", ids),
+            terminated=terminated,
+            truncated=truncated,
+            elapsed_step=self._copy(games.elapsed, ids),
+            infos=infos,
             final_observations=final,
             final_infos=final_infos,
         )
+
+    def _shown(self, name: str, ids: Ids) -> Array:
+        """Return rows of an array of the pool, or the array itself if batches are not copied."""
+        return self._rows[name] if ids is self._all and not self._copies else self._copy(self._rows[name], ids)
+
+    def _begin(self, ids: Ids, places: Array, infos: Mapping[str, Array]) -> None:
+        """Start episodes in the environments at these places of a batch, and write their infos."""
+        envs = ids[places].tolist()
+        begun = self._games.begin(envs, [self._seeds.pop(env, None) for env in envs])
+        for place, env, info in zip(places.tolist(), envs, begun, strict=True):
+            self._begins[env] = False
+            for name, sources in self._sources.items():
+                infos[name][place] = next((info[source] for source in sources if source in info), 0)
 
     def observations(self) -> Any:
         """Return the last observations of all environments as new arrays."""

@@ -205,7 +205,9 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
             f"{as_typed(f'puffer list {binding}')} lists them"
         )
     known = inside or everything
-    close = likely_names(name) or same_title(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
+    ids = [] if inside else _ids()
+    same = [*same_title(name, known)[:2], *same_title(name, ids)[-1:]]  # such as "taxi" and "Taxi-v4" for "Taxi-v3"
+    close = likely_names(name) or same or nearest(name, [*known, *ids])
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN_ENV_HINT
     if close or inside:
         error = str(UnknownNameError.of(where, "environment", name, known, close))

@@ -20,10 +20,10 @@ from pufferlib.emulation.construct import check_kind
 from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from pufferlib.errors import APIUsageError, BindingMissing, PufferError, UnknownNameError
 from pufferlib.registry.inside import binding_module, inside_names, same_title
 from pufferlib.registry.toy_text import has_toy_text
-from pufferlib.robots.check import BAD_MODEL, check_model
+from pufferlib.robots.check import check_model
 from pufferlib.robots.table import has_robot
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
@@ -35,6 +35,7 @@ __all__ = [
     "keyword_kinds",
     "keywords_of",
     "own_keywords",
+    "rejections_named",
     "render_modes",
     "single_game",
 ]
@@ -325,6 +326,28 @@ def _make_registered(
         raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
 
 
+@contextlib.contextmanager
+def rejections_named(where: str, keywords: Mapping[str, Any]) -> Iterator[None]:
+    """Name the keyword arguments in the error of a class of Gymnasium that rejects one of them.
+
+    Args:
+        where: Name of the environment.
+        keywords: Keyword arguments that the class is called with.
+
+    Raises:
+        APIUsageError: The class raised an error that Python or Gymnasium has for wrong values.
+    """
+    try:
+        yield
+    except PufferError:
+        raise
+    except (AssertionError, IndexError, KeyError, OSError, TypeError, ValueError) as error:
+        if not keywords:
+            raise
+        hint = "; the path of your own file must be absolute" if isinstance(error, OSError) else ""
+        raise APIUsageError(f"{where}: cannot be made with {dict(keywords)}: {error}{hint}") from error
+
+
 def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) -> Any:
     """Make an environment that also exists in C. ``native`` matters only to batches."""
     if has_box2d(spec):
@@ -332,14 +355,10 @@ def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) ->
 
         with contextlib.suppress(ImportError):  # Gymnasium reports it
             box2d()  # without a warning that would crash the interpreter if warnings are errors
-    if has_robot(spec) and "xml_file" in keywords:
-        try:
-            env = _make_registered(spec, **keywords)
-        except BAD_MODEL as error:
-            raise APIUsageError(f"{spec.id}: cannot be made with {keywords}: {error}") from error
-        check_model(spec.id, env, keywords["xml_file"])
-    else:
+    with rejections_named(spec.id, keywords):
         env = _make_registered(spec, **keywords)
+    if has_robot(spec) and "xml_file" in keywords:
+        check_model(spec.id, env, keywords["xml_file"])
     if has_robot(spec) and keywords.get("render_mode") == "rgb_array":
         return binding_module("mujoco").drawn_off_screen(spec.id, env)  # Gymnasium needs a display, or MUJOCO_GL
     return env

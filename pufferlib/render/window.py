@@ -118,6 +118,8 @@ class Window:
     def _opened(self, height: int, width: int) -> "pygame.Window":
         pygame = self._pygame
         size = _size(height, width)
+        # With OpenGL, SDL's window and the off-screen images of MuJoCo in one thread end the program.
+        os.environ.setdefault("SDL_FRAMEBUFFER_ACCELERATION", "0")
         try:
             pygame.display.init()
             if pygame.display.get_driver() in UNSEEN and not os.environ.get("SDL_VIDEODRIVER"):

@@ -35,6 +35,7 @@ cdef extern from "robots.h" nogil:
         double speed, scale
         double sizes[2]
         c_bool is_single, terminates, clips_force, has_contact, clips_action, starts_halfway, ends_halfway
+        c_bool reads_forces
         int32_t place, health, z
         int32_t frame_skip, max_steps, warnings
         int32_t positions, velocities, actions, bodies, numbers
@@ -51,6 +52,7 @@ cdef extern from "robots.h" nogil:
         void *finish
         void *set_logger
         void *usual_logger
+        void **timer
     ctypedef struct Robot:
         void *model
         double *body_mass
@@ -130,6 +132,26 @@ cdef RobotUfunc _loop_of(ufunc, int type_number) except *:
     raise APIUsageError(f"NumPy's {ufunc} has no loop for type number {type_number}")
 
 
+# MuJoCo's Python package turns on its profile, which reads the clock hundreds of times in a step: a sixth of its time.
+# Nothing reads the profile of our copies, so it is off while any of them is stepped. The GIL protects these variables.
+cdef int steps_without_timer = 0
+cdef void *stopped_timer = NULL
+
+
+cdef void stop_timer(void **timer) noexcept:
+    global steps_without_timer, stopped_timer
+    if steps_without_timer == 0:
+        stopped_timer, timer[0] = timer[0], NULL
+    steps_without_timer += 1
+
+
+cdef void restart_timer(void **timer) noexcept:
+    global steps_without_timer
+    steps_without_timer -= 1
+    if steps_without_timer == 0 and timer[0] is NULL:  # nobody has set another one
+        timer[0] = stopped_timer
+
+
 @cython.final
 cdef class RobotCopies:
     """Copies of a robot, and the arrays that they share, with a row for each copy.
@@ -138,7 +160,7 @@ cdef class RobotCopies:
         reward: Name of the function in ``robots.h`` that computes the reward.
         task: Value of each field of ``RobotTask``.
         parts: Value of each field of ``RobotPart``, for each part of an observation.
-        engine: Addresses of the functions in ``RobotEngine``.
+        engine: Addresses in ``RobotEngine``.
         model: Address of the model.
         copies: For each copy, the addresses of its data, of its counts of warnings, and of its ``ARRAYS``.
         loops: NumPy's ufuncs ``add``, ``matmul``, ``sin``, ``cos``, ``exp`` and ``log1p``.
@@ -160,6 +182,7 @@ cdef class RobotCopies:
         robot.engine.step, robot.engine.finish = <void *><size_t>engine[0], <void *><size_t>engine[1]
         robot.engine.begin, robot.engine.end = <void *><size_t>engine[2], <void *><size_t>engine[3]
         robot.engine.set_logger, robot.engine.usual_logger = <void *><size_t>engine[4], <void *><size_t>engine[5]
+        robot.engine.timer = <void **><size_t>engine[6]
         robot.model = <void *>model
         self.parts_memory = bytearray(len(parts) * sizeof(RobotPart))
         cdef RobotPart *table = <RobotPart *><char *>self.parts_memory
@@ -228,6 +251,8 @@ cdef class RobotCopies:
             return
         self.robot.fault[0] = 0
         self.robot.order, self.stepping.num_items = <int32_t *>&order[0], <int32_t>order.shape[0]
+        stop_timer(self.robot.engine.timer)
         with nogil:
             error = helpers.run(&self.stepping)
+        restart_timer(self.robot.engine.timer)
         self._check(error)

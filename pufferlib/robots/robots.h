@@ -105,6 +105,7 @@ typedef struct {
     double speed, sizes[2];            /* of a task of dm_control */
     double scale;                      /* of the argument of a Gaussian reward */
     bool starts_halfway, ends_halfway; /* between mj_step1 and mj_step2, as in dm_control */
+    bool reads_forces;                 /* contact forces, which mj_step does not compute */
     int32_t warnings;                  /* number of MuJoCo's warnings, which end a task of dm_control */
     int32_t place, health, z;          /* z: index of the height in qpos */
     int32_t frame_skip, max_steps;     /* 0 steps: no limit */
@@ -138,6 +139,7 @@ typedef struct {
                    void *data); /* mj_rnePostConstraint, which computes the contact forces */
     RobotLogger (*set_logger)(RobotLogger logger); /* of this thread; returns the one before */
     RobotLogger (*usual_logger)(void);             /* of threads without one of their own */
+    void **timer; /* mjcb_time, the clock of MuJoCo's own profile, or NULL for no profile */
 } RobotEngine;
 
 typedef struct Robot Robot;
@@ -562,7 +564,7 @@ static inline bool robot_simulate(const Robot *robot, const RobotCopy *copy) {
     for (; steps > 0; steps--) engine->step(robot->model, copy->data);
     if (task->ends_halfway) {
         engine->begin(robot->model, copy->data);
-    } else {
+    } else if (task->reads_forces) {
         engine->finish(robot->model, copy->data);
     }
     for (int32_t i = 0; i < task->warnings; i++) has_warned |= copy->warnings[2 * i] > before[i];

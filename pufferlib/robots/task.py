@@ -38,7 +38,7 @@ RANGES = {
     "state": ("_healthy_state_range",),
 }
 #: Other fields that only robots of Gymnasium have, or only tasks of dm_control.
-FLAGS = ("is_single", "clips_force", "has_contact", "starts_halfway", "ends_halfway")
+FLAGS = ("is_single", "clips_force", "has_contact", "reads_forces", "starts_halfway", "ends_halfway")
 UNUSED = dict.fromkeys((*FLAGS, "dt", "timestep", "mass", "initial_z", "scale", "warnings"), 0)
 FUNCTIONS = (
     "mj_step",
@@ -48,6 +48,7 @@ FUNCTIONS = (
     "_mjPRIVATE_setTlsLogHandler",
     "_mjPRIVATE_getGlobalLogHandler",
 )
+TIMER = "mjcb_time"
 #: Arrays with several numbers for each element: the kind of the elements, and how many numbers.
 ELEMENTS = {"xpos": ("body", 3), "xmat": ("body", 9), "geom_xpos": ("geom", 3), "site_xpos": ("site", 3)}
 SPEEDS = (-10.0, 10.0)  # range of clipped speeds and forces
@@ -79,7 +80,7 @@ class Task(NamedTuple):
 
 @functools.cache
 def engine() -> tuple[int, ...]:
-    """Return the addresses of the ``FUNCTIONS`` of MuJoCo's library.
+    """Return the addresses of the ``FUNCTIONS`` of MuJoCo's library, and that of its variable ``TIMER``.
 
     Raises:
         UnlikeOriginalError: The library is missing, or does not have them.
@@ -97,13 +98,15 @@ def engine() -> tuple[int, ...]:
         library.mj_version.restype = ctypes.c_int
         version = library.mj_version()
         functions = [getattr(library, name) for name in FUNCTIONS]
-    except (OSError, AttributeError) as error:
+        timer = ctypes.c_void_p.in_dll(library, TIMER)
+    except (OSError, AttributeError, ValueError) as error:
         raise UnlikeOriginalError(
-            f"expected a libmujoco with {', '.join(FUNCTIONS)}, as in 3.17.0, found that of {found}: {error}"
+            f"expected a libmujoco with {', '.join((*FUNCTIONS, TIMER))}, as in 3.17.0, found that of {found}: {error}"
         ) from error
     if version != mujoco.mj_version():
         raise UnlikeOriginalError(f"expected {files[0]} of version {mujoco.mj_version()}, found version {version}")
-    return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
+    addresses = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
+    return *addresses, ctypes.addressof(timer)
 
 
 def is_suite(env: Any) -> bool:
@@ -176,6 +179,7 @@ def _gymnasium_fields(env: Any, robot: Robot) -> dict[str, Any] | None:
         "is_single": isinstance(numbers["control"] * np.float32(1), np.float32),
         "clips_force": hasattr(env, "_contact_force_range"),
         "has_contact": hasattr(env, "_contact_cost_weight"),
+        "reads_forces": any(hasattr(env, name) for name in RANGES["contact"]),
         "read": _starts(model, reads),
     }
 

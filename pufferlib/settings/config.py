@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
@@ -80,7 +80,7 @@ class Range(NamedTuple):
     def check(self, name: str, value: Any) -> None:
         """Raise UsageError if ``value`` is outside.
 
-        Tensors are not checked. The trainer makes them from numbers that were, and reading one waits for the GPU.
+        Tensors are not checked, because reading one waits for the GPU. A loss may copy settings that contain them.
         """
         if isinstance(value, str):
             raise UsageError(f"{name} must be {self.allowed()}, got {value!r}")
@@ -131,7 +131,7 @@ def limits_of(section: type) -> dict[str, Range]:
     return found
 
 
-# Ranges by section, and by name such as "train.seed". They are looked up in each update, since schedules make settings.
+# Ranges by section, and by name such as "train.seed".
 _LIMITS: dict[type, Mapping[str, Range]] = {}
 
 
@@ -151,6 +151,15 @@ class Section:
             value = getattr(self, name.partition(".")[2])
             for number in value if isinstance(value, tuple) else () if value is None else (value,):
                 limits.check(name, number)
+
+    def derived(self, **values: Any) -> Self:
+        """Return a copy with values computed from checked ones, as numbers or tensors.
+
+        They are not checked, because each update makes such copies, and reading a tensor waits for the GPU.
+        """
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), **values)
+        return made
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import dataclasses
 import functools
 import gc
 import math
@@ -307,7 +306,7 @@ class GraphedStep:
         self._entropy.fill_(config.ent_coef)
         # A graph records numbers as constants, so coefficients that change are tensors.
         coefficients: dict[str, Any] = {"clip_coef": self._clip, "ent_coef": self._entropy}
-        self._config = dataclasses.replace(config, **coefficients)
+        self._config = config.derived(**coefficients)
         if self._places != self._current_places():  # a checkpoint was loaded
             self._steps.clear()
 
@@ -428,7 +427,7 @@ class _Compiled:
             for name, tensor in self._coefficients.items():
                 tensor.fill_(getattr(config, name))
             coefficients: dict[str, Any] = self._coefficients
-            config = dataclasses.replace(config, **coefficients)
+            config = config.derived(**coefficients)
         return self._loss(policy, batch, config)
 
 

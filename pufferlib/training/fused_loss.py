@@ -22,7 +22,7 @@ __all__ = ["fused_ppo_loss", "kernel_matches_loss"]
 
 TERMS = ("ppo_loss", "policy_loss", "value_loss", "normalize", "masked_mean", "accumulate_gradients", "apply_gradients")
 #: Fingerprint of these functions of ``ppo``, which C code reimplements. Change them and the C code together.
-KERNEL_FINGERPRINT = "b756c4393c066c35"
+KERNEL_FINGERPRINT = "010b1739d21cf3d7"
 
 
 def kernel_matches_loss() -> bool:

@@ -226,7 +226,7 @@ def accumulate_gradients(
     count, total = config.accumulate_minibatches, batch.counted
     if count > 1 and config.norm_adv:
         batch = dataclasses.replace(batch, advantages=normalize(batch.advantages, total))
-        config = dataclasses.replace(config, norm_adv=False)
+        config = config.derived(norm_adv=False)
     figures = []
     for part in batch.split(count) if count > 1 else [batch]:
         losses = loss(policy, part, config)

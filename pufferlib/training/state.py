@@ -1,7 +1,6 @@
 """State of a training: everything that an update changes, apart from the environments and the rollout."""
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,8 +169,7 @@ def annealed(config: TrainConfig, progress: float) -> TrainConfig:
         config: Settings at the start.
         progress: Share of the run that is done, 0 to 1.
     """
-    return dataclasses.replace(
-        config,
+    return config.derived(
         learning_rate=config.learning_rate * share(config.lr_schedule, progress, config.min_lr_ratio),
         clip_coef=config.clip_coef * share(config.clip_schedule, progress, config.min_clip_ratio),
         ent_coef=config.ent_coef * share(config.ent_schedule, progress, config.min_ent_ratio),

@@ -300,6 +300,14 @@ class VectorEnv(ABC):
         """
         self._call_envs("set_attr", name, env_ids, values=values)
 
+    def render(self, env_index: int = 0) -> Any:
+        """Return what ``render`` of one environment returns, such as an image. See ``call`` for the errors.
+
+        Args:
+            env_index: Index of the environment.
+        """
+        return self.call("render", env_ids=[env_index])[0]
+
     def wrapper_names(self, env_ids: EnvIds = None) -> list[list[str]]:
         """Return the classes of the ``gymnasium.Wrapper`` objects around environments.
 

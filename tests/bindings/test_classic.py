@@ -110,7 +110,11 @@ def test_close_does_not_quit_pygame(monkeypatch: pytest.MonkeyPatch) -> None:
         ("CartPole", {"g": 1.0}, "CartPole-v1: unknown option 'g'"),
         ("CartPole", {"clip_action": 1}, "clip_action must be True or False, got 1"),
         ("CartPole", {"max_episode_steps": 0}, "max_episode_steps must be an int >= 1, got 0"),
-        ("CartPole", {"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+        (
+            "CartPole",
+            {"render_mode": "human"},
+            "render_mode must be None or 'rgb_array', got 'human'; puffer play opens a window",
+        ),
     ],
 )
 def test_wrong_options_are_named(name: str, options: dict[str, Any], message: str) -> None:

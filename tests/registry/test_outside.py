@@ -4,11 +4,12 @@ import enum
 import functools
 import importlib
 import importlib.metadata
+import re
 import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -207,6 +208,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
         ("json:Forage-v0", r"json: unknown Gymnasium id 'Forage-v0'"),
         ("absent:Forage-v0", r"there is no module 'absent', neither installed nor in \S+; install its package"),
+        ("Taxi-v3", r"unknown environment 'Taxi-v3'; did you mean '.*'Taxi-v4'"),
         ("Blackjak", r"unknown environment 'Blackjak'; did you mean '.*Blackjack-v1'"),
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
@@ -234,6 +236,14 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
 def test_unknown_keyword_suggests_nearest(name: str, keyword: str, near: str, folder: Path) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=f"{name}: unknown keyword '{keyword}'; did you mean '{near}"):
         pufferlib.make(name, **{keyword: 3})
+
+
+@pytest.mark.parametrize("keywords", [{"desc": "SF/FG"}, {"desc": ["SF", "FFG"]}, {"map_name": "9x9"}], ids=str)
+def test_value_that_gymnasium_rejects_is_named(keywords: dict[str, Any]) -> None:
+    message = re.escape(f"FrozenLake-v1: cannot be made with {keywords}: ")
+    for num_envs in (None, 2):
+        with pytest.raises(pufferlib.APIUsageError, match=message):
+            pufferlib.make("FrozenLake-v1", num_envs=num_envs, **keywords)
 
 
 def test_keyword_of_wrong_type_raises(fresh: None) -> None:

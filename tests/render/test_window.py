@@ -211,6 +211,17 @@ def test_unknown_video_driver_raises(monkeypatch):
         Window("none").show(np.zeros((10, 10, 3), np.uint8))
 
 
+@pytest.mark.parametrize("chosen", [None, "opengl"])
+def test_windows_do_not_use_opengl_unless_it_is_chosen(display, monkeypatch, chosen):
+    monkeypatch.delenv("SDL_FRAMEBUFFER_ACCELERATION", raising=False)
+    if chosen:
+        monkeypatch.setenv("SDL_FRAMEBUFFER_ACCELERATION", chosen)
+    window = Window("squared")
+    window.show(np.zeros((8, 8, 3), np.uint8))
+    assert os.environ["SDL_FRAMEBUFFER_ACCELERATION"] == (chosen or "0")
+    window.close()
+
+
 def test_unreachable_display_raises():
     """Without the check SDL would draw to an invisible window."""
     pytest.importorskip("pygame", reason="the render extra is not installed")

@@ -159,6 +159,13 @@ def test_model_with_an_error_gets_the_message_of_mujoco(tmp_path):
         pufferlib.make("mujoco/HalfCheetah", num_envs=2, native=True, xml_file=broken)
 
 
+@pytest.mark.parametrize("name", ["Hopper-v5", "mujoco/Hopper"])
+def test_missing_model_is_named(name):
+    words = r"cannot be made with \{'xml_file': 'mine.xml'\}: .*; the path of your own file must be absolute"
+    with pytest.raises(APIUsageError, match=words):
+        pufferlib.make(name, xml_file="mine.xml", num_envs=2)
+
+
 def test_model_without_the_expected_joints_runs_in_python(tmp_path):
     assert twin_of("mujoco/Pusher", {"xml_file": model_file(tmp_path, "<worldbody>", "<worldbody>")}) is None
 
@@ -220,6 +227,29 @@ def test_warnings_of_mujoco_reach_its_handler(warned):
         data.qvel[:] = 1e9
     games.step(rows["actions"])
     assert sum("The simulation is unstable" in message for message in warned) == 2
+    games.close()
+
+
+def test_steps_do_not_read_the_clock_of_mujoco_and_leave_it_set():
+    twin, readings = twin_of("mujoco/HalfCheetah", {}), []
+    rows = allocate(twin.observation_space, twin.action_space, 2)
+    games = twin.games(2, "disabled", 2)
+    games.bind(**rows)
+    games.reset([0, 1])
+    before = mujoco.get_mjcb_time()
+
+    def clock():
+        readings.append(0)
+        return 0.0
+
+    mujoco.set_mjcb_time(clock)
+    try:
+        games.step(rows["actions"])
+        assert (readings, mujoco.get_mjcb_time()) == ([], clock)
+        mujoco.mj_forward(twin.create().unwrapped.model, games.data[0])
+        assert readings
+    finally:
+        mujoco.set_mjcb_time(before)
     games.close()
 
 

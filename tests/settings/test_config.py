@@ -133,6 +133,13 @@ def test_range_of_tensor_is_not_read() -> None:
     assert dataclasses.replace(TrainConfig(), clip_coef=coefficient).clip_coef is coefficient
 
 
+def test_derived_settings_are_a_copy_that_is_not_checked() -> None:
+    config = TrainConfig(seed=3)
+    derived = config.derived(learning_rate=5000.0)
+    assert (type(derived), derived.learning_rate, derived.seed) == (TrainConfig, 5000.0, 3)
+    assert config == TrainConfig(seed=3)
+
+
 def test_text_in_place_of_a_number_is_refused() -> None:
     with pytest.raises(APIUsageError, match=r"train\.gamma must be from 0 to 1, got '0\.9'"):
         TrainConfig(gamma="0.9")  # type: ignore[arg-type]

@@ -59,6 +59,9 @@ class Tasks(gymnasium.Env):
     def describe(self, start, *, end="."):
         return f"{start}{self.name} {self.task}{end}"
 
+    def render(self):
+        return np.full((1, 1, 3), self.task, np.uint8)
+
     def fail(self, task):
         raise TaskError(task, 7)
 
@@ -105,6 +108,15 @@ def test_call_get_attr_and_set_attr_reach_the_wrapped_environment(make):
     assert vecenv.get_attr("name", env_ids=np.array([True, False, False, True])) == ["same", "same"]
     terminals = [vecenv.step([0] * 4)[2].tolist() for _ in range(3)][-1]
     assert terminals == [True, False, True, False], "steps use the new values"
+
+
+def test_render_draws_one_environment(make):
+    vecenv = make()
+    vecenv.reset(options={"task": 50})
+    vecenv.reset(env_ids=2, options={"task": 60})
+    assert [vecenv.render(env).item(0) for env in (0, 2)] == [50, 60]
+    with pytest.raises(APIUsageError, match=r"env_ids must name environments 0 to 3, each once, got \[4\]"):
+        vecenv.render(4)
 
 
 def test_load_state_continues_from_save_state(make):
