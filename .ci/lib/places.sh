@@ -76,6 +76,9 @@ nightly_release_tests() {
     in_clone run_local --nightly -m nightly tests/installation
 }
 
+# Printed again at the end of the run, where it is seen. An advisory fails nothing.
+known_advisories() { remember "$(.ci/advisories)"; }
+
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
 # Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.
