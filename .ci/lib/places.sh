@@ -72,9 +72,12 @@ nightly_image_tests() {
 
 # Wheels in clean Debian systems, and a release with its bundle.
 nightly_release_tests() {
-    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap zstd >/dev/null
+    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap qemu-user-static zstd >/dev/null
     in_clone run_local --nightly -m nightly tests/installation
 }
+
+# Printed again at the end of the run, where it is seen. An advisory fails nothing.
+known_advisories() { remember "$(.ci/advisories)"; }
 
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 

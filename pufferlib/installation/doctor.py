@@ -20,7 +20,7 @@ from pufferlib.errors import PufferError
 from pufferlib.installation import extras
 from pufferlib.machine.cgroups import control_groups, words_of
 from pufferlib.machine.commands import DISTRIBUTION, as_typed, in_image
-from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.cpus import allowed_cpus, usable_cpus
 from pufferlib.native.compiler import find_compiler
 
 __all__ = ["Finding", "examine", "extra", "usable"]
@@ -120,7 +120,7 @@ def c_compiler() -> Finding:
 def cores() -> Finding:
     """Count the cores that this process can use, by affinity and quota, and the cores of the machine."""
     count, machine = usable_cpus(), os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0))
+    allowed = len(allowed_cpus())
     value = f"{count} usable of {machine}"
     if count < machine:
         value += f" (affinity allows {allowed}" + (", a container quota fewer)" if count < allowed else ")")

@@ -6,9 +6,16 @@ from pathlib import Path
 
 from pufferlib.machine.cgroups import ControlGroup, control_groups, words_of
 
-__all__ = ["has_bfloat16", "usable_cpus", "warn_without_bfloat16"]
+__all__ = ["allowed_cpus", "has_bfloat16", "usable_cpus", "warn_without_bfloat16"]
 
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is for ARM
+
+
+def allowed_cpus() -> list[int]:
+    """Return the numbers of the cores that this process may run on. macOS has no affinity, so there it is all cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -21,19 +28,23 @@ def usable_cpus(root: Path = Path("/")) -> int:
     Args:
         root: Folder with /proc and /sys, for tests.
     """
-    allowed = len(os.sched_getaffinity(0))
+    allowed = len(allowed_cpus())
     quotas = [quota for group in control_groups("cpu", root) if (quota := _quota(group)) is not None]
     share = os.environ.get("LOCAL_WORLD_SIZE", "")
     return max(1, min([allowed, *map(int, quotas)]) // (int(share) if share.isdecimal() and int(share) else 1))
 
 
 def has_bfloat16(root: Path = Path("/")) -> bool:
-    """Return True if the CPU has bfloat16 instructions. Without them, bfloat16 is slower than float32.
+    """Return whether Linux reports bfloat16 instructions. Without them, bfloat16 is slower than float32.
 
     Args:
         root: Folder with /proc, for tests.
     """
-    return not BFLOAT16_FLAGS.isdisjoint((root / "proc/cpuinfo").read_text("utf-8").split())
+    try:
+        flags = (root / "proc/cpuinfo").read_text("utf-8").split()
+    except OSError:
+        return False
+    return not BFLOAT16_FLAGS.isdisjoint(flags)
 
 
 def warn_without_bfloat16(setting: str) -> None:

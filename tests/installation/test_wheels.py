@@ -75,16 +75,21 @@ def test_release_has_an_sdist_and_a_wheel_for_every_platform(dist: Path) -> None
     }
 
 
+def bootstrap(suite: str, folder: Path, *options: str) -> None:
+    """Make a new root of Debian."""
+    if not shutil.which("mmdebstrap") or os.geteuid():
+        pytest.skip("needs root and mmdebstrap (Debian: apt-get install mmdebstrap)")
+    usual = ["--dpkgopt=force-unsafe-io"]
+    usual += ['--aptopt=Acquire::Check-Valid-Until "false"']  # mirrors of suites that change may be days behind
+    done = subprocess.run(["mmdebstrap", *usual, *options, suite, folder], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"Debian {suite} could not be downloaded: {done.stderr.splitlines()[-1]}")
+
+
 @contextmanager
 def debian(suite: str, package: str, folder: Path) -> Iterator[Path]:
     """Yield a new root of Debian with Python and no compiler."""
-    if not shutil.which("mmdebstrap") or os.geteuid():
-        pytest.skip("needs root and mmdebstrap (Debian: apt-get install mmdebstrap)")
-    options = ["--variant=minbase", f"--include={package},{package}-venv", "--dpkgopt=force-unsafe-io"]
-    options += ['--aptopt=Acquire::Check-Valid-Until "false"']  # mirrors of suites that change may be days behind
-    done = subprocess.run(["mmdebstrap", *options, suite, folder], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"Debian {suite} could not be downloaded: {done.stderr.splitlines()[-1]}")
+    bootstrap(suite, folder, "--variant=minbase", f"--include={package},{package}-venv")
     subprocess.run(["mount", "-t", "proc", "proc", folder / "proc"], check=True)
     try:
         yield folder
@@ -99,7 +104,7 @@ def test_wheel_works_in_debian_without_a_compiler(dist: Path, suite: str, tmp_pa
         inside = ["chroot", root, "/usr/bin/env", "-i", "PATH=/env/bin:/usr/bin:/bin", "HOME=/root"]
         assert not run(*inside, "sh", "-c", "command -v cc gcc clang || true")
         python = run(*inside, package, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
-        fetch_requirements(python, extras, root / "links")
+        fetch_requirements(python, extras, root / "links", *RUNNER)
         for wheel in dist.glob("*.whl"):
             shutil.copy(wheel, root / "links")
         run(*inside, package, "-m", "venv", "/env")
@@ -116,6 +121,26 @@ def test_wheel_works_in_debian_without_a_compiler(dist: Path, suite: str, tmp_pa
         assert " passed" in run(*inside, "sh", "-c", f"cd /src && {PYTEST} {files}")
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the machine is ARM, where no emulator is needed")
+def test_wheel_works_in_emulated_arm_debian(dist: Path, tmp_path: Path) -> None:
+    emulator = shutil.which("qemu-aarch64-static")
+    if not emulator:
+        pytest.skip("needs an emulator (Debian: apt-get install qemu-user-static)")
+    root, links = tmp_path / "root", tmp_path / "root/links"
+    # Packages are only unpacked. Their scripts would start programs, which only the kernel could emulate.
+    packages = "--include=python3,libstdc++6"  # the second for numpy
+    bootstrap("bookworm", root, "--variant=extract", "--architectures=arm64", packages)
+    fetch_requirements("3.11", "", links, "pip", machine="aarch64")
+    for file in (*dist.glob("*.whl"), emulator):
+        shutil.copy(file, links)
+    inside = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/root", "PYTHONPATH=/site", "chroot", root]
+    inside += ["/links/qemu-aarch64-static", "/usr/bin/python3"]
+    (pip,) = links.glob("pip-*.whl")
+    options = ["--no-index", "--find-links", "/links", "--no-compile", "--target", "/site"]
+    run(*inside, f"/links/{pip.name}/pip", "install", *options, "pufferlib")
+    assert json.loads(run(*inside, "-W", "error", "-c", USED)) == [[3, 11], "_ocean.abi3.so"]
+
+
 def unit_tests(with_torch: bool) -> list[str]:
     """Return the test files of the core that need no compiler, no other framework, and no torch if it is not there."""
     found = [*ROOT.glob("tests/test_*.py"), *(p for name in FOLDERS for p in ROOT.glob(f"tests/{name}/test_*.py"))]
@@ -127,13 +152,13 @@ def unit_tests(with_torch: bool) -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in found if not needs_more.search(path.read_text()))
 
 
-def fetch_requirements(python: str, extras: str, folder: Path) -> None:
+def fetch_requirements(python: str, extras: str, folder: Path, *others: str, machine: str = os.uname().machine) -> None:
     """Download wheels of what pufferlib requires for another Python, with the pip settings of this machine."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *RUNNER]
+    wanted = [*project["dependencies"], *others]
     for extra in filter(None, extras.strip("[]").split(",")):
         wanted += project["optional-dependencies"][extra]
     options = ["--only-binary", ":all:", "--python-version", python, "--dest", folder, "--quiet"]
     for glibc in range(17, 29):
-        options += ["--platform", f"manylinux_2_{glibc}_{os.uname().machine}"]
+        options += ["--platform", f"manylinux_2_{glibc}_{machine}"]
     run(sys.executable, "-m", "pip", "download", *options, *wanted)

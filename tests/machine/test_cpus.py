@@ -43,6 +43,15 @@ def test_usable_cpus_without_control_groups(tmp_path):
     assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
 
 
+def test_usable_cpus_without_affinity_counts_all_cores(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert usable_cpus(tmp_path) == os.cpu_count()
+
+
+def test_has_bfloat16_is_false_without_cpuinfo(tmp_path):
+    assert not has_bfloat16(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [("fpu avx512f avx512_bf16 sse", True), ("avx512f amx_bf16", True), ("asimd bf16", True), ("avx512f avx2", False)],

@@ -20,8 +20,8 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 def run_program(tmp_path):
     """Function that builds and runs a program of this folder. The test fails at the first error of a sanitizer."""
 
-    def run(name, *sources, sanitizers="address,undefined", arguments=()):
-        program = _build(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers)
+    def run(name, *sources, sanitizers="address,undefined", arguments=(), flags=()):
+        program = _build(tmp_path / name, [*flags, HERE / f"{name}.c", *sources], sanitizers)
         ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
         if "unexpected memory mapping" in ran.stderr:  # the kernel uses addresses that an older gcc library reserves
             pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")

@@ -55,3 +55,9 @@ def test_checks_of_the_program_pass(name, run_program):
 @pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
 def test_pool_runs_every_item_once(sanitizers, run_program):
     run_program("pool_stress", sanitizers=sanitizers, arguments=(ROUNDS, SEED))
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("wait_policy", ()), ("pool_stress", (ROUNDS // 100, SEED))])
+def test_waiting_works_without_functions_of_linux(name, arguments, run_program):
+    """Other systems have no futex and no core affinity."""
+    run_program(name, sanitizers="thread", arguments=arguments, flags=["-U__linux__"])

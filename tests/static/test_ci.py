@@ -1,12 +1,16 @@
 """Tiers of tests, and the programs of CI that count and choose tests."""
 
+import http.server
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -62,6 +66,62 @@ def test_without_bindings_rejects_unknown_names() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 4
     assert "--without-bindings: there is no binding nothing" in done.stderr
+
+
+# Advisories
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    """Package index that knows two packages."""
+
+    def do_GET(self) -> None:
+        old = {"id": "PYSEC-1", "aliases": ["CVE-1"], "fixed_in": ["1.1"], "link": "https://a.example"}
+        known = {"/pypi/old/1.0/json": [old, {**old, "id": "X", "withdrawn": "2026"}], "/pypi/new/2.0/json": []}
+        self.send_response(200 if self.path in known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps({"vulnerabilities": known.get(self.path)}).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def index() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+LOCKS = {
+    "docker/locks/a.txt": "old==1.0 \\\n    --hash=sha256:00\nnew==2.0+cpu\n",
+    "bindings/b/lock.txt": "old==1.0 ; python_version < '3.12'\nother[extra]==3\n",
+}
+
+
+def listed(root: Path, index: str) -> list[str]:
+    """List the advisories of a checkout with two locks."""
+    for name, text in LOCKS.items():
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+    command = [ROOT / ".ci/advisories", "--index", index, "--root", root]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_advisories_are_listed_with_their_locks(tmp_path: Path, index: str) -> None:
+    assert listed(tmp_path, index) == [
+        "advisories: 1 packages have known advisories, of 2 checked and 3 locked",
+        "old 1.0, in bindings/b/lock.txt, docker/locks/a.txt",
+        "    PYSEC-1, CVE-1: fixed in 1.1. https://a.example",
+        "advisories: not checked, because the index has no answer: other 3",
+    ]
+
+
+def test_index_that_does_not_answer_is_reported(tmp_path: Path) -> None:
+    closed = "http://127.0.0.1:9"
+    assert listed(tmp_path, closed) == [f"advisories: {closed} does not answer, so no package was checked"]
 
 
 # JUnit files

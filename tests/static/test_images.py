@@ -1,5 +1,6 @@
 """Rules for the Dockerfile and the Compose files. The tests in tests/image check the built images."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -60,6 +61,33 @@ def test_lock_comments_do_not_invalidate_layers() -> None:
 
 def test_scripts_can_import_their_neighbors() -> None:
     assert "PYTHONSAFEPATH" not in DOCKERFILE
+
+
+def bootstrap_base(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run docker/bootstrap-base with programs that only print their arguments."""
+    for name, body in {"docker": "cat >/dev/null", "mmdebstrap": 'printf "%s\\n" "$@" >&2', "id": "echo 0"}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
+    environ = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    command = [ROOT / "docker/bootstrap-base", *arguments]
+    return subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+
+
+def test_base_image_of_a_snapshot_has_only_its_sources(tmp_path: Path) -> None:
+    done = bootstrap_base(tmp_path, "--snapshot", "20261128T000000Z")
+    assert done.returncode == 0, done.stderr
+    sources = [line.partition("] ")[2] for line in done.stderr.splitlines() if line.startswith("deb ")]
+    assert sources == [
+        "http://snapshot.debian.org/archive/debian/20261128T000000Z bookworm main",
+        "http://snapshot.debian.org/archive/debian/20261128T000000Z bookworm-updates main",
+        "http://snapshot.debian.org/archive/debian-security/20261128T000000Z bookworm-security main",
+    ]
+
+
+def test_invalid_snapshot_is_reported(tmp_path: Path) -> None:
+    done = bootstrap_base(tmp_path, "--snapshot", "yesterday")
+    message = "bootstrap-base: error: --snapshot takes a time such as 20261128T000000Z, got 'yesterday'\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 def test_every_install_checks_hashes() -> None:

@@ -56,5 +56,5 @@ def test_commands_are_valid_shell_without_expressions(path: Path) -> None:
         assert "${{" not in command, "pass the value in `env`, so that it is never read as shell code"
         done = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        for script in re.findall(r"(?m)(?:^|\s)((?:scripts|\.ci)/\S+)", command):
-            assert (ROOT / script).is_file(), script
+        for name in re.findall(r"(?m)(?:^|\s)((?:scripts|\.ci|tests)/\S+)", command):
+            assert (ROOT / name).exists(), name

@@ -815,3 +815,19 @@ class ForkingPufferEnv(SamplePufferEnv):
 def test_processes_that_an_environment_forks_do_not_have_the_signal_handlers_of_its_worker():
     with make(ForkingPufferEnv) as vecenv:
         assert list(vecenv.call("forked_handlers")) == [0, 0]
+
+
+def test_workers_step_without_functions_of_linux(tmp_path):
+    """Emulate macOS, which has none of these functions."""
+    absent = "os.memfd_create, os.pidfd_open, os.sched_getaffinity, os.sched_setaffinity, select.POLLRDHUP"
+    (tmp_path / "sitecustomize.py").write_text(f"import os, select\ndel {absent}\n")
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    steps = """
+    vecenv = start()
+    assert not hasattr(os, "memfd_create")
+    print(vecenv.step([0, 0])[0].shape)
+    vecenv.close()
+    """
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    output, errors = run_script(steps, path=tmp_path / "script.py", env=environ).communicate(timeout=60)
+    assert output.endswith("(2, 1)\n"), errors

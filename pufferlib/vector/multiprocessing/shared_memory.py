@@ -6,6 +6,7 @@ the last process that maps it.
 
 import mmap
 import os
+import tempfile
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 
@@ -85,7 +86,7 @@ class SharedBatch:
         layout = BufferLayout({**row_spec.arrays(num_envs), **words, **more})
         offset = channel_bytes(num_workers)
         size = offset + layout.nbytes
-        self._fd = os.memfd_create("pufferlib") if fd is None else fd
+        self._fd = _unnamed_file() if fd is None else fd
         try:
             if fd is None:
                 os.fchmod(self._fd, 0o600)
@@ -120,3 +121,11 @@ class SharedBatch:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _unnamed_file() -> int:
+    """Return the descriptor of a new file without a name. macOS has none in memory, so there it is one on the disk."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("pufferlib")
+    with tempfile.TemporaryFile(buffering=0) as file:
+        return os.dup(file.fileno())

@@ -183,12 +183,13 @@ class Parent:
         self._sentinel = sentinel
         self._poller = select.poll()
         self._poller.register(sentinel, select.POLLIN)
-        with contextlib.suppress(OSError):  # not supported by old kernels, or forbidden by a sandbox
+        # Not supported by old kernels and macOS, or forbidden by a sandbox.
+        with contextlib.suppress(OSError, AttributeError):
             self._poller.register(os.pidfd_open(pid), select.POLLIN)
 
     def watch(self, conn: Connection) -> None:
         """Also treat the parent as gone when it closes its end of ``conn``, even with unread data."""
-        self._poller.register(conn.fileno(), select.POLLRDHUP)
+        self._poller.register(conn.fileno(), getattr(select, "POLLRDHUP", select.POLLHUP))
 
     def end_with_it(self) -> None:
         """End this process as soon as the parent is gone, from now on."""
