@@ -76,17 +76,22 @@ BEGINNINGS = [
     ("pong", "score", 3_500_000, 10.0),  # -21 at random
     ("breakout", "score", 4_000_000, 150.0),  # 0.8 at random
     ("go", "perf", 2_000_000, 0.8),  # games won, none at random
+    ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead, none at random
+    ("tripletriad", "perf", 1_300_000, 0.65),  # 0.38 at random
+]
+LONG_BEGINNINGS = [  # up to 90 seconds each
     ("rware", "score", 8_000_000, 1.5),  # deliveries of each robot, 0.008 at random
     ("tactical", "perf", 300_000, 0.35),  # games won, none at random
     ("snake", "score", 1_500_000, 30.0),  # length, 3.1 at random
-    ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead, none at random
-    ("tripletriad", "perf", 1_300_000, 0.65),  # 0.38 at random
     ("nmmo3", "score", 1_500_000, 1.5),  # the lower of both levels, 1 at random
 ]
 
 
 @pytest.mark.all
-@pytest.mark.parametrize(("name", "key", "steps", "bar"), BEGINNINGS)
+@pytest.mark.parametrize(
+    ("name", "key", "steps", "bar"),
+    [*BEGINNINGS, *(pytest.param(*case, marks=pytest.mark.nightly) for case in LONG_BEGINNINGS)],
+)
 def test_training_improves_early(name, key, steps, bar, tmp_path):
     assert reports_above(bar, name, key, steps, tmp_path)[0] < bar
 
