@@ -596,6 +596,7 @@ def test_daemonic_process_cannot_have_workers(monkeypatch):
 
 
 def test_too_few_file_descriptors_name_the_limit(monkeypatch):
+    pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1).close()  # import all it needs
     monkeypatch.setattr("tempfile.tempdir", None)  # Python looks for the folder again, as at its first use
     before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
     limit = max(map(int, os.listdir("/proc/self/fd"))) + 2
