@@ -76,12 +76,12 @@ def test_unsupported_platform_is_an_error(tmp_path):
     import cmake
     import ninja
 
-    machine = ["-DCMAKE_SYSTEM_NAME=Darwin", "-DCMAKE_SYSTEM_PROCESSOR=arm64"]
+    machine = ["-DCMAKE_SYSTEM_NAME=FreeBSD", "-DCMAKE_SYSTEM_PROCESSOR=arm64"]
     tools = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}"]
     command = [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-S", ROOT, "-B", tmp_path, *tools, *machine]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "pufferlib: expected Linux, got Darwin; use the image" in " ".join(done.stderr.split())
+    assert "pufferlib: expected Linux or macOS, got FreeBSD; use the image" in " ".join(done.stderr.split())
 
 
 def test_documented_c_file_plays_and_learns(tmp_path, monkeypatch):

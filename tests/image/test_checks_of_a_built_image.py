@@ -362,6 +362,13 @@ print(source_hash(pathlib.Path(pufferlib.__file__).parent), _ocean.source_hash)"
     assert got == expected
 
 
+@each_image("test")
+def test_outdated_bytecode_of_another_image_is_not_used(image: Image) -> None:
+    """Bytecode in the cache volume is valid for a file of the same time and size."""
+    code = "import os, pufferlib; print(os.path.getmtime(pufferlib.__file__) > 1577836800)"
+    assert image.python(code) == "True"
+
+
 @each_image()
 def test_compiled_environments_run(image: Image) -> None:
     code = "import pufferlib; env = pufferlib.make('squared', num_envs=4); print(env.reset(seed=0)[0].shape[0])"

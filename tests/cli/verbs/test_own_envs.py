@@ -200,7 +200,11 @@ def test_same_file_name_in_other_folder_is_another_env(own: Path, capsys: pytest
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
         (["train", "my_env.py", "--vec", "fast"], 2, "argument --vec: invalid choice: 'fast' (choose from 'auto')"),
-        (["train", "CartPole-v9"], 2, "did you mean 'classic/CartPole-v1' or 'cartpole' or 'CartPole-v1'? Name your own as"),
+        (
+            ["train", "CartPole-v9"],
+            2,
+            "did you mean 'classic/CartPole-v1' or 'cartpole' or 'CartPole-v1'? Name your own as",
+        ),
     ],
 )
 def test_invalid_argument_exits_with_error(
