@@ -17,15 +17,26 @@ EPISODES = 20  # the score is the mean over so many
 # Tuned settings of rl-baselines3-zoo for PPO, hyperparams/ppo.yml. "lin" schedules fall to 0.
 SIZES = {"pi": [256, 256], "vf": [256, 256]}
 WIDE = {"ortho_init": False, "log_std_init": -2, "activation_fn": nn.ReLU, "net_arch": SIZES}
+LANDER = {
+    "n_envs": 16, "n_timesteps": 1_000_000, "n_steps": 1024, "batch_size": 64, "gae_lambda": 0.98, "gamma": 0.999,
+    "n_epochs": 4, "ent_coef": 0.01,
+}  # fmt: skip
 ZOO: dict[str, dict[str, Any]] = {
     "classic/CartPole-v1": {
         "n_envs": 8, "n_timesteps": 100_000, "n_steps": 32, "batch_size": 256, "gae_lambda": 0.8, "gamma": 0.98,
         "n_epochs": 20, "learning_rate": "lin_0.001", "clip_range": "lin_0.2",
     },
-    "box2d/LunarLander-v3": {
-        "n_envs": 16, "n_timesteps": 1_000_000, "n_steps": 1024, "batch_size": 64, "gae_lambda": 0.98, "gamma": 0.999,
-        "n_epochs": 4, "ent_coef": 0.01,
+    "classic/Pendulum-v1": {
+        "n_envs": 4, "n_timesteps": 100_000, "n_steps": 1024, "gae_lambda": 0.95, "gamma": 0.9, "n_epochs": 10,
+        "learning_rate": 1e-3, "use_sde": True, "sde_sample_freq": 4,
     },
+    "box2d/LunarLander-v3": LANDER,
+    "box2d/LunarLanderContinuous-v3": LANDER,
+    "box2d/BipedalWalker-v3": {
+        "n_envs": 32, "n_timesteps": 5_000_000, "normalize": True, "n_steps": 2048, "batch_size": 64, "gae_lambda": 0.95,
+        "gamma": 0.999, "n_epochs": 10, "learning_rate": 3e-4, "clip_range": 0.18,
+    },
+    "mujoco/Ant-v5": {"n_envs": 1, "n_timesteps": 1_000_000, "normalize": True},
     "mujoco/HalfCheetah-v5": {
         "n_envs": 1, "n_timesteps": 1_000_000, "normalize": True, "n_steps": 512, "batch_size": 64, "gae_lambda": 0.92,
         "gamma": 0.98, "n_epochs": 20, "learning_rate": 2.0633e-5, "ent_coef": 0.000401762, "clip_range": 0.1,
@@ -98,7 +109,6 @@ def ours_to_score(task: str, score: float, limit_s: float, seed: int) -> float |
 
 def sb3_to_score(task: str, score: float, limit_s: float, seed: int) -> float | None:
     """Train with Stable-Baselines3 and the settings of rl-baselines3-zoo."""
-    from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
 
     clock = Clock(score, limit_s)
@@ -110,14 +120,39 @@ def sb3_to_score(task: str, score: float, limit_s: float, seed: int) -> float | 
                     clock.add(info["episode"]["r"])
             return not clock.is_over
 
+    model = sb3_model(task, seed)
+    with closing(model.get_env()):
+        model.learn(ZOO[task]["n_timesteps"], Stop())
+    return clock.seconds
+
+
+def sb3_scores(task: str, steps: int, seed: int, episodes: int) -> dict[str, float]:
+    """Train as `sb3_to_score` for a number of steps. Return the mean scores of greedy and of sampled actions."""
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    model = sb3_model(task, seed)
+    model.learn(steps)
+    with closing(model.get_env()) as envs:
+        envs.seed(seed + 1_000)
+        if isinstance(envs, VecNormalize):
+            envs.training = envs.norm_reward = False
+        return {
+            way: float(evaluate_policy(model, envs, episodes, deterministic=way == "greedy")[0])
+            for way in ("greedy", "sampled")
+        }
+
+
+def sb3_model(task: str, seed: int) -> Any:
+    """Return a learner of Stable-Baselines3 with its environments and the settings of rl-baselines3-zoo."""
+    from stable_baselines3 import PPO
+
     settings = dict(ZOO[task])
     envs = sb3_envs(task, settings.pop("n_envs"), settings.pop("normalize", False), seed)
-    steps = settings.pop("n_timesteps")
+    del settings["n_timesteps"]
     options = {key: schedule(value) for key, value in settings.items()}
-    with closing(envs):
-        policy = "CnnPolicy" if task == "atari/pong" else "MlpPolicy"
-        PPO(policy, envs, seed=seed, device="cpu", **options).learn(steps, Stop())
-    return clock.seconds
+    policy = "CnnPolicy" if task == "atari/pong" else "MlpPolicy"
+    return PPO(policy, envs, seed=seed, device="cpu", **options)
 
 
 def schedule(value: Any) -> Any:

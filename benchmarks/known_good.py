@@ -2,13 +2,16 @@
 
     python benchmarks/known_good.py                        # train all tasks of published.toml and write the page
     python benchmarks/known_good.py mujoco/Hopper-v5       # train these tasks only
+    python benchmarks/known_good.py --peer box2d/BipedalWalker-v3  # train Stable-Baselines3 on these tasks
     python benchmarks/known_good.py --page                 # write the page from the stored results
     python benchmarks/known_good.py --check                # exit with 1 if the page is out of date
 
 Each task is trained with its own settings and several seeds. An interrupted call goes on where it stopped. Tasks that
 are finished are stored again without training. Results are stored in docs/known-good/NAME.json and NAME.png. Agents of
 the peers act greedily or by sampling, so ours are evaluated in both ways. The best agent of a task ships with it, as
-bindings/BINDING/agents/TASK.safetensors.
+bindings/BINDING/agents/TASK.safetensors. With --peer, Stable-Baselines3 is trained with the settings of
+rl-baselines3-zoo, as many steps and seeds, on the versions of the tasks that are installed here. Its scores are stored
+in docs/known-good/NAME.sb3.json.
 """
 
 import argparse
@@ -21,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
+from baseline_contestants import ZOO, sb3_scores
 from learning import ship
 from report import figure, machine
 
@@ -56,12 +60,18 @@ def main() -> int:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"tasks to train, by default all: {', '.join(rows)}")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, counted from 1 (default: 3)")
     parser.add_argument("--runs", type=Path, default=Path("runs/known-good"), help="folder of the runs")
+    parser.add_argument("--peer", action="store_true", help="train Stable-Baselines3 instead, on these tasks")
     parser.add_argument("--page", action="store_true", help="train nothing, write the page")
     parser.add_argument("--check", action="store_true", help="train and write nothing, compare the page")
     options = parser.parse_args()
     if unknown := set(options.tasks) - rows.keys():
         parser.error(f"unknown tasks: {', '.join(sorted(unknown))}; choose from {', '.join(rows)}")
-    if not (options.page or options.check):
+    if options.peer and (without := [task for task in options.tasks or rows if task not in ZOO]):
+        parser.error(f"--peer: no settings of rl-baselines3-zoo for {', '.join(without)}; choose from {', '.join(ZOO)}")
+    if options.peer:
+        for task in options.tasks or rows:
+            train_peer(task, rows[task]["steps"], options.seeds)
+    elif not (options.page or options.check):
         for task in options.tasks or rows:
             store(task, rows[task], train(task, rows[task]["steps"], options.seeds, options.runs))
     page = render(rows)
@@ -80,6 +90,20 @@ def train(task: str, steps: int, seeds: int, runs: Path) -> TrainedSeeds:
         return pufferlib.train(resume=begun[-1].parent, seeds=numbers, progress=True)
     settings = {"train.total_timesteps": steps, "train.device": "cpu", "eval.episodes": EPISODES}
     return pufferlib.train(task, settings, seeds=numbers, name="pufferlib", runs=folder, progress=True)
+
+
+def train_peer(task: str, steps: int, seeds: int) -> None:
+    """Train Stable-Baselines3 with the seeds that are not stored yet, and store their scores."""
+    path = stored_path(task, "sb3.json")
+    record = json.loads(path.read_text()) if path.exists() else {"seeds": [], "greedy": [], "sampled": []}
+    for seed in set(range(1, seeds + 1)) - {*record["seeds"]}:
+        scores = sb3_scores(task, steps, seed, EPISODES)
+        record["seeds"].append(seed)
+        for way, score in scores.items():
+            record[way].append(score)
+        here = machine()
+        record |= {"steps": steps, **{key: here[key] for key in ("date", "cpu")}}
+        path.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def store(task: str, row: dict[str, Any], trained: TrainedSeeds) -> None:
@@ -132,11 +156,22 @@ def render(rows: dict[str, dict[str, Any]]) -> str:
         f"\n## {task}\n\n```\npuffer train {task} --train.total-timesteps {record['steps']} --train.seeds "
         f"{','.join(map(str, record['seeds']))}\n```\n\nSeeds: {scores(record)}. Trained on {cores(record['cpus'])} "
         f"({record['cpu']}), {record['date']}, commit {record['commit']}. {rows[task].get('note', '')}".rstrip()
-        + f"{agent(task, record)}\n\n"
+        + f"{peer(task)}{agent(task, record)}\n\n"
         f"![Learning curve of {task}](known-good/{task.replace('/', '-')}.png)\n"
         for task, record in stored.items()
     ]
     return HEAD.format(episodes=EPISODES) + "".join(lines) + "".join(pictures)
+
+
+def peer(task: str) -> str:
+    """Return text about Stable-Baselines3, if it was trained here."""
+    if not (path := stored_path(task, "sb3.json")).exists():
+        return ""
+    record = json.loads(path.read_text())
+    return (
+        f"\n\nStable-Baselines3 with the settings of rl-baselines3-zoo, trained here for the same steps: greedy "
+        f"{estimate(record['greedy'])}, sampled {estimate(record['sampled'])}. Seeds: {scores(record)} ({record['date']})."
+    )
 
 
 def agent(task: str, record: dict[str, Any]) -> str:
@@ -149,9 +184,9 @@ def agent(task: str, record: dict[str, Any]) -> str:
     )
 
 
-def stored_path(task: str) -> Path:
+def stored_path(task: str, suffix: str = "json") -> Path:
     """Return the file of a task's results."""
-    return STORED / f"{task.replace('/', '-')}.json"
+    return STORED / f"{task.replace('/', '-')}.{suffix}"
 
 
 def line(task: str, row: dict[str, Any], record: dict[str, Any]) -> str:

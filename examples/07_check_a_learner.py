@@ -9,7 +9,7 @@ import torch
 
 from pufferlib.frameworks.cleanrl import RecurrentPolicy
 from pufferlib.models import make_policy
-from pufferlib.training import check_learner
+from pufferlib.testing import check_learner
 
 HORIZON, EPOCHS, MINIBATCHES, RATE, GAMMA, LAMBDA, CLIP, ENTROPY = 16, 4, 4, 3e-3, 0.9, 0.9, 0.2, 0.03
 

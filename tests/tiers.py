@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["once"]
+__all__ = ["as_nightly", "once"]
 
 
 def once(parameters: Iterable[Any], chosen: Container[Any]) -> list[Any]:
@@ -15,5 +15,13 @@ def once(parameters: Iterable[Any], chosen: Container[Any]) -> list[Any]:
 
 def as_all(parameter: Any) -> Any:
     """Return a parameter, or a tuple of them, with the mark ``all``."""
-    values = parameter if isinstance(parameter, tuple) else (parameter,)
-    return pytest.param(*values, marks=pytest.mark.all)
+    return _marked(parameter, pytest.mark.all)
+
+
+def as_nightly(parameter: Any) -> Any:
+    """Return a parameter, or a tuple of them, with the mark ``nightly``."""
+    return _marked(parameter, pytest.mark.nightly)
+
+
+def _marked(parameter: Any, mark: Any) -> Any:
+    return pytest.param(*parameter if isinstance(parameter, tuple) else (parameter,), marks=mark)

@@ -24,7 +24,6 @@ from pufferlib.training.callbacks import (
 from pufferlib.training.distributed.ranks import RankLostError as RankLostError
 from pufferlib.training.evaluation import EvalResult as EvalResult, evaluate as evaluate
 from pufferlib.training.launch import train as train
-from pufferlib.training.learner_suite import LearnerResult as LearnerResult, check_learner as check_learner
 from pufferlib.training.lifecycle import TrainedRun as TrainedRun
 from pufferlib.training.loggers import (
     CsvLogger as CsvLogger,

@@ -22,11 +22,10 @@ from pufferlib.models._engine import Engine
 from pufferlib.models.engine import compile_policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
+from pufferlib.training.kernels import build_step_in_c, fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.optimizers import on_device
 from pufferlib.training.ppo import Loss, Losses, ppo_loss
 from pufferlib.training.rollout import Minibatch
-from pufferlib.training.step_in_c import build_step_in_c
 
 __all__ = [
     "CudaRecorder",

@@ -14,6 +14,7 @@ import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from tests.conformance.test_vector_backends import check
 from tests.envs import SamplePufferEnv
+from tests.tiers import as_nightly
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -32,7 +33,7 @@ def _no_cluster(monkeypatch):
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
+@pytest.mark.parametrize("kind", ["gymnasium", as_nightly("pettingzoo")])
 def test_same_bytes_as_serial(kind):
     check(kind, {"backend": "Ray", "num_workers": 2, "batch_size": 2, "zero_copy": False}, 100, "same_step")
 
@@ -61,7 +62,7 @@ class Loud(SamplePufferEnv):
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("hide_output", [True, False])
+@pytest.mark.parametrize("hide_output", [True, as_nightly(False)])
 def test_hide_output_redirects_env_output(hide_output):
     options = {"num_envs": 2, "num_workers": 2, "overwork": True, "hide_output": hide_output}
     with pufferlib.vector.make(Loud, backend="Ray", **options) as vecenv:

@@ -23,6 +23,7 @@ from pufferlib.vector.ray import workers as ray_workers
 from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import check
 from tests.envs import ScriptedPufferEnv, VariedEnv
+from tests.tiers import as_nightly
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -134,11 +135,11 @@ LAYOUTS = {
     [
         ("native", None, "2 actors"),
         ("absent agents", "next_step", "2 actors, one per batch"),
-        ("gymnasium", "next_step", "2 actors, one per batch"),
+        as_nightly(("gymnasium", "next_step", "2 actors, one per batch")),
         ("gymnasium", "same_step", "4 actors, blocks of 2"),
-        ("pettingzoo", "next_step", "2 actors"),
+        as_nightly(("pettingzoo", "next_step", "2 actors")),
         ("pettingzoo", "same_step", "4 actors, first 3"),
-        ("rware", None, "2 actors, one per batch"),
+        as_nightly(("rware", None, "2 actors, one per batch")),
         *(pytest.param(name, None, "2 actors, one per batch", marks=pytest.mark.nightly) for name in OCEAN),
         ("puffer_pymultiagent", "disabled", "2 actors"),
     ],
@@ -281,7 +282,7 @@ def test_lost_envs_restart_on_another_node(cluster):
     add_node(cluster)
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
+@pytest.mark.parametrize("autoreset", ["next_step", as_nightly("same_step"), "disabled"])
 def test_restart_matches_multiprocessing(autoreset):
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Fragile)
     options = {"num_envs": 4, "num_workers": 2, "seed": 3, "autoreset": autoreset, "on_crash": "restart"}

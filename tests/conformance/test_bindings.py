@@ -47,7 +47,16 @@ GROWTH_BYTES = 32 << 20  # limit of RESETS resets, 1.6 MiB each
 
 played_before: set[str] = set()  # environments that this process has made, stepped and closed
 
-pytestmark = [pytest.mark.parametrize(("facts", "name"), CASES), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
+each_case = pytest.mark.parametrize(("facts", "name"), CASES)
+# Isolated environments compile for up to a minute in each process.
+each_case_with_isolated_ones_at_night = pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        pytest.param(*case.values, id=case.id, marks=[pytest.mark.nightly] * bool(case.values[0].isolated))
+        for case in CASES
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +86,7 @@ def make(name: str, num_envs: int, backend: str = "Serial", **options: Any) -> I
         played_before.add(name)
 
 
+@each_case
 def test_environment_meets_the_contract(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     creator = pufferlib.env_creator(name)
     # Isolated environments take long to make, and copies of them share only files.
@@ -90,10 +100,10 @@ def test_environment_meets_the_contract(facts: Facts, name: str, folder: Path, n
 
 
 @pytest.mark.all  # test_vector_backends.py does the same with environments of every interface
+@each_case_with_isolated_ones_at_night
 def test_seed_reproduces_trajectory_on_every_backend(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     steps = share_of(COMPARED, name, nightly)
-    num_envs = 1 if facts.isolated and not nightly else NUM_ENVS
-    with make(name, num_envs) as envs:
+    with make(name, NUM_ENVS) as envs:
         other, first = (
             play(envs, max(STEPS, steps // 4), 6),
             play(envs, steps, 5),
@@ -101,8 +111,8 @@ def test_seed_reproduces_trajectory_on_every_backend(facts: Facts, name: str, fo
     assert is_same(first, other, STEPS) == (name.partition("/")[2] in facts.deterministic), (
         "trajectories of different seeds must differ"
     )
-    for layout in OTHERS if nightly else ["1 worker" if num_envs == 1 else "2 workers, one per batch"]:
-        with make(name, num_envs, **LAYOUTS[layout], overwork=True, timeout_s=300) as envs:
+    for layout in OTHERS if nightly else ["2 workers, one per batch"]:
+        with make(name, NUM_ENVS, **LAYOUTS[layout], overwork=True, timeout_s=300) as envs:
             elsewhere = play(envs, steps, 5)
         if not facts.seeding:
             assert first_difference(first, elsewhere) is None, (
@@ -115,6 +125,7 @@ def is_same(one: Trajectory, other: Trajectory, steps: int) -> bool:
     return all(np.array_equal(one.digests[name][:steps], other.digests[name][:steps]) for name in one.digests)
 
 
+@each_case
 def test_observations_fit_spaces_and_peer_checkers_pass(facts: Facts, name: str, folder: Path) -> None:
     reason = "check_env has already checked the spaces of native environments"
     if facts.isolated:  # always a native environment, and slow to make
@@ -158,6 +169,7 @@ def check_pettingzoo(env: Any) -> None:
             observations, _ = env.reset()
 
 
+@each_case
 def test_render_returns_an_image(facts: Facts, name: str, folder: Path) -> None:
     if not facts.isolated:  # the processes of isolated environments can render, and are slow to start
         env = pufferlib.make(name)
@@ -179,9 +191,8 @@ def test_render_returns_an_image(facts: Facts, name: str, folder: Path) -> None:
 
 
 @pytest.mark.all
+@each_case_with_isolated_ones_at_night
 def test_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
-    if facts.isolated and not nightly:
-        pytest.skip("its process compiles for long, so it runs with --nightly only")
     if not facts.isolated or name not in played_before:  # imports and caches are loaded first
         with make(name, num_copies(facts)) as envs:
             envs.reset(seed=1)

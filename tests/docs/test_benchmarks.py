@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.tiers import as_nightly
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -59,7 +61,7 @@ def test_engine_benchmark_measures_its_peers(tmp_path):
         ("wrappers.py", ["ClipReward"], [{"ours", "Gymnasium"}]),
         ("export.py", [""], [{"ours", "torch"}]),
         ("acting.py", ["tanh"], [{"ours", "our engine, ReLU", "torch"}]),
-        ("baselines.py", ["CartPole"], [{"ours", "Stable-Baselines3", "script in CleanRL's style"}]),
+        as_nightly(("baselines.py", ["CartPole"], [{"ours", "Stable-Baselines3", "script in CleanRL's style"}])),
     ],
 )
 def test_benchmark_measures_its_contestants(script, only, contestants, tmp_path):

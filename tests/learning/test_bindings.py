@@ -12,6 +12,7 @@ from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until
 from tests.loggers import ListLogger
 from tests.needs import OWN_PROCESS, missing_binding
+from tests.tiers import as_nightly
 
 DOCUMENTED = [  # environments with long runs in docs/results.md or docs/known-good.md
     "atari/pong",
@@ -22,6 +23,7 @@ DOCUMENTED = [  # environments with long runs in docs/results.md or docs/known-g
     "crafter/CrafterReward-v1",
     "nmmo/default",
 ]
+LONG = ("atari/breakout", "procgen/bigfish")  # about half a minute each
 OTHERS = [
     pytest.param(f"{facts.name}/{facts.conformance[0]}", marks=[pytest.mark.nightly] if facts.isolated else [])
     for facts in all_facts().values()
@@ -49,7 +51,7 @@ def test_env_is_solved(name, steps, score, tmp_path):
     assert train_until(config, tmp_path, lambda policy: evaluate(config, policy).score_mean, score) >= score
 
 
-@pytest.mark.parametrize("name", [*DOCUMENTED, *OTHERS])
+@pytest.mark.parametrize("name", [*(as_nightly(name) if name in LONG else name for name in DOCUMENTED), *OTHERS])
 def test_binding_trains_with_its_settings(name, tmp_path):
     skip_without_binding(name)
     few = {"train.total_timesteps": STEPS, "train.update_epochs": 1, **FEWER_ENVS.get(name, {})}

@@ -12,7 +12,7 @@ from pufferlib.settings.config import load_config
 from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until
-from tests.tiers import once
+from tests.tiers import as_nightly, once
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -26,8 +26,6 @@ SCORES = [  # environment, steps, score of the evaluation
     ("blackjack", 2_000_000, -0.15),  # -0.05 is optimal, -0.32 at random
     ("cliff_walking", 4_000_000, -20.0),  # -13 is optimal, three seeds reached it
     ("frozen_lake", 2_000_000, 0.6),  # 0.74 is optimal, 0.02 at random
-    ("minigrid", 1_000_000, 0.9),  # 0.955 is optimal, 0.19 at random
-    ("taxi", 10_000_000, 4.0),  # 8.5 is optimal, one seed reached 7.9
     ("bandit", 300_000, 0.9),
     ("stochastic", 500_000, 0.99),  # 0.957 at random, 0.91 with one action only
     ("password", 300_000, 0.9),
@@ -35,12 +33,19 @@ SCORES = [  # environment, steps, score of the evaluation
     ("multiagent", 300_000, 0.9),
     ("pymultiagent", 100_000, 0.9),
     ("spaces", 200_000, 0.9),
+]
+LONG_SCORES = [  # up to two minutes each
+    ("minigrid", 1_000_000, 0.9),  # 0.955 is optimal, 0.19 at random
+    ("taxi", 10_000_000, 4.0),  # 8.5 is optimal, one seed reached 7.9
     ("trash_pickup", 2_500_000, 9.0),  # of 15 pieces, 5.8 at random
 ]
 DEFAULT = ("memory",)  # quick, and needs a recurrent network; test_python.py learns CartPole
 
 
-@pytest.mark.parametrize(("name", "steps", "score"), once(SCORES, [case for case in SCORES if case[0] in DEFAULT]))
+@pytest.mark.parametrize(
+    ("name", "steps", "score"),
+    [*once(SCORES, [case for case in SCORES if case[0] in DEFAULT]), *map(as_nightly, LONG_SCORES)],
+)
 def test_training_reaches_score(name, steps, score, tmp_path):
     check(name, steps, score, tmp_path)
 
@@ -75,11 +80,11 @@ def test_separate_tanh_networks_learn(tmp_path):
 BEGINNINGS = [
     ("pong", "score", 3_500_000, 10.0),  # -21 at random
     ("breakout", "score", 4_000_000, 150.0),  # 0.8 at random
-    ("go", "perf", 2_000_000, 0.8),  # games won, none at random
     ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead, none at random
     ("tripletriad", "perf", 1_300_000, 0.65),  # 0.38 at random
 ]
 LONG_BEGINNINGS = [  # up to 90 seconds each
+    ("go", "perf", 2_000_000, 0.8),  # games won, none at random
     ("rware", "score", 8_000_000, 1.5),  # deliveries of each robot, 0.008 at random
     ("tactical", "perf", 300_000, 0.35),  # games won, none at random
     ("snake", "score", 1_500_000, 30.0),  # length, 3.1 at random
@@ -90,13 +95,13 @@ LONG_BEGINNINGS = [  # up to 90 seconds each
 @pytest.mark.all
 @pytest.mark.parametrize(
     ("name", "key", "steps", "bar"),
-    [*BEGINNINGS, *(pytest.param(*case, marks=pytest.mark.nightly) for case in LONG_BEGINNINGS)],
+    [*BEGINNINGS, *map(as_nightly, LONG_BEGINNINGS)],
 )
 def test_training_improves_early(name, key, steps, bar, tmp_path):
     assert reports_above(bar, name, key, steps, tmp_path)[0] < bar
 
 
-@pytest.mark.all
+@pytest.mark.nightly
 def test_enduro_improves_over_random_play(tmp_path):
     """Random play scores 17,040 in the first episodes, which are long, with almost no spread."""
     assert reports_above(19_000, "enduro", "score", 3_000_000, tmp_path, reports=1)[-1] > 19_000

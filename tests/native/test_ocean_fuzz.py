@@ -9,8 +9,8 @@ from pufferlib import ocean
 from pufferlib.ocean.fuzz import fuzz_file
 
 OCEAN = Path(ocean.__file__).parent
-STEPS = 5_000
-SLOW = dict.fromkeys(("enduro", "moba", "nmmo3", "snake", "trash_pickup"), 1_000)
+STEPS = 2_000
+SLOW = dict.fromkeys(("enduro", "moba", "nmmo3", "snake", "trash_pickup"), 400)
 NIGHT = 1_000_000
 
 

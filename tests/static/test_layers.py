@@ -10,12 +10,12 @@ ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
-    **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays", "testing"), 2),
+    **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replays"), 2),
     **dict.fromkeys(("bindings", "box2d", "robots", "wrappers"), 2),
     **dict.fromkeys(("envpool", "frameworks", "models", "pytorch", "settings"), 3),
     **dict.fromkeys(("installation", "runs"), 4),
     "training": 5,
-    **dict.fromkeys(("exports", "play", "selfplay", "sweeps"), 6),
+    **dict.fromkeys(("exports", "play", "selfplay", "sweeps", "testing"), 6),
     "web": 7,
     "cli": 8,
 }
@@ -74,31 +74,45 @@ def test_cython_files_have_no_include():
         assert path.suffix not in CYTHON or not re.search(r"^ *include ", path.read_text(), re.MULTILINE), path
 
 
-@pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
-def test_no_module_imports_a_higher_floor(path, inside):
+def test_no_module_imports_a_higher_floor():
+    wrong = [f"{inside}: {reason}" for path, inside in FILES for reason in misplaced_imports(path, inside)]
+    assert not wrong, "\n".join(wrong)
+
+
+def misplaced_imports(path, inside):
+    """Yield what is wrong with the imports of a file."""
     own = "" if inside.stem == "__init__" and len(inside.parts) == 1 else Path(inside.parts[0]).stem
     if inside.name == "__main__.py":
         own = "cli"  # python -m is part of the command line
     if is_policy(inside):
         own = "models"  # policies of environments are loaded by the trainer
-    assert own in FLOORS, f"put {own} on a floor"
+    if own not in FLOORS:
+        yield f"put {own} on a floor"
+        return
     names = set(imports(path))
     if inside not in FACADES:
         inner = {part(name) for name in names if name.partition(".")[0] == "pufferlib"}
         higher = {name for name in inner if FLOORS.get(name, 0) > FLOORS[own]}
-        assert not higher, f"{own} is on floor {FLOORS[own]} and imports {higher}"
-    if FLOORS[own] < 3:  # heavy packages start at floor 3
-        assert not {name.partition(".")[0] for name in names} & HEAVY
-    assert not any(name.startswith("pufferlib.bindings.") for name in names), "only the registry loads bindings"
+        if higher:
+            yield f"{own} is on floor {FLOORS[own]} and imports {higher}"
+    heavy = {name.partition(".")[0] for name in names} & HEAVY
+    if heavy and FLOORS[own] < 3:
+        yield f"{own} is on floor {FLOORS[own]}, and {heavy} may be imported from floor 3 on"
+    if any(name.startswith("pufferlib.bindings.") for name in names):
+        yield "only the registry loads bindings"
 
 
-@pytest.mark.parametrize("inside", [inside for _, inside in FILES if inside.parts[0] == "bindings"], ids=str)
-def test_bindings_import_no_other_binding_and_not_their_policy(inside):
+def test_bindings_import_no_other_binding_and_not_their_policy():
+    for inside in (inside for _, inside in FILES if inside.parts[0] == "bindings"):
+        check_relative_imports(inside)
+
+
+def check_relative_imports(inside):
     for node in ast.walk(ast.parse((ROOT / inside).read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == len(inside.parts) - 1:  # relative import from bindings/
-            assert (node.module or node.names[0].name).startswith("_")
+            assert (node.module or node.names[0].name).startswith("_"), inside
         elif isinstance(node, ast.ImportFrom) and node.level:
-            assert "policy" not in (node.module, *(alias.name for alias in node.names))
+            assert "policy" not in (node.module, *(alias.name for alias in node.names)), inside
 
 
 def module_of(path):

@@ -9,9 +9,9 @@ import torch
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
 from pufferlib.settings.config import TrainConfig, load_config
-from pufferlib.training import accelerate, fused_loss, ppo
+from pufferlib.training import accelerate, kernels, ppo
 from pufferlib.training.accelerate import build_loss
-from pufferlib.training.fused_loss import fused_ppo_loss, kernel_matches_loss
+from pufferlib.training.kernels import fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.rollout import Minibatch
 from pufferlib.training.trainer import Trainer
 
@@ -51,12 +51,12 @@ def test_edited_loss_term_has_effect(monkeypatch, target_env):
 
 def test_kernel_fingerprint_matches_code():
     """If this fails, ``ppo.py`` has changed. Change ``puffer_objective.h`` accordingly, then update the fingerprint."""
-    assert fused_loss.fingerprint() == fused_loss.KERNEL_FINGERPRINT
+    assert kernels.fingerprint() == kernels.KERNEL_FINGERPRINT
 
 
 @pytest.mark.all
 def test_kernel_is_used_without_docstrings():
-    code = "from pufferlib.training.fused_loss import kernel_matches_loss as c; import sys; sys.exit(not c())"
+    code = "from pufferlib.training.kernels import kernel_matches_loss as c; import sys; sys.exit(not c())"
     assert subprocess.run([sys.executable, "-OO", "-c", code], check=False).returncode == 0
 
 

@@ -11,7 +11,7 @@ from pufferlib.models.distributions import action_distribution
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
 from pufferlib.training.advantage import Estimates, vtrace
-from pufferlib.training.fused_loss import fused_ppo_loss
+from pufferlib.training.kernels import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.ppo import minibatches, recompute_estimates
 from pufferlib.training.rollout import Minibatch, Rollout

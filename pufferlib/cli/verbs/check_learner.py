@@ -14,7 +14,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.text import plural
 
 if TYPE_CHECKING:
-    from pufferlib.training.learner_suite import LearnerResult
+    from pufferlib.testing import LearnerResult
 
 __all__ = ["run"]
 
@@ -39,7 +39,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --with must be my_trainer.py:train or module:function, got {options.learner!r}")
     if options.seed < 0:
         raise UsageError(f"{PROG}: --seed must be at least 0, got {options.seed}")
-    from pufferlib.training.learner_suite import check_learner  # imports torch
+    from pufferlib.testing import check_learner  # imports torch
 
     learner = registry.load_object(f"{PROG}: --with", options.learner) if options.learner else None
     only = ",".join(options.only).split(",") if options.only else None

@@ -14,10 +14,9 @@ from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.spaces import MixedBox
 from pufferlib.training import ppo
 from pufferlib.training.accelerate import build_fused_step
-from pufferlib.training.fused_loss import fused_ppo_loss
+from pufferlib.training.kernels import StepInC, build_step_in_c, fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch
-from pufferlib.training.step_in_c import StepInC, build_step_in_c
 from pufferlib.training.trainer import Trainer
 from tests.training.broken_rollouts import assert_nan_raises_and_keeps_weights
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.training.learner_suite import TASKS, check_learner
+from pufferlib.testing import check_learner
+from pufferlib.testing.learner import TASKS
 from tests.tiers import once
-from tests.training import broken_learners
+from tests.testing import broken_learners
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "07_check_a_learner.py"
 BROKEN = [
