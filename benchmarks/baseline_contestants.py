@@ -33,7 +33,7 @@ ZOO: dict[str, dict[str, Any]] = {
     "box2d/LunarLander-v3": LANDER,
     "box2d/LunarLanderContinuous-v3": LANDER,
     "box2d/BipedalWalker-v3": {
-        "n_envs": 32, "n_timesteps": 5_000_000, "normalize": True, "n_steps": 2048, "batch_size": 64, "gae_lambda": 0.95,
+        "n_envs": 32, "n_timesteps": 5_000_000, "normalize": True, "n_steps": 2048, "batch_size": 64,
         "gamma": 0.999, "n_epochs": 10, "learning_rate": 3e-4, "clip_range": 0.18,
     },
     "mujoco/Ant-v5": {"n_envs": 1, "n_timesteps": 1_000_000, "normalize": True},

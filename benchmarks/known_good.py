@@ -170,7 +170,8 @@ def peer(task: str) -> str:
     record = json.loads(path.read_text())
     return (
         f"\n\nStable-Baselines3 with the settings of rl-baselines3-zoo, trained here for the same steps: greedy "
-        f"{estimate(record['greedy'])}, sampled {estimate(record['sampled'])}. Seeds: {scores(record)} ({record['date']})."
+        f"{estimate(record['greedy'])}, sampled {estimate(record['sampled'])}. Seeds: {scores(record)} "
+        f"({record['date']})."
     )
 
 

@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "imports", "machine", "native", "render", "seeding", "spaces", "text", ""), 0),

@@ -10,8 +10,8 @@ import pytest
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.testing import check_learner
 from pufferlib.testing.learner import TASKS
-from tests.tiers import once
 from tests.testing import broken_learners
+from tests.tiers import once
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "07_check_a_learner.py"
 BROKEN = [
