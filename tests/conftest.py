@@ -106,7 +106,7 @@ def _same_start(monkeypatch):
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(0)
+        sys.modules["torch"].default_generator.manual_seed(0)  # torch.manual_seed also seeds GPUs, in milliseconds
         sys.modules["torch"].set_num_threads(1)
 
 

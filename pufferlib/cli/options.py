@@ -208,11 +208,21 @@ def parse_settings(
         UsageError: The value of a flag is missing, out of range, or has the wrong type.
         SystemExit: After ``--help``.
     """
+    texts, flags = split_flags(prog, with_switch_values(prog, argv), ENV)
+    keywords = {f"env.{key}": value for key, value in typed(base.env_name, texts).items()}
+    if not flags:
+        return keywords
     import tyro  # comes with the training packages, which other verbs do without
     from tyro import _errors  # private, as tyro says itself: its version is pinned, and tests watch this
 
-    texts, flags = split_flags(prog, with_switch_values(prog, argv), ENV)
-    sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
+    names = [flag.partition("=")[0].removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")]
+    wants_help = not {"--help", "-h"}.isdisjoint(flags)
+    named = {name.partition(".")[0] for name in names}  # tyro takes 45 ms for all sections
+    sections: list[Any] = [
+        (each.name, each.type, dataclasses.field(default=getattr(base, each.name)))
+        for each in SECTIONS
+        if wants_help or each.name in named
+    ]
 
     def refuse(event: _errors.ParseErrorEvent) -> None:
         raise _refusal(prog, base, event, others)
@@ -221,13 +231,11 @@ def parse_settings(
         chosen: Any = tyro.cli(
             dataclasses.make_dataclass("Flags", sections, frozen=True),
             prog=as_typed(f"{prog} {base.env_name}"),
-            description=_help(base, about),
+            description=_help(base, about) if wants_help else "",
             args=flags,
             config=(tyro.conf.FlagConversionOff,),  # with_switch_values gives every switch a value
             registry=_as_written(),
         )
-    names = [flag.partition("=")[0].removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")]
-    keywords = {f"env.{key}": value for key, value in typed(base.env_name, texts).items()}
     return keywords | {name: attrgetter(name)(chosen) for name in names}
 
 
