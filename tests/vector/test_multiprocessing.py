@@ -766,6 +766,19 @@ def test_workers_know_environments_registered_by_packages(creator):
         del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
 
 
+def test_registrations_of_large_packages_are_sent_in_few_bytes(monkeypatch):
+    monkeypatch.setattr(gymnasium, "registry", {})
+    for number in range(300):
+        gymnasium.register(f"Large-v{number}", "tests.envs:FunctionEnv", kwargs={"number": number, "shape": (1, 2)})
+    data, alone = pickle_by_value("sent"), pickle_by_value("sent", with_registrations=False)
+    assert len(data) < 300 * 150
+    assert len(alone) < 100
+    registered = dict(gymnasium.registry)
+    gymnasium.registry.clear()
+    assert pickle.loads(data) == "sent"
+    assert gymnasium.registry == registered
+
+
 def test_registrations_of_packages_missing_in_the_worker_are_skipped(tmp_path, monkeypatch):
     (tmp_path / "absent.py").write_text("class Option: pass\n")
     monkeypatch.syspath_prepend(tmp_path)

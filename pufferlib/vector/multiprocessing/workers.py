@@ -146,7 +146,8 @@ class WorkerProcesses(Workers):
             server=self.SERVER,
             options=self._options(),
         )
-        self._send(worker, self._pickle(setup))  # the space in it may be of a class defined in the caller's script
+        # The space in it may be of a class defined in the caller's script.
+        self._send(worker, pickle_by_value(setup, with_registrations=False))
 
     def _send_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
