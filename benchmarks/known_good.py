@@ -11,7 +11,7 @@ are finished are stored again without training. Results are stored in docs/known
 the peers act greedily or by sampling, so ours are evaluated in both ways. The best agent of a task ships with it, as
 bindings/BINDING/agents/TASK.safetensors. With --peer, Stable-Baselines3 is trained with the settings of
 rl-baselines3-zoo, as many steps and seeds, on the versions of the tasks that are installed here. Its scores are stored
-in docs/known-good/NAME.sb3.json.
+in docs/known-good/sb3/NAME.json.
 """
 
 import argparse
@@ -94,7 +94,8 @@ def train(task: str, steps: int, seeds: int, runs: Path) -> TrainedSeeds:
 
 def train_peer(task: str, steps: int, seeds: int) -> None:
     """Train Stable-Baselines3 with the seeds that are not stored yet, and store their scores."""
-    path = stored_path(task, "sb3.json")
+    path = stored_path(task, STORED / "sb3")
+    path.parent.mkdir(exist_ok=True)
     record = json.loads(path.read_text()) if path.exists() else {"seeds": [], "greedy": [], "sampled": []}
     for seed in set(range(1, seeds + 1)) - {*record["seeds"]}:
         scores = sb3_scores(task, steps, seed, EPISODES)
@@ -165,7 +166,7 @@ def render(rows: dict[str, dict[str, Any]]) -> str:
 
 def peer(task: str) -> str:
     """Return text about Stable-Baselines3, if it was trained here."""
-    if not (path := stored_path(task, "sb3.json")).exists():
+    if not (path := stored_path(task, STORED / "sb3")).exists():
         return ""
     record = json.loads(path.read_text())
     return (
@@ -185,9 +186,9 @@ def agent(task: str, record: dict[str, Any]) -> str:
     )
 
 
-def stored_path(task: str, suffix: str = "json") -> Path:
+def stored_path(task: str, folder: Path = STORED) -> Path:
     """Return the file of a task's results."""
-    return STORED / f"{task.replace('/', '-')}.{suffix}"
+    return folder / f"{task.replace('/', '-')}.json"
 
 
 def line(task: str, row: dict[str, Any], record: dict[str, Any]) -> str:
