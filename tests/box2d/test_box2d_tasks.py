@@ -300,6 +300,7 @@ def test_engines_of_the_lander_have_flames():
     assert places[1][:, 1].mean() > places[2][:, 1].mean() > places[3][:, 1].mean()  # columns
 
 
+@pytest.mark.all
 def test_render_enlarges_the_observation_of_a_car():
     for keywords in ({}, {"channels_first": True}):
         with TwinEnvs(twin_of("box2d/CarRacing-v3", keywords), num_envs=1) as envs:

@@ -8,6 +8,7 @@ import pytest
 import pufferlib
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.files import write_template
+from tests.tiers import as_all
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 
@@ -45,7 +46,7 @@ def source(tmp_path, monkeypatch):
     return write_template("ball_room", tmp_path, "minigrid")[0]
 
 
-@pytest.mark.parametrize(("level", "width", "height"), [(0, 7, 5), (1, 13, 9)])
+@pytest.mark.parametrize(("level", "width", "height"), [(0, 7, 5), as_all((1, 13, 9))])
 def test_template_of_a_level_is_a_game(source, level, width, height):
     rng = np.random.default_rng(0)
     with pufferlib.make(str(source), num_envs=256, seed=1, level=level, mission=True) as env:
@@ -62,6 +63,7 @@ def test_template_of_a_level_is_a_game(source, level, width, height):
     assert rewards.max() < 1
 
 
+@pytest.mark.all
 def test_faulty_level_is_reported_before_it_is_played(source):
     text = source.read_text()
     table = text[text.index("static const MiniGridLevel ") : text.index("#define MINIGRID_OWN_LEVELS")]

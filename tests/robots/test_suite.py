@@ -45,7 +45,7 @@ def short_episodes(monkeypatch):
     monkeypatch.setattr(binding.suite, "load", load_short)
 
 
-@pytest.mark.parametrize("name", once(TASKS, {"ball_in_cup-catch", "cheetah-run", "finger-spin", "walker-walk"}))
+@pytest.mark.parametrize("name", once(TASKS, {"ball_in_cup-catch", "finger-spin"}))
 def test_same_seeds_and_actions_give_the_bytes_of_dm_control(name, short_episodes):
     assert compare(f"dmcontrol/{name}", copies=2, steps=30) > 0
 

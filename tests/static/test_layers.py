@@ -1,6 +1,7 @@
 """Imports between the parts of the package. A lower floor never imports a higher one."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -41,12 +42,19 @@ def part(dotted):
     return [*dotted.split("."), ""][1]
 
 
+@functools.cache
+def nodes(path):
+    """Return the parts of a Python file that import something, and its calls."""
+    kinds = ast.Import | ast.ImportFrom | ast.Call
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+
+
 def imports(path):
     """Yield the dotted names of everything that a file imports, at its top or inside functions."""
     if path.suffix in CYTHON:
         yield from cython_imports(path.read_text())
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:  # "from .neighbor import" stays inside
@@ -106,7 +114,7 @@ def test_bindings_import_no_other_binding_and_not_their_policy():
 
 
 def check_relative_imports(inside):
-    for node in ast.walk(ast.parse((ROOT / inside).read_text())):
+    for node in nodes(ROOT / inside):
         if isinstance(node, ast.ImportFrom) and node.level == len(inside.parts) - 1:  # relative import from bindings/
             assert (node.module or node.names[0].name).startswith("_"), inside
         elif isinstance(node, ast.ImportFrom) and node.level:
@@ -139,7 +147,7 @@ def import_graph():
 
 def names_for_import_module(path):
     """Yield the names that a file passes to importlib.import_module as literals."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module":
             yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 

@@ -17,6 +17,7 @@ FLAGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.all
 def test_command_continues_search_from_python(done, capsys):
     assert main(["sweep", "squared", f"--sweeps={done.folder.parent}", "--sweep.trials=4", *FLAGS]) == 0
     printed = capsys.readouterr().out

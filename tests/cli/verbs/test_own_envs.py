@@ -134,6 +134,7 @@ def test_moved_run_is_resumed_evaluated_and_exported(
     assert main(["train", "--resume", str(home / run), "--train.total-timesteps", "6144"]) == 0
 
 
+@pytest.mark.all
 def test_resume_accepts_new_path_of_moved_env_file(own: Path) -> None:
     assert main(["train", "my_env.py:Forage", "--config", "my.toml"]) == 0
     (own / "other place").mkdir()

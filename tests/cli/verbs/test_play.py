@@ -83,6 +83,7 @@ def test_keys_play_in_terminal():
         assert terminal.end() == (0, True)
 
 
+@pytest.mark.all
 def test_ctrl_c_restores_terminal():
     with Terminal("pong") as terminal:
         terminal.expect("pong   step 3")  # steps in real time, without keys
