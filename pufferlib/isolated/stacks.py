@@ -52,6 +52,7 @@ def bootstrap() -> str:
 
     folder = Path(pufferlib.__file__).parent
     compiled = [path.relative_to(folder.parent).with_suffix("") for path in folder.rglob("*.pyx")]
-    names = ["pufferlib", "pufferlib.bindings", *(".".join(path.parts) for path in compiled)]
+    names = ["pufferlib", "pufferlib.bindings", "pufferlib.native._shared"]
+    names += [".".join(path.parts) for path in compiled]
     specs = {name: find_spec(name) for name in names}
     return _BOOTSTRAP.format(files={name: spec.origin for name, spec in specs.items() if spec and spec.origin})

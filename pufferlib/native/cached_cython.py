@@ -24,10 +24,12 @@ def cached_cython(version: str, output: Path, command: list[str]) -> int:
     the directory ``CYTHON_CACHE_DIR``, by default ``cython`` beside the C file. If it is not writable, Cython always
     runs.
 
+    Without a source, Cython writes the module from which modules with the option ``--shared`` import its own functions.
+
     Args:
         version: Output of ``cython --version``.
         output: Path of the C file.
-        command: Cython command line. The last argument is the source, relative to the working directory.
+        command: Cython command line. The last argument is the source, relative to the working directory, or an option.
 
     Returns:
         Exit code of Cython, or 0 if it did not run.
@@ -37,7 +39,8 @@ def cached_cython(version: str, output: Path, command: list[str]) -> int:
     try:
         code = zlib.decompress(entry.read_bytes())
     except (OSError, zlib.error):  # absent or damaged
-        exit_code = subprocess.run([*command, "-o", str(output)], check=False).returncode
+        option = "-o" if _sources(command) else "--generate-shared"
+        exit_code = subprocess.run([*command, option, str(output)], check=False).returncode
         if exit_code == 0:
             with contextlib.suppress(OSError):
                 _store(output, entry)
@@ -51,10 +54,16 @@ def cached_cython(version: str, output: Path, command: list[str]) -> int:
 
 def _key(version: str, command: list[str]) -> str:
     digest = hashlib.sha256(repr((version, command[1:])).encode())
-    for path in (Path(command[-1]), *sorted(Path("pufferlib").rglob("*.pxd"))):
+    for path in _sources(command):
         digest.update(f"{path} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _sources(command: list[str]) -> list[Path]:
+    """Return the source and all files that it can include, or nothing for the shared module."""
+    source = Path(command[-1])
+    return [source, *sorted(Path("pufferlib").rglob("*.pxd"))] if source.suffix == ".pyx" else []
 
 
 def _store(output: Path, entry: Path) -> None:

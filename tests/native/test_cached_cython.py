@@ -111,6 +111,15 @@ def test_errors_of_cython_are_returned_and_not_cached(cython: FakeCython) -> Non
         assert cached_cython("3.3", cython.output, [str(cython.program), MODULE]) == 3
 
 
+def test_shared_module_has_no_source(cython: FakeCython) -> None:
+    cython.program.write_text(f'#!/bin/sh\necho >>"{cython.runs}"\necho "$2 $3" >"$4"\n')
+    for version, runs in (("3.3", 1), ("3.3", 1), ("3.4", 2)):
+        assert cached_cython(version, cython.output, [str(cython.program), "-3", "--module-name=shared"]) == 0
+        assert cython.output.read_text() == "--module-name=shared --generate-shared\n"
+        assert len(cython.runs.read_text()) == runs
+        Path("pufferlib/types.pxd").write_text(version)
+
+
 @pytest.mark.all
 def test_touched_sources_are_not_recompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
