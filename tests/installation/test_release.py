@@ -124,7 +124,9 @@ def test_pushed_image_is_pulled_by_digest(release: Release) -> None:
         run("docker", "image", "rm", "--force", name)
 
 
-def test_settings_of_the_release_make_compose_pull(release: Release) -> None:
+def test_settings_of_the_release_make_compose_pull(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TANK_PULL", "TANK_REGISTRY", "TANK_TAG"):  # Compose prefers the environment to the file
+        monkeypatch.delenv(name, raising=False)
     subprocess.run(["docker", "image", "rm", "--force", release.image], capture_output=True)
     compose = ["docker", "compose", "--env-file", release.out / "release.env", "--progress", "quiet"]
     printed = run(*compose, "run", "--rm", "-T", "runtime", "list", cwd=release.checkout)
