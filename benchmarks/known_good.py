@@ -46,7 +46,8 @@ interval. Each seed is evaluated for {episodes} episodes after training. Greedy 
 The published scores are those of PPO. The benchmark of
 [rl-baselines3-zoo](https://github.com/DLR-RM/rl-baselines3-zoo) has one run with greedy actions, and the documentation
 of [CleanRL](https://docs.cleanrl.dev/rl-algorithms/ppo/) the mean of three seeds with sampled actions. The ratios
-compare scores of the same way to act. The peers' scores of MuJoCo are of versions 3 and 4 of the tasks.
+compare scores of the same way to act. The peers' scores of MuJoCo are of versions 3 and 4 of the tasks. For some tasks,
+Stable-Baselines3 was trained here too, on the same versions. Its scores are below the table.
 
 | Task | Steps | Seeds | Greedy | Sampled | rl-baselines3-zoo | Ratio | CleanRL | Ratio | Time of a seed |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
