@@ -65,7 +65,7 @@ def build(tree, tmp_path):
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", f"-DPython_EXECUTABLE={sys.executable}"]
     run(["cmake", "-S", tree, "-B", out, *options], tree, path)
     run(["cmake", "--build", out, "--target", OCEAN], tree, path)
-    for source in (tree / "pufferlib").rglob("*.pyx"):
+    for source in (*(tree / "pufferlib").rglob("*.pyx"), tree / "pufferlib" / "native" / "_shared"):
         module = ".".join(source.relative_to(tree).with_suffix("").parts)
         own = out.glob("pufferlib/ocean/_ocean.*.so")
         built = own if module == OCEAN else [importlib.util.find_spec(module).origin]
