@@ -10,7 +10,7 @@ Each task is trained with its own settings and several seeds. An interrupted cal
 are finished are stored again without training. Results are stored in docs/known-good/NAME.json and NAME.png. Agents of
 the peers act greedily or by sampling, so ours are evaluated in both ways. The best agent of a task ships with it, as
 bindings/BINDING/agents/TASK.safetensors. With --peer, Stable-Baselines3 is trained with the settings of
-rl-baselines3-zoo, as many steps and seeds, on the versions of the tasks that are installed here. Its scores are stored
+rl-baselines3-zoo for as many steps, on the versions of the tasks that are installed here. Its scores are stored
 in docs/known-good/sb3/NAME.json.
 """
 
