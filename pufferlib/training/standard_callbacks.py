@@ -1,4 +1,4 @@
-"""Callbacks that the settings ask for: early stops, evaluations, self-play and restarts."""
+"""Callbacks that the settings ask for: early stops, evaluations, self-play, restarts and bonuses."""
 
 import math
 import time
@@ -10,6 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config, StopConfig
@@ -18,8 +19,9 @@ from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.curriculum import StateCurriculum
 from pufferlib.training.evaluation import EvalResult, Evaluator
 from pufferlib.training.opponents import SelfPlay
+from pufferlib.wrappers.vector import NoveltyReward
 
-__all__ = ["PeriodicEvaluation", "StopAfterSeconds", "StopAtScore", "build_callbacks", "stop_callbacks"]
+__all__ = ["NoveltyBonus", "PeriodicEvaluation", "StopAfterSeconds", "StopAtScore", "build_callbacks", "stop_callbacks"]
 
 
 def stop_callbacks(config: StopConfig, evaluates: bool) -> list[Callback]:
@@ -190,8 +192,38 @@ class PeriodicEvaluation(Callback):
         return (trainer.agent_steps // self.interval + 1) * self.interval
 
 
+class NoveltyBonus(Callback):
+    """Callback that pays a bonus for new observations, as ``train.novelty_coef`` says.
+
+    The metric ``novelty/bonus`` is its mean over the steps of the rollout.
+
+    Args:
+        coef: Bonus for an observation that no agent has seen before.
+    """
+
+    every_rank = True
+
+    def __init__(self, coef: float) -> None:
+        self._coef = coef
+
+    @override
+    def wrap_envs(self, vecenv: Any, policy: Policy) -> NoveltyReward:
+        """Wrap the environments.
+
+        Raises:
+            APIUsageError: Observations contain floating-point numbers.
+        """
+        self._envs = NoveltyReward(vecenv, self._coef)
+        return self._envs
+
+    @override
+    def on_update_end(self, trainer: TrainerView, metrics: dict[str, float]) -> None:
+        metrics["novelty/bonus"] = self._envs.paid / trainer.rollout.rewards.numel()
+        self._envs.paid = 0.0
+
+
 def build_callbacks(config: Config) -> list[Callback]:
-    """Return the callbacks that the settings ask for: self-play, restarts, evaluations and early stops.
+    """Return the callbacks that the settings ask for: self-play, restarts, bonuses, evaluations and early stops.
 
     Early stops come after evaluations, whose scores they read.
 
@@ -203,6 +235,8 @@ def build_callbacks(config: Config) -> list[Callback]:
         found.append(SelfPlay(config))
     if config.train.restart_share:
         found.append(StateCurriculum(config.train))
+    if config.train.novelty_coef:
+        found.append(NoveltyBonus(config.train.novelty_coef))
     if config.eval.interval:
         found.append(PeriodicEvaluation(config.eval.interval, config.eval.interval_episodes))
     return found + stop_callbacks(config.stop, evaluates=bool(config.eval.interval))

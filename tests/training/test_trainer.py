@@ -148,6 +148,7 @@ RESUMED = {
         {"env.num_envs": 1, "env.num_snakes": 8, "env.width": 12, "env.height": 12, "env.num_food": 9},
     ),
     "restarted from states": ("breakout", {"env.num_envs": 8, "train.restart_share": 0.7, "train.restart_states": 9}),
+    "bonus for new observations": ("squared", {"env.num_envs": 8, "train.novelty_coef": 0.1}),
     "of Gymnasium": ("CartPole-v1", {"vec.backend": "Serial", "vec.num_envs": 4}),
     "of Gymnasium, restarted from states": (
         "CartPole-v1",

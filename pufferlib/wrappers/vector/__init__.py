@@ -16,6 +16,7 @@ from pufferlib.wrappers.vector.normalize import (
     NormalizeObservation,
     NormalizeReward,
 )
+from pufferlib.wrappers.vector.novelty import NoveltyReward
 from pufferlib.wrappers.vector.records import EpisodeStatistics, RecordVideo
 from pufferlib.wrappers.vector.transitions import Transitions
 
@@ -28,6 +29,7 @@ __all__ = [
     "FrameStack",
     "NormalizeObservation",
     "NormalizeReward",
+    "NoveltyReward",
     "RecordVideo",
     "Transitions",
     "VectorWrapper",

@@ -57,6 +57,19 @@ def scale_rewards(
     limit: float,
     acted: npt.NDArray[np.bool_] | None = None,
 ) -> None: ...
+def add_novelty(
+    rows: npt.NDArray[np.uint8],
+    agent_ids: npt.NDArray[np.int64],
+    begins: npt.NDArray[np.bool_],
+    acted: npt.NDArray[np.bool_] | None,
+    counts: npt.NDArray[np.uint32],
+    episodes: npt.NDArray[np.uint32],
+    seen: npt.NDArray[np.uint32],
+    rewards: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+    coef: float,
+    counting: bool,
+) -> float: ...
 def push_frames(
     stacks: npt.NDArray[np.uint8],
     frames: npt.NDArray[np.uint8],

@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.math cimport isfinite, sqrt
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from pufferlib.errors import APIUsageError
@@ -302,6 +302,85 @@ def scale_rewards(const float[::1] rewards, float[::1] out, double scale, double
     for row in range(out.shape[0]):
         value = rewards[row] * scale if mask is None or mask[row] else 0
         out[row] = <float>min(max(value, -limit), limit)
+
+
+cdef uint64_t hash_of(const uint8_t *row, Py_ssize_t size) noexcept nogil:
+    """Return a hash of a row. The shifts and multiplications are those of splitmix64 (Steele et al., 2014)."""
+    cdef uint64_t word, found = <uint64_t>size
+    cdef Py_ssize_t at = 0
+    while at < size:
+        word = 0
+        memcpy(&word, row + at, min(size - at, 8))
+        found = (found ^ word) * 0xBF58476D1CE4E5B9ULL
+        found ^= found >> 31
+        at += 8
+    found *= 0x94D049BB133111EBULL
+    return found ^ (found >> 32)
+
+
+def add_novelty(
+    const uint8_t[:, ::1] rows,
+    const int64_t[::1] agent_ids,
+    begins,
+    acted,
+    uint32_t[::1] counts,
+    uint32_t[::1] episodes,
+    uint32_t[:, ::1] seen,
+    const float[::1] rewards,
+    float[::1] out,
+    double coef,
+    bint counting,
+):
+    """Write ``rewards`` to ``out``, with a bonus for observations that are new to an agent in its episode.
+
+    Args:
+        rows: Observations, bytes ``(rows, size)``.
+        agent_ids: Agent of each row.
+        begins: Rows with the first observation of an episode, bool ``(rows,)``. They get no bonus.
+        acted: Rows whose step counts, bool ``(rows,)``, or None for all.
+        counts: Counts of all observations, by their hash. The length is a power of 2.
+        episodes: Number of episodes of each agent.
+        seen: Observations of the running episode, ``(agents, slots)``. The number of slots is a power of 2.
+        rewards: Rewards ``(rows,)``.
+        out: Array for the sums ``(rows,)``.
+        coef: Bonus for an observation whose count is 1. It falls with the square root of the count.
+        counting: Whether ``counts`` are updated.
+
+    Returns:
+        Sum of the bonuses.
+    """
+    cdef const uint8_t[::1] first = begins.view(np.uint8)
+    cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
+    cdef Py_ssize_t row, agent, place, slot, size = rows.shape[1]
+    cdef uint64_t found
+    cdef uint32_t mark, count
+    cdef double bonus, total = 0
+    if not rows.shape[0] == agent_ids.shape[0] == first.shape[0] == rewards.shape[0] == out.shape[0]:
+        raise APIUsageError(f"add_novelty: expected {len(rows)} rewards, got {len(rewards)} and space for {len(out)}")
+    if len(agent_ids) and not 0 <= min(agent_ids) <= max(agent_ids) < min(len(episodes), len(seen)):
+        raise APIUsageError(f"add_novelty: expected agents below {len(episodes)}, got up to {max(agent_ids)}")
+    with nogil:
+        for row in range(rows.shape[0]):
+            out[row] = rewards[row]
+            if not first[row] and mask is not None and not mask[row]:
+                continue
+            agent = agent_ids[row]
+            if first[row]:
+                episodes[agent] += 1
+            found = hash_of(&rows[row, 0], size) if size else 0
+            place, slot = found & (counts.shape[0] - 1), (found >> 24) & (seen.shape[1] - 1)
+            # The number of the episode is part of the mark, so that marks of earlier episodes need not be cleared.
+            mark = <uint32_t>(found >> 32) ^ (episodes[agent] * <uint32_t>0x9E3779B9)
+            count = counts[place]
+            if counting and count + 1 > count:
+                count += 1
+                counts[place] = count
+            if not first[row] and seen[agent, slot] != mark:
+                bonus = coef / sqrt(max(count, 1))
+                out[row] += <float>bonus
+                total += bonus
+            seen[agent, slot] = mark
+    return total
 
 
 def push_frames(uint8_t[:, ::1] stacks, const uint8_t[:, ::1] frames, Py_ssize_t chunk, begins, bint only_begins):
