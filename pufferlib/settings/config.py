@@ -317,8 +317,8 @@ class TrainConfig(Section):
     """Divide rewards by the running standard deviation of discounted returns. Unset means on for Python environments,
     unless reward_scale or reward_clip is set."""
     novelty_coef: NotNegative = 0.0
-    """Bonus in training, not in scores, for an observation that is new in its episode, divided by the square root of its
-    count in the run. For observations of integers and rare rewards. 0 turns it off."""
+    """Bonus in training, not in scores, for an observation of integers that is new in its episode, divided by the
+    square root of its count in the run. 0 turns it off."""
 
     checkpoint_interval: Natural = 100
     """Updates between checkpoints. 0 saves only one, at the end."""
