@@ -543,14 +543,15 @@ RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
 USER 1000
 CMD ["bash"]
 
-# Compiles every Ocean game and its agent to WebAssembly, like scripts/web.
+# Compiles every Ocean game and its agent to WebAssembly, like scripts/web. The cache holds the C library for the web.
 FROM zig AS games
-ENV PYTHONPATH=/opt/zig
+ENV PYTHONPATH=/opt/zig XDG_CACHE_HOME=/var/cache/zig
 COPY --from=build /package /opt/venv
 WORKDIR /src
 COPY scripts/lib/web_site.py scripts/lib/
 COPY docs/pictures/ocean docs/pictures/ocean
-RUN python scripts/lib/web_site.py build/web/games
+RUN --mount=type=cache,target=/var/cache/zig \
+    python scripts/lib/web_site.py build/web/games
 
 # Builds the documentation like scripts/docs, with warnings as errors.
 FROM deps AS site

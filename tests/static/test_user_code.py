@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 USER_CODE = Path(__file__).with_name("user_code.py")
+MYPY_CACHE = Path.home() / ".cache" / "pufferlib" / "mypy"  # its first run on torch takes a minute and a half
 
 
 def skip_without(checker: str) -> pytest.MarkDecorator:
@@ -24,7 +25,7 @@ def skip_without(checker: str) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(
     ("checker", "arguments"),
     [
-        pytest.param("mypy", ["--strict", "--config-file=", "--cache-dir=cache"], marks=skip_without("mypy")),
+        pytest.param("mypy", ["--strict", "--config-file=", f"--cache-dir={MYPY_CACHE}"], marks=skip_without("mypy")),
         pytest.param("basedpyright", [f"--pythonpath={sys.executable}"], marks=skip_without("basedpyright")),
     ],
 )
