@@ -113,6 +113,12 @@ def test_moba_learns_to_win(tmp_path):
     assert reports_above(0.3, "moba", "perf", 3_400_000, tmp_path)[0] == 0
 
 
+@pytest.mark.nightly
+def test_bonus_for_new_observations_finds_the_reward_behind_three_doors(tmp_path):
+    """Without the bonus, agents score 0 after 5 million steps."""
+    check("minigrid/MiniGrid-MultiRoom-N4-S5-v0", 2_000_000, 0.6, tmp_path)
+
+
 def reports_above(least, name, key, steps, tmp_path, reports=4):
     """Train until the mean of the last ``reports`` values is above ``least``. Return all values, oldest first.
 
