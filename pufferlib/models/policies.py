@@ -163,8 +163,8 @@ class Policy(nn.Module):
         return mask.flatten(1)
 
     def _check_segments(self, observations: Tensor) -> None:
-        """Raise an APIUsageError unless ``observations`` are ``(steps, rows, *shape)``."""
-        if tuple(observations.shape[2:]) != self.observation_shape:
+        """Raise an APIUsageError if ``observations`` are ``(rows, *shape)``, as ``forward_eval`` takes them."""
+        if observations.dim() == 1 + len(self.observation_shape):
             shape = ", ".join(map(str, ("steps", "rows", *self.observation_shape)))
             raise APIUsageError(
                 f"{type(self).__name__}.forward: observations must have shape ({shape}), got "
@@ -208,7 +208,7 @@ class Policy(nn.Module):
             Params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
 
         Raises:
-            APIUsageError: ``observations`` has another shape.
+            APIUsageError: ``observations`` has no axis for steps.
         """
         self._check_segments(observations)
         rows = observations.flatten(0, 1)
