@@ -111,7 +111,10 @@ class RunDisplay(Display):
             say(f"score at the end of training, with sampled actions: {short(last)}")
         if run.is_seed:
             return
-        _list(run.folder, _contents(run, comparison.video.about() if comparison.video else ""))
+        _list(
+            run.folder,
+            _contents(run, comparison.video.about() if comparison.video else "the first episode of the evaluation"),
+        )
         for place in tracking.places:
             say(place)
         say(f"Play again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")

@@ -13,7 +13,20 @@ __all__ = ["COMMON", "names", "pin_of", "python_range", "required", "version_of"
 #: Name of the extra with all bindings that can be installed together.
 COMMON = "common"
 # Extras for users, besides the bindings. The others (test, lint, lock, wheels, dev) are for a checkout.
-GENERAL = ("train", "render", "sweep", "track", "export", "ray", "rllib", "torchrl", "dm", "compiler", COMMON)
+GENERAL = (
+    "train",
+    "render",
+    "sweep",
+    "track",
+    "export",
+    "ray",
+    "rllib",
+    "torchrl",
+    "dm",
+    "notebook",
+    "compiler",
+    COMMON,
+)
 
 
 def required(extra: str = "") -> list[Requirement]:

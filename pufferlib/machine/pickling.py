@@ -171,6 +171,8 @@ class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = type(value)
         if kind in _LOCKS or kind in _LOCK_HOLDERS:
             return self._reduce_lock(value)
+        if kind is types.CodeType:
+            return self._reduce_code(value)
         if kind is types.ModuleType:
             self._register(value.__name__)
             if not _is_registered(value.__name__):
@@ -189,6 +191,11 @@ class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
             reduced = _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
             return _reduce_named(value, reduced)
         return reduced
+
+    def _reduce_code(self, code: types.CodeType) -> Any:
+        """Keep the file name of ``code``, so that tracebacks of workers show the file and its lines."""
+        make, values = self.dispatch_table[types.CodeType](code)  # replaces the name since cloudpickle 3.1.3
+        return make, tuple(code.co_filename if value == "<dynamic-code>" else value for value in values)
 
     def _reduce_lock(self, lock: Any) -> Any:
         if not any(lock is value for owner in self._owners for value in _namespace(owner).values()):

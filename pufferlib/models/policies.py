@@ -162,6 +162,15 @@ class Policy(nn.Module):
         mask: Tensor = nativize_tensor(observations, self.mask_structure)["action_mask"]
         return mask.flatten(1)
 
+    def _check_segments(self, observations: Tensor) -> None:
+        """Raise an APIUsageError if ``observations`` are ``(rows, *shape)``, as ``forward_eval`` takes them."""
+        if observations.dim() == 1 + len(self.observation_shape):
+            shape = ", ".join(map(str, ("steps", "rows", *self.observation_shape)))
+            raise APIUsageError(
+                f"{type(self).__name__}.forward: observations must have shape ({shape}), got "
+                f"{tuple(observations.shape)}; call forward_eval for a step without the first axis"
+            )
+
     def _allowed(self, params: Tensor, observations: Tensor) -> Tensor:
         """Return ``params`` with the logits of illegal actions set so low that they are never chosen.
 
@@ -197,7 +206,11 @@ class Policy(nn.Module):
 
         Returns:
             Params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
+
+        Raises:
+            APIUsageError: ``observations`` has no axis for steps.
         """
+        self._check_segments(observations)
         rows = observations.flatten(0, 1)
         params, values = self.decode_actions(self.encode_observations(rows).view(*observations.shape[:2], -1))
         return self._allowed(params, rows), values

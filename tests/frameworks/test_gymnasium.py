@@ -35,6 +35,16 @@ def test_multiagent_environments_name_make_vec(name):
         gymnasium.make(f"puffer/{name}")
 
 
+def test_unknown_keyword_raises_a_type_error_in_the_words_of_python():
+    message = r"Cartpole: unknown keyword 'frameskip'; known: .* \(got an unexpected keyword argument 'frameskip'\)"
+    with pytest.raises(TypeError, match=message) as caught:  # TorchRL's GymEnv then leaves frameskip out
+        gymnasium.make("puffer/cartpole", frameskip=1)
+    assert isinstance(caught.value, pufferlib.UnknownNameError)
+    with pytest.raises(pufferlib.UnknownNameError, match="unknown render_mode") as caught:
+        pufferlib.frameworks.gymnasium.GameEnv("cartpole", render_mode="foo")
+    assert not isinstance(caught.value, TypeError)
+
+
 def test_reset_options_are_refused():
     env = gymnasium.make("puffer/cartpole")
     env.reset(options={})

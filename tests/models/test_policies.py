@@ -27,6 +27,9 @@ def test_forward_and_forward_eval_shapes(action_space, memory):
     assert policy.is_continuous == isinstance(action_space, Box)
     (params.sum() + values.sum()).backward()
     assert all(parameter.grad is not None for parameter in policy.parameters())
+    shapes = r"must have shape \(steps, rows, 6\), got \(5, 6\); call forward_eval"
+    with pytest.raises(APIUsageError, match=shapes):
+        policy(torch.zeros(5, 6))
 
 
 def test_default_dtype_other_than_float32_is_refused():

@@ -315,7 +315,7 @@ def test_exception_of_environment_raises_worker_error(phase):
     assert text.startswith(f"vector.Multiprocessing: ValueError: boom, in {phase} of environment 1 (worker 1, ")
     assert f"seed {env_seed(5, 1)}" in text
     assert "Traceback (most recent call last):" in text
-    assert "in boom" in text
+    assert f'File "{__file__}", line {boom.__code__.co_firstlineno + 1}, in boom' in text
     if phase == "step":
         assert "last actions [3]" in text
 

@@ -123,6 +123,7 @@ class MemoryWrapper(Policy):
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Compute params and values of whole segments. The memory is reset at episode starts."""
+        self._check_segments(observations)
         steps, rows = observations.shape[:2]
         state = self.initial_state(rows, observations.device) if state is None else state
         hidden = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)

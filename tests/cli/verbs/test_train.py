@@ -213,7 +213,9 @@ def test_run_without_finished_episodes_has_no_score(here: Path, capsys: pytest.C
     with pytest.warns(UserWarning, match="raise eval.max_steps"):
         assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 0
     message = "squared: no score, since none of 4 episodes ended within eval.max-steps"
-    assert message in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert message in out
+    assert "evaluation.mp4      the first episode of the evaluation\n" in out
     run = only_run(here)
     assert {path.name for path in run.iterdir()} == FILES
     summary = json.loads((run / "summary.json").read_text())
