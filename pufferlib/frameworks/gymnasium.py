@@ -30,7 +30,7 @@ class GameEnv(gymnasium.Env[Array, Any]):
 
     Raises:
         APIUsageError: The environment has more than one agent.
-        UnexpectedKeywordError: The environment does not have one of the keyword arguments.
+        UnknownNameError: The environment does not have one of the keyword arguments. It is also a TypeError.
     """
 
     metadata = {  # noqa: RUF012 - as Gymnasium declares it
