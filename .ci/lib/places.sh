@@ -72,7 +72,7 @@ nightly_image_tests() {
 
 # Wheels in clean Debian systems, and a release with its bundle.
 nightly_release_tests() {
-    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap qemu-user-static zstd >/dev/null
+    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap qemu-user-static skopeo zstd >/dev/null
     in_clone run_local --nightly -m nightly tests/installation
 }
 
