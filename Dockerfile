@@ -23,12 +23,12 @@ ARG DEVICE=cpu
 # of the build. Copies from a stage are compared by content, and comments of lists and locks are removed, so editing a
 # comment does not reinstall anything.
 FROM ${BASE_IMAGE} AS recipes
-COPY docker/bin /checkout/bin
-COPY docker/apt /checkout/apt
-COPY docker/locks /checkout/locks
-COPY bindings /checkout/bindings
-RUN cd /checkout \
-    && find apt locks bindings -type f -exec sed -i '/^[[:space:]]*#/d' {} + \
+WORKDIR /checkout
+COPY docker/bin bin
+COPY docker/apt apt
+COPY docker/locks locks
+COPY bindings bindings
+RUN find apt locks bindings -type f -exec sed -i '/^[[:space:]]*#/d' {} + \
     && for file in apt/*.txt locks/*.txt; do install -D --mode=644 "$file" "/recipes/${file%.txt}/opt/tank/$file"; done \
     && for file in bindings/*/binding.toml bindings/*/lock.txt bindings/*/build.txt; do \
         install -D --mode=644 "$file" "/recipes/${file%/*}/opt/tank/$file"; done \
