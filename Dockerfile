@@ -18,12 +18,31 @@
 ARG BASE_IMAGE=debian:bookworm-slim
 ARG DEVICE=cpu
 
+# Files of the checkout that images contain. Each folder in /recipes is copied to / as a whole, because BuildKit then gives
+# the folders on the way the constant times and modes that they have here. A single file would leave its folder the time
+# of the build. Copies from a stage are compared by content, and comments of lists and locks are removed, so editing a
+# comment does not reinstall anything.
+FROM ${BASE_IMAGE} AS recipes
+WORKDIR /checkout
+COPY docker/bin bin
+COPY docker/apt apt
+COPY docker/locks locks
+COPY bindings bindings
+RUN find apt locks bindings -type f -exec sed -i '/^[[:space:]]*#/d' {} + \
+    && for file in apt/*.txt locks/*.txt; do install -D --mode=644 "$file" "/recipes/${file%.txt}/opt/tank/$file"; done \
+    && for file in bindings/*/binding.toml bindings/*/lock.txt bindings/*/build.txt; do \
+        install -D --mode=644 "$file" "/recipes/${file%/*}/opt/tank/$file"; done \
+    && for file in bin/*-install bin/binding bin/finish-layer bin/slim; do \
+        install -D "$file" "/recipes/$file/usr/local/s$file"; done \
+    && for file in bin/tank-*; do install -D "$file" "/recipes/$file/usr/local/$file"; done \
+    && find /recipes -exec touch --date=@1577836800 {} +
+
 FROM ${BASE_IMAGE} AS base
 # Our code is MIT. For the licences of packages see docs/bindings.md, /usr/share/doc and each package's metadata.
 LABEL org.opencontainers.image.title="PufferTank" \
       org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"
-COPY docker/bin/apt-install docker/bin/finish-layer docker/bin/pip-install docker/bin/slim /usr/local/sbin/
-COPY docker/apt/base.txt /opt/tank/apt/
+COPY --from=recipes /recipes/bin/apt-install /recipes/bin/finish-layer /recipes/bin/pip-install /recipes/bin/slim \
+    /recipes/apt/base /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install base
@@ -47,33 +66,25 @@ ENV PATH=/opt/venv/bin:$PATH \
 WORKDIR /workspace
 ENTRYPOINT ["tini", "-s", "--", "tank-entrypoint"]
 
-# Locks and binding.toml files without comments. Copies from a stage are compared by content, so editing a comment does
-# not reinstall anything.
-FROM base AS recipes
-COPY docker/locks /recipes/locks
-COPY bindings /recipes/bindings
-RUN find /recipes -type f ! -name '*.txt' ! -name '*.toml' -delete \
-    && find /recipes -type f -exec sed -i '/^[[:space:]]*#/d' {} + \
-    && find /recipes -exec touch --date=@1577836800 {} +
-
 # The installer, and the certificates that worked for the package index: the host's (secret `ca`) or the image's own.
 # Only this stage uses the secret, because BuildKit 0.13 reads all files of a stage before each RUN with a secret.
 FROM base AS uv
-COPY docker/apt/uv.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/uv /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install uv
-COPY --from=recipes /recipes/locks/uv.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/uv /
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     start=$(date +%s) \
     && python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt \
     && cp /etc/ssl/certs/ca-certificates.crt /opt/ca.crt \
+    && install -D --target-directory=/opt/image/usr/local/bin /opt/uv/bin/uv \
     && finish-layer "$start"
 
 # Tools that strip debug symbols from packages. Later stages mount this stage.
 FROM base AS strip
-COPY docker/apt/strip.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/strip /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install strip
@@ -92,8 +103,8 @@ FROM tank-device-one-of-cpu-cuda-is-${DEVICE} AS torch
 ARG DEVICE
 ENV TANK_DEVICE=${DEVICE}
 # uv stays in the images, so that users can build their own images on top.
-COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
-COPY --from=recipes /recipes/locks/torch-${DEVICE}.txt /opt/tank/locks/
+COPY --from=uv /opt/image /
+COPY --from=recipes /recipes/locks/torch-${DEVICE} /
 RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -101,48 +112,48 @@ RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
     pip-install "torch-${DEVICE}" torch triton
 
 FROM torch AS deps
-COPY --from=recipes /recipes/locks/core.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/core /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
     pip-install core av fontTools kiwisolver PIL
 
 FROM deps AS envs
-COPY docker/apt/envs.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/envs /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install envs
-COPY --from=recipes /recipes/locks/envs.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/envs /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
     pip-install envs ray tensorboard_data_server
-COPY docker/bin/binding /usr/local/sbin/
+COPY --from=recipes /recipes/bin/binding /
 
 FROM deps AS compilers
-COPY docker/apt/build.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/build /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build
-COPY docker/bin/binding /usr/local/sbin/
+COPY --from=recipes /recipes/bin/binding /
 
 # The bindings, made by scripts/lock from bindings/*/binding.toml:
 FROM compilers AS bsuite-wheels
-COPY --from=recipes /recipes/bindings/bsuite/binding.toml /recipes/bindings/bsuite/lock.txt /recipes/bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+COPY --from=recipes /recipes/bindings/bsuite /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile bsuite
 
 FROM compilers AS crafter-wheels
-COPY --from=recipes /recipes/bindings/crafter/binding.toml /recipes/bindings/crafter/lock.txt /recipes/bindings/crafter/build.txt /opt/tank/bindings/crafter/
+COPY --from=recipes /recipes/bindings/crafter /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile crafter
 
 FROM compilers AS textworld-wheels
-COPY --from=recipes /recipes/bindings/textworld/binding.toml /recipes/bindings/textworld/lock.txt /recipes/bindings/textworld/build.txt /opt/tank/bindings/textworld/
+COPY --from=recipes /recipes/bindings/textworld /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -151,14 +162,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile textworld
 
 FROM compilers AS kinetix-wheels
-COPY --from=recipes /recipes/bindings/kinetix/binding.toml /recipes/bindings/kinetix/lock.txt /recipes/bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+COPY --from=recipes /recipes/bindings/kinetix /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile kinetix
 
 FROM compilers AS nmmo-wheels
-COPY --from=recipes /recipes/bindings/nmmo/binding.toml /recipes/bindings/nmmo/lock.txt /recipes/bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+COPY --from=recipes /recipes/bindings/nmmo /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -167,7 +178,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile nmmo
 
 FROM compilers AS minihack-wheels
-COPY --from=recipes /recipes/bindings/minihack/binding.toml /recipes/bindings/minihack/lock.txt /recipes/bindings/minihack/build.txt /opt/tank/bindings/minihack/
+COPY --from=recipes /recipes/bindings/minihack /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -176,7 +187,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile minihack
 
 FROM compilers AS microrts-wheels
-COPY --from=recipes /recipes/bindings/microrts/binding.toml /recipes/bindings/microrts/lock.txt /recipes/bindings/microrts/build.txt /opt/tank/bindings/microrts/
+COPY --from=recipes /recipes/bindings/microrts /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -185,14 +196,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 FROM envs AS common
 
 # Atari 2600
-COPY --from=recipes /recipes/bindings/atari/binding.toml /recipes/bindings/atari/lock.txt /opt/tank/bindings/atari/
+COPY --from=recipes /recipes/bindings/atari /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install atari
 
 # bsuite
-COPY --from=recipes /recipes/bindings/bsuite/binding.toml /recipes/bindings/bsuite/lock.txt /recipes/bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+COPY --from=recipes /recipes/bindings/bsuite /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -200,7 +211,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install bsuite
 
 # DeepMind Control Suite
-COPY --from=recipes /recipes/bindings/dmcontrol/binding.toml /recipes/bindings/dmcontrol/lock.txt /opt/tank/bindings/dmcontrol/
+COPY --from=recipes /recipes/bindings/dmcontrol /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -209,7 +220,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install dmcontrol
 
 # Pokemon Red
-COPY --from=recipes /recipes/bindings/pokemon_red/binding.toml /recipes/bindings/pokemon_red/lock.txt /opt/tank/bindings/pokemon_red/
+COPY --from=recipes /recipes/bindings/pokemon_red /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -217,14 +228,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install pokemon_red
 
 # ViZDoom
-COPY --from=recipes /recipes/bindings/vizdoom/binding.toml /recipes/bindings/vizdoom/lock.txt /opt/tank/bindings/vizdoom/
+COPY --from=recipes /recipes/bindings/vizdoom /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install vizdoom
 
 # Box2D
-COPY --from=recipes /recipes/bindings/box2d/binding.toml /recipes/bindings/box2d/lock.txt /opt/tank/bindings/box2d/
+COPY --from=recipes /recipes/bindings/box2d /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -232,21 +243,21 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install box2d
 
 # Butterfly (PettingZoo)
-COPY --from=recipes /recipes/bindings/butterfly/binding.toml /recipes/bindings/butterfly/lock.txt /opt/tank/bindings/butterfly/
+COPY --from=recipes /recipes/bindings/butterfly /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install butterfly
 
 # Classic control
-COPY --from=recipes /recipes/bindings/classic/binding.toml /recipes/bindings/classic/lock.txt /opt/tank/bindings/classic/
+COPY --from=recipes /recipes/bindings/classic /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install classic
 
 # Crafter
-COPY --from=recipes /recipes/bindings/crafter/binding.toml /recipes/bindings/crafter/lock.txt /recipes/bindings/crafter/build.txt /opt/tank/bindings/crafter/
+COPY --from=recipes /recipes/bindings/crafter /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -255,21 +266,21 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install crafter
 
 # MAgent2
-COPY --from=recipes /recipes/bindings/magent2/binding.toml /recipes/bindings/magent2/lock.txt /opt/tank/bindings/magent2/
+COPY --from=recipes /recipes/bindings/magent2 /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install magent2
 
 # MiniGrid
-COPY --from=recipes /recipes/bindings/minigrid/binding.toml /recipes/bindings/minigrid/lock.txt /opt/tank/bindings/minigrid/
+COPY --from=recipes /recipes/bindings/minigrid /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install minigrid
 
 # MuJoCo
-COPY --from=recipes /recipes/bindings/mujoco/binding.toml /recipes/bindings/mujoco/lock.txt /opt/tank/bindings/mujoco/
+COPY --from=recipes /recipes/bindings/mujoco /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -278,14 +289,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install mujoco
 
 # OpenSpiel
-COPY --from=recipes /recipes/bindings/openspiel/binding.toml /recipes/bindings/openspiel/lock.txt /opt/tank/bindings/openspiel/
+COPY --from=recipes /recipes/bindings/openspiel /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install openspiel
 
 # stable-retro
-COPY --from=recipes /recipes/bindings/retro/binding.toml /recipes/bindings/retro/lock.txt /opt/tank/bindings/retro/
+COPY --from=recipes /recipes/bindings/retro /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -295,7 +306,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install retro
 
 # TextWorld
-COPY --from=recipes /recipes/bindings/textworld/binding.toml /recipes/bindings/textworld/lock.txt /recipes/bindings/textworld/build.txt /opt/tank/bindings/textworld/
+COPY --from=recipes /recipes/bindings/textworld /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -305,14 +316,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 FROM common AS full
 
 # Craftax
-COPY --from=recipes /recipes/bindings/craftax/binding.toml /recipes/bindings/craftax/lock.txt /opt/tank/bindings/craftax/
+COPY --from=recipes /recipes/bindings/craftax /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install craftax
 
 # Kinetix
-COPY --from=recipes /recipes/bindings/kinetix/binding.toml /recipes/bindings/kinetix/lock.txt /recipes/bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+COPY --from=recipes /recipes/bindings/kinetix /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -320,14 +331,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install kinetix
 
 # NetHack
-COPY --from=recipes /recipes/bindings/nethack/binding.toml /recipes/bindings/nethack/lock.txt /opt/tank/bindings/nethack/
+COPY --from=recipes /recipes/bindings/nethack /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install nethack
 
 # Neural MMO 2
-COPY --from=recipes /recipes/bindings/nmmo/binding.toml /recipes/bindings/nmmo/lock.txt /recipes/bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+COPY --from=recipes /recipes/bindings/nmmo /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -335,7 +346,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install nmmo
 
 # Procgen
-COPY --from=recipes /recipes/bindings/procgen/binding.toml /recipes/bindings/procgen/lock.txt /opt/tank/bindings/procgen/
+COPY --from=recipes /recipes/bindings/procgen /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -344,7 +355,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install procgen
 
 # Griddly
-COPY --from=recipes /recipes/bindings/griddly/binding.toml /recipes/bindings/griddly/lock.txt /opt/tank/bindings/griddly/
+COPY --from=recipes /recipes/bindings/griddly /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -353,7 +364,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install griddly
 
 # MiniHack
-COPY --from=recipes /recipes/bindings/minihack/binding.toml /recipes/bindings/minihack/lock.txt /recipes/bindings/minihack/build.txt /opt/tank/bindings/minihack/
+COPY --from=recipes /recipes/bindings/minihack /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -361,14 +372,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install minihack
 
 # Slime Volleyball
-COPY --from=recipes /recipes/bindings/slimevolley/binding.toml /recipes/bindings/slimevolley/lock.txt /opt/tank/bindings/slimevolley/
+COPY --from=recipes /recipes/bindings/slimevolley /
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install slimevolley
 
 # MicroRTS
-COPY --from=recipes /recipes/bindings/microrts/binding.toml /recipes/bindings/microrts/lock.txt /recipes/bindings/microrts/build.txt /opt/tank/bindings/microrts/
+COPY --from=recipes /recipes/bindings/microrts /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -381,7 +392,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
 
 # The C compiler for the browser. It has a folder of its own, because pip-install removes files that it needs.
 FROM deps AS zig
-COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/compiler /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     start=$(date +%s) \
@@ -391,15 +402,15 @@ RUN --mount=type=cache,target=/var/cache/uv \
     && finish-layer "$start"
 
 FROM full AS tools
-COPY docker/apt/build.txt docker/apt/tools.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/build /recipes/apt/tools /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build tools
-COPY --from=recipes /recipes/locks/tools.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/tools /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
-COPY --from=recipes /recipes/locks/compiler.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/compiler /
 COPY --from=zig /opt/zig /opt/venv/lib/python3.11/site-packages
 
 # The C and Cython sources. Copies from a stage are compared by content, so editing Python does not compile anything.
@@ -416,12 +427,12 @@ RUN find /sources/pufferlib -type f ! -name '*.[ch]' ! -name '*.in' ! -name '*.p
 # (pufferlib/native/cached_cython.py) compare contents, not times, so an image never contains code that differs from its
 # sources. Parallel builds share both caches, and a damaged entry is compiled again. Entries used here are copied to dev.
 FROM base AS native
-COPY docker/apt/build.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/build /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build
-COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
-COPY --from=recipes /recipes/locks/build.txt /opt/tank/locks/
+COPY --from=uv /opt/image /
+COPY --from=recipes /recipes/locks/build /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install build
@@ -464,21 +475,21 @@ RUN uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir
 
 FROM deps AS runtime
 LABEL tank.target="runtime"
-COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
 
 FROM common AS tank
 LABEL tank.target="tank"
-COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
 
 FROM full AS tank-full
 LABEL tank.target="tank-full"
-COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
@@ -486,11 +497,11 @@ CMD ["puffer", "train", "breakout"]
 # JupyterLab beside the packages of tank. Its first line of output that starts with http has the token.
 FROM common AS notebook
 LABEL tank.target="notebook"
-COPY --from=recipes /recipes/locks/notebook.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/notebook /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install notebook
-COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /
 COPY --from=build /package /opt/venv
 USER 1000
 EXPOSE 8888
@@ -498,7 +509,7 @@ CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "--allow-root"]
 
 FROM tools AS test
 LABEL tank.target="test"
-COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /
 COPY --from=build /package /opt/venv
 # This image has every binding, so a test that would skip because one is missing fails instead.
 # Bytecode is kept in the cache volume. Without it, each of pytest's processes would compile all tests again. Python
@@ -513,11 +524,11 @@ CMD ["pytest"]
 
 FROM tools AS dev
 LABEL tank.target="dev"
-COPY docker/apt/dev.txt /opt/tank/apt/
+COPY --from=recipes /recipes/apt/dev /
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install dev
-COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
+COPY --from=recipes /recipes/bin/tank-entrypoint /recipes/bin/tank-develop /
 # Members of group venv can install packages, which tank-develop needs.
 RUN groupadd venv && usermod --append --groups venv tank \
     && install --directory --group=venv --mode=2775 /var/cache/ccache /var/cache/cython \
@@ -555,7 +566,7 @@ RUN --mount=type=cache,target=/var/cache/zig \
 
 # Builds the documentation like scripts/docs, with warnings as errors.
 FROM deps AS site
-COPY --from=recipes /recipes/locks/docs.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/docs /
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install docs

@@ -19,4 +19,6 @@ target "image" {
   inherits = [service]
   args     = { DEVICE = device }
   tags     = ["${TANK_REGISTRY}/${service}:${TANK_RELEASE}${device}"]
+  # For --push, if the builder can. An engine with the overlay2 image store pushes layers with gzip.
+  output   = ["type=image,oci-mediatypes=true,compression=zstd,compression-level=9,force-compression=true"]
 }

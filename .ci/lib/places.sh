@@ -67,17 +67,20 @@ local_test() {
 # Recipes, Slurm, the dev container template and two equal builds. dev_container has installed the tool.
 nightly_image_tests() {
     apt-get -qq install -y --no-install-recommends docker-registry >/dev/null
-    PATH=$work/cli/node_modules/.bin:$PATH in_clone run_local --nightly -m "image and nightly" tests/image
+    PATH=$work/cli/node_modules/.bin:$PATH in_clone run_modules --nightly -m "image and nightly" tests/image
 }
 
 # Wheels in clean Debian systems, and a release with its bundle.
 nightly_release_tests() {
-    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap qemu-user-static zstd >/dev/null
-    in_clone run_local --nightly -m nightly tests/installation
+    apt-get -qq install -y --no-install-recommends docker-registry mmdebstrap qemu-user-static skopeo zstd >/dev/null
+    in_clone run_modules --nightly -m nightly tests/installation
 }
 
 # Printed again at the end of the run, where it is seen. An advisory fails nothing.
 known_advisories() { remember "$(.ci/advisories)"; }
+
+# Runs each module in one process, because the tests of a module share a cluster, ports or a release.
+run_modules() { run_local --dist loadfile "$@"; }
 
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 

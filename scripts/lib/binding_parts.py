@@ -102,9 +102,7 @@ def _stage(entry: Any) -> str:
 
 
 def _copy(entry: Any) -> str:
-    folder = f"bindings/{entry.name}"
-    files = ["binding.toml", "lock.txt", *(["build.txt"] if entry.build else [])]
-    return f"COPY --from=recipes {' '.join(f'/recipes/{folder}/{name}' for name in files)} /opt/tank/{folder}/\n"
+    return f"COPY --from=recipes /recipes/bindings/{entry.name} /\n"
 
 
 def _run(verb: str, entry: Any, more: list[str]) -> str:

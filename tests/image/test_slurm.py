@@ -115,7 +115,8 @@ def slurm() -> Iterator[Slurm]:
 
 
 def test_job_resumes_after_its_time_limit(slurm: Slurm) -> None:
-    steps = ("--train.total-timesteps", "4000000", "--eval.episodes", "4")
+    # More than a minute of training, because Slurm may send the signal half a minute late.
+    steps = ("--train.total-timesteps", "20000000", "--eval.episodes", "4")
     job = slurm.submit("--time=1 --signal=B:USR1@45", "train", "squared", "--train.checkpoint-interval", "5", *steps)
     slurm.wait_for(job, "the time limit is near")
     for _ in range(60):

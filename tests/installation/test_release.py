@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -46,6 +48,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def release(registry: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """Yield a release of the current commit with the image runtime."""
+    if not shutil.which("skopeo"):
+        pytest.skip("needs skopeo (Debian: apt-get install skopeo)")
     folder = tmp_path_factory.mktemp("release")
     checkout, out = folder / "checkout", folder / "out"
     run("git", "clone", "-q", ROOT, checkout)
@@ -108,6 +112,22 @@ def test_bill_of_materials_lists_python_and_debian_packages_with_licences(releas
     assert found["pkg:deb/debian/tini"]["licenses"]
     (wheel,) = (path for path in release.out.glob("*aarch64.whl.cdx.json"))
     assert {c["name"] for c in json.loads(wheel.read_text())["components"]} >= {"numpy", "gymnasium"}
+
+
+def test_layers_of_the_pushed_image_are_small_and_compressed_with_zstd(release: Release) -> None:
+    registry, _, name = release.image.rpartition(":")[0].partition("/")
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    request = Request(f"http://{registry}/v2/{name}/manifests/{digest_of(release)}", headers={"Accept": kind})
+    with urlopen(request, timeout=20) as answer:
+        manifest = json.load(answer)
+    assert {layer["mediaType"] for layer in manifest["layers"]} == {"application/vnd.oci.image.layer.v1.tar+zstd"}
+    assert sum(layer["size"] for layer in manifest["layers"]) < 300e6
+
+
+def test_pushed_image_is_dated_with_its_commit(release: Release) -> None:
+    seconds = int(run("git", "log", "-1", "--format=%ct", cwd=release.checkout))
+    created = run("docker", "image", "inspect", "--format", "{{.Created}}", release.image).strip()
+    assert datetime.fromisoformat(created).timestamp() == seconds
 
 
 def test_pushed_image_is_pulled_by_digest(release: Release) -> None:

@@ -102,3 +102,9 @@ def test_bake_builds_each_image_for_each_device() -> None:
         assert target["tags"] == [f"ghcr.io/me/{service}:1.2.3-{device}"]
         assert target["secret"]
         assert "tank.locks" in target["labels"]
+
+
+def test_bake_pushes_layers_compressed_with_zstd() -> None:
+    (target,) = baked("runtime-cpu", "--push").values()
+    (output,) = target["output"]
+    assert {"type=image", "push=true", "compression=zstd", "force-compression=true"} <= {*output.split(",")}
