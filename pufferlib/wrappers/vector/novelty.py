@@ -87,7 +87,7 @@ def _check_integers(vecenv: Any) -> None:
             inner = inner[name]
         if inner.base.kind == "f":
             raise APIUsageError(
-                f"NoveltyReward: observations must be integers, got {inner.base}"
+                f"NoveltyReward, or train.novelty_coef: observations must be integers, got {inner.base}"
                 f"{' in the field ' + '.'.join(names) if names else ''}: numbers that are hardly ever equal are always "
                 "new; round them to integers in the environment"
             )
