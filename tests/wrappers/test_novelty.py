@@ -60,12 +60,7 @@ def test_counts_are_saved_and_only_rise_in_training():
 def test_wrong_arguments_are_refused():
     with make(PLACES()) as vecenv, pytest.raises(APIUsageError, match="coef must be above 0, got -1"):
         NoveltyReward(vecenv, coef=-1)
-    with (
-        make() as vecenv,
-        pytest.raises(
-            APIUsageError, match=r"novelty_coef: .* integers, got float32: .* round"
-        ),
-    ):
+    with make() as vecenv, pytest.raises(APIUsageError, match=r"novelty_coef: .* integers, got float32: .* round"):
         NoveltyReward(vecenv)
     space = Dict({"a": Discrete(3), "b": Dict({"c": Box(0, 1, (2,))})})
     with make(varied(observation_space=space)) as vecenv, pytest.raises(APIUsageError, match=r"in the field b\.c"):
