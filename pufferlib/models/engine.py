@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pufferlib.models._engine import MAX_LAYERS, MAX_MEMORIES, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
-from pufferlib.models.image_policies import MixedCNN, NatureCNN, channels_first, has_channels_last
+from pufferlib.models.image_policies import ImageConv2d, MixedCNN, NatureCNN, channels_first, has_channels_last
 from pufferlib.models.linear import Linear
 from pufferlib.models.network_spec import (
     ConvolutionSpec,
@@ -315,7 +315,7 @@ def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], plane
     If ``planes``, memory holds whole channels one after another. Otherwise it holds the channels of each pixel
     together.
     """
-    if type(layer) is not nn.Conv2d or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
+    if type(layer) not in (nn.Conv2d, ImageConv2d) or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
         raise _unknown(policy, layer)
     if layer.stride[0] != layer.stride[1] or layer.out_channels % LANES:
         raise _unknown(policy, layer)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
@@ -17,6 +18,7 @@ from pufferlib.pytorch import NativeLeaf, nativize_dtype, nativize_tensor
 __all__ = ["MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last"]
 
 NATURE_PX = 36  # smallest image for which the three convolutions have an output
+BLOCK_PX = 4  # stride of the first convolution of NatureCNN, and the number of bytes of an int32
 
 
 class NatureCNN(Policy):
@@ -39,13 +41,14 @@ class NatureCNN(Policy):
         state_dependent_std: bool = False,
     ) -> None:
         super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
-        self.convolutions, flat = _nature_convolutions("NatureCNN", _image_shape("NatureCNN", env))
         self.image_scale = _image_scale(env.single_observation_space.high)
+        shape = _image_shape("NatureCNN", env)
+        self.convolutions, flat = _nature_convolutions("NatureCNN", shape, self.image_scale)
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """Encode images to ``(rows, hidden_size)``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
+        hidden: Tensor = self.encoder(self.convolutions(_planes(observations)))
         return hidden
 
 
@@ -76,7 +79,9 @@ class ResNet(Policy):
         shape = _image_shape("ResNet", env)
         self.image_scale = _image_scale(env.single_observation_space.high)
         sizes = [shape[0], width, 2 * width, 2 * width]
-        stages = [_residual_stage(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
+        first = ImageConv2d(shape[0], width, 3, padding=1, scale=self.image_scale)
+        others = [nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in itertools.pairwise(sizes[1:])]
+        stages = [_residual_stage(convolution) for convolution in (first, *others)]
         self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
         self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
         flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
@@ -84,8 +89,50 @@ class ResNet(Policy):
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """Encode images to ``(rows, hidden_size)``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
+        hidden: Tensor = self.encoder(self.convolutions(_planes(observations)))
         return hidden
+
+
+class ImageConv2d(nn.Conv2d):
+    """A convolution of images of bytes that multiplies their values by ``scale`` first.
+
+    It is faster than both operations one after the other. The weights are scaled instead of the images, and bytes get
+    the layout for convolutions before they become floats. On a CPU, a convolution with a stride of 4 px cuts images of
+    bytes into blocks of 4 by 4 px, and treats the pixels of a block as channels. The sums are the same, and matrix
+    instructions are made for many channels.
+
+    Args:
+        scale: Factor of the values of the images.
+        options: Arguments of ``torch.nn.Conv2d``.
+    """
+
+    def __init__(self, *options: Any, scale: float, **named: Any) -> None:
+        super().__init__(*options, **named)
+        self.scale = scale
+        sizes = (*self.stride, *self.kernel_size, *map(int, self.padding), *self.dilation, self.groups)
+        self._has_blocks = sizes == (BLOCK_PX, BLOCK_PX, 2 * BLOCK_PX, 2 * BLOCK_PX, 0, 0, 1, 1, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute ``(rows, out_channels, ...)`` from images ``(rows, in_channels, height, width)``."""
+        weight, device = self.weight * self.scale, images.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        if self._has_blocks and _can_be_cut(images):
+            return F.conv2d(_blocks(images).to(dtype), F.pixel_unshuffle(weight, BLOCK_PX), self.bias)
+        images = images.contiguous(memory_format=torch.channels_last)
+        return self._conv_forward(images.to(dtype), weight, self.bias)
+
+
+def _can_be_cut(images: Tensor) -> bool:
+    sizes = (*images.shape[2:], images.storage_offset())
+    is_plain = images.dtype == torch.uint8 and images.is_cpu and images.is_contiguous()
+    return is_plain and not any(size % BLOCK_PX for size in sizes) and not torch.compiler.is_exporting()
+
+
+def _blocks(images: Tensor) -> Tensor:
+    """Return blocks of pixels as channels, as ``torch.pixel_unshuffle`` does. Each copy moves four pixels."""
+    rows, channels, height, width = images.shape
+    lines = images.flatten().view(torch.int32).view(rows, channels, height // BLOCK_PX, BLOCK_PX, width // BLOCK_PX)
+    return lines.permute(0, 2, 4, 1, 3).contiguous().view(torch.uint8).flatten(3).permute(0, 3, 1, 2)
 
 
 class ResidualBlock(nn.Module):
@@ -110,12 +157,13 @@ class ResidualBlock(nn.Module):
         return summed
 
 
-def _residual_stage(inputs: int, outputs: int) -> nn.Sequential:
+def _residual_stage(convolution: nn.Conv2d) -> nn.Sequential:
+    channels = convolution.out_channels
     return nn.Sequential(
-        layer_init(nn.Conv2d(inputs, outputs, 3, padding=1)),
+        layer_init(convolution),
         nn.MaxPool2d(3, stride=2, padding=1),
-        ResidualBlock(outputs),
-        ResidualBlock(outputs),
+        ResidualBlock(channels),
+        ResidualBlock(channels),
     )
 
 
@@ -154,7 +202,7 @@ class MixedCNN(Policy):
         self.image_place: NativeLeaf = fields[self._image]
         bounds = env.emulated["observation_bounds"]  # None if the environment declares none
         self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
-        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
+        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape), self.image_scale)
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
         width = hidden_size + (self.others.size if self.others else 0)
@@ -163,7 +211,7 @@ class MixedCNN(Policy):
     def encode_observations(self, observations: Tensor) -> Tensor:
         """Encode ``(rows, *observation shape)`` to ``(rows, hidden_size)``."""
         images = nativize_tensor(observations, self._structure)[self._image]
-        parts = [self.picture(self.convolutions(_scaled_images(images, self.image_scale)))]
+        parts = [self.picture(self.convolutions(_planes(images)))]
         if self.others is not None:
             parts.append(self.others(observations))
         hidden: Tensor = self.encoder(torch.cat(parts, -1))
@@ -204,7 +252,7 @@ def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
     return leaf[0] == torch.uint8 and len(leaf[1]) == 3
 
 
-def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+def _nature_convolutions(where: str, shape: tuple[int, ...], scale: float) -> tuple[nn.Sequential, int]:
     """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
 
     Raises:
@@ -216,7 +264,7 @@ def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequent
             "policy.name = 'ResNet' or 'Default'"
         )
     convolutions = nn.Sequential(
-        layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
+        layer_init(ImageConv2d(shape[0], 32, 8, stride=BLOCK_PX, scale=scale)),
         nn.ReLU(inplace=True),
         layer_init(nn.Conv2d(32, 64, 4, stride=2)),
         nn.ReLU(inplace=True),
@@ -234,7 +282,6 @@ def _image_scale(high: Any) -> float:
     return 1 / max(1, int(np.max(high)))
 
 
-def _scaled_images(images: Tensor, scale: float) -> Tensor:
-    if has_channels_last(images.shape[1:]):
-        images = images.permute(0, 3, 1, 2)
-    return images.to(torch.float32, memory_format=torch.channels_last) * scale
+def _planes(images: Tensor) -> Tensor:
+    """Return images as ``(rows, channels, height, width)``."""
+    return images.permute(0, 3, 1, 2) if has_channels_last(images.shape[1:]) else images

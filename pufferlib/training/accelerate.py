@@ -78,7 +78,13 @@ def _cast(
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     @functools.wraps(forward)
     def cast(observations: Tensor, state: State | None = None, *rest: Any) -> tuple[Tensor, Tensor]:
-        with torch.autocast(device.type, torch.bfloat16, cache_enabled=cache):
+        has_gradients = torch.is_grad_enabled()
+        # Autocast keeps no casts in inference mode, so a collector would cast all weights again for each step.
+        with (
+            torch.inference_mode(False),
+            torch.set_grad_enabled(has_gradients),
+            torch.autocast(device.type, torch.bfloat16, cache_enabled=cache),
+        ):
             params, values = forward(observations, state, *rest)
         if state:
             state.update((name, memory.float()) for name, memory in state.items())

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from torch.nn import functional
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, MixedCNN, NatureCNN, Policy, ResNet, make_policy
+from pufferlib.models.image_policies import ImageConv2d
 from tests.envs import EnvDescription, FunctionEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
@@ -53,7 +55,7 @@ def test_nature_cnn_needs_images():
     assert params.shape == (2, 6)
     assert sum(parameter.numel() for parameter in policy.convolutions.parameters()) == 77_984
     images = torch.randint(0, 256, (2, 4, 84, 84), dtype=torch.uint8)
-    plain = policy.encoder(policy.convolutions(images.float().contiguous() / 255))
+    plain = policy.encoder(policy.convolutions(images.float()))
     assert torch.allclose(policy.encode_observations(images), plain, atol=1e-5)
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
         NatureCNN(EnvDescription(VECTOR, Discrete(6)))
@@ -68,6 +70,31 @@ def test_images_are_scaled_by_their_bounds(network, high):
     images = torch.randint(0, 2, (2, 3, 40, 40), dtype=torch.uint8)
     expected = policy.encode_observations(images * 255)
     assert torch.allclose(other.encode_observations(images * high), expected, atol=1e-5)
+
+
+IMAGES = {
+    "bytes": lambda images: images,
+    "channels last": lambda images: images.contiguous(memory_format=torch.channels_last),
+    "at an odd address": lambda images: torch.cat([images.new_zeros(1), images.flatten()])[1:].view(images.shape),
+    "width that is no multiple of 4": lambda images: images[..., :-1].contiguous(),
+    "one row": lambda images: images[:1],
+    "floats": lambda images: images.float(),
+}
+
+
+@pytest.mark.parametrize("given", IMAGES.values(), ids=IMAGES)
+@pytest.mark.parametrize("options", [(4, 32, 8, 4), (4, 16, 3, 1, 1)], ids=["NatureCNN", "ResNet"])
+def test_image_convolution_scales_images(options, given):
+    torch.manual_seed(0)
+    convolution = ImageConv2d(*options, scale=1 / 255)
+    images = given(torch.randint(0, 256, (3, 4, 40, 44), dtype=torch.uint8))
+    before = images.clone()
+    expected = functional.conv2d(images / 255, convolution.weight, convolution.bias, *options[3:])
+    seen = convolution(images)
+    assert torch.allclose(seen, expected, atol=1e-5)
+    (gradient,), (other,) = (torch.autograd.grad(x.square().sum(), [convolution.weight]) for x in (expected, seen))
+    assert torch.allclose(gradient, other, rtol=1e-4, atol=1e-2)
+    assert torch.equal(images, before)
 
 
 @pytest.mark.parametrize("network", [NatureCNN, ResNet])

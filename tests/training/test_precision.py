@@ -37,6 +37,17 @@ def test_only_matrix_products_use_bfloat16(target_env, memory):
     assert torch.allclose(params, policy(observations, policy.initial_state(4))[0], atol=0.02)
 
 
+def test_acting_casts_each_weight_once(target_env):
+    policy = make_policy(target_env(4), hidden_size=16)
+    mixed = in_precision(policy, "bfloat16", CPU)
+    with torch.profiler.profile(record_shapes=True) as profile, torch.inference_mode(), autocast("bfloat16", CPU):
+        for _ in range(3):
+            mixed.forward_eval(torch.rand(4, 3), None)
+    shape = list(policy.get_submodule("encoder.0").weight.shape)
+    casts = [event for event in profile.events() if event.name == "aten::_to_copy" and event.input_shapes[0] == shape]
+    assert len(casts) == 1
+
+
 def test_in_precision_shares_weights(target_env):
     policy = make_policy(target_env(4), hidden_size=16)
     mixed = in_precision(policy, "bfloat16", CPU)
