@@ -5,6 +5,7 @@ A message has up to four parts: where it happened, what was expected, what was g
     PufferError
     ├── APIUsageError        (also a ValueError and a RuntimeError: a wrong call or argument)
     │   └── UnknownNameError (also a KeyError: a name that does not exist)
+    │       └── UnknownKeywordError (also a TypeError: a keyword argument that does not exist)
     ├── InvalidAgentError    (also a ValueError: an agent that the environment does not have)
     ├── WorkerError          (also a RuntimeError: an environment failed in another process)
     └── BindingMissing       (also an ImportError: an optional package is not installed)
@@ -13,12 +14,14 @@ A message has up to four parts: where it happened, what was expected, what was g
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Self
 
 __all__ = [
     "APIUsageError",
     "BindingMissing",
     "InvalidAgentError",
     "PufferError",
+    "UnknownKeywordError",
     "UnknownNameError",
     "UsageError",
     "WorkerError",
@@ -50,11 +53,10 @@ class UnknownNameError(APIUsageError, KeyError):
     """Name of an environment, option or backend that does not exist. The message suggests the closest matches."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
+    _adjective = "unknown"
 
     @classmethod
-    def of(
-        cls, where: str, kind: str, name: object, known: Iterable[str], close: Sequence[str] = ()
-    ) -> "UnknownNameError":
+    def of(cls, where: str, kind: str, name: object, known: Iterable[str], close: Sequence[str] = ()) -> Self:
         """Return the error for ``name``, which is not in ``known``. Suggest ``close``, or else the closest matches."""
         known = sorted(known)
         close = close or nearest(str(name), known)
@@ -63,7 +65,16 @@ class UnknownNameError(APIUsageError, KeyError):
         else:
             more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
             hint = f"known: {', '.join(known[:_LISTED])}{more}"
-        return cls(f"{where}: unknown {kind} {name!r}; {hint}")
+        return cls(f"{where}: {cls._adjective} {kind} {name!r}; {hint}")
+
+
+class UnknownKeywordError(UnknownNameError, TypeError):
+    """Keyword argument that does not exist, in the words of Python's own error.
+
+    Other libraries look for them. TorchRL's ``GymEnv`` leaves out ``frameskip`` if an environment does not have it.
+    """
+
+    _adjective = "unexpected"
 
 
 class InvalidAgentError(PufferError, ValueError):

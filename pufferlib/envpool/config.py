@@ -7,7 +7,7 @@ import numpy as np
 
 from pufferlib.env import AutoresetMode
 from pufferlib.envpool.pool import PoolTask
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownKeywordError, UnknownNameError
 
 __all__ = [
     "COMMON",
@@ -67,7 +67,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
     keywords = _with_seed(where, keywords)
     for name in keywords if not task.any_keyword else ():
         if name not in COMMON and name not in task.keywords:
-            raise UnknownNameError.of(where, "keyword", name, {*COMMON, *task.keywords})
+            raise UnknownKeywordError.of(where, "keyword argument", name, {*COMMON, *task.keywords})
     given = {**COMMON, **task.keywords, **keywords}
     config = _sizes(where, given)
     config["seed"], config["env_seed"] = checked_seed(where, given["seed"], config["num_envs"])

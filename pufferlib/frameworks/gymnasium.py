@@ -7,17 +7,10 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.buffers import Array
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError
 from pufferlib.vector import GymnasiumVectorEnv, to_gymnasium
 
 __all__ = ["GameEnv", "make_vector_env"]
-
-
-class UnexpectedKeywordError(UnknownNameError, TypeError):
-    """Keyword argument that a game does not have, with Python's type and words.
-
-    TorchRL's ``GymEnv`` passes ``frameskip`` to every environment, and leaves it out after this error.
-    """
 
 
 class GameEnv(gymnasium.Env[Array, Any]):
@@ -30,7 +23,7 @@ class GameEnv(gymnasium.Env[Array, Any]):
 
     Raises:
         APIUsageError: The environment has more than one agent.
-        UnknownNameError: The environment does not have one of the keyword arguments. It is also a TypeError.
+        UnknownKeywordError: The environment does not have one of the keyword arguments.
     """
 
     metadata = {  # noqa: RUF012 - as Gymnasium declares it
@@ -39,14 +32,7 @@ class GameEnv(gymnasium.Env[Array, Any]):
     }
 
     def __init__(self, name: str, render_mode: str | None = None, **kwargs: Any) -> None:
-        try:
-            self._env = registry.make(name, num_envs=1, render_mode=render_mode, log_interval=1, **kwargs)
-        except UnknownNameError as error:
-            for keyword in kwargs:
-                if f"unknown keyword {keyword!r}" in str(error):
-                    message = f"{error} (got an unexpected keyword argument {keyword!r})"
-                    raise UnexpectedKeywordError(message) from None
-            raise
+        self._env = registry.make(name, num_envs=1, render_mode=render_mode, log_interval=1, **kwargs)
         if self._env.num_agents != 1:
             agents = self._env.num_agents
             self._env.close()

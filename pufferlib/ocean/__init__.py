@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownKeywordError
 from pufferlib.ocean.env import OceanEnv, type_of
 from pufferlib.ocean.files import CFile, compile_file, is_c_file
 from pufferlib.ocean.types import EnvType, env_types
@@ -136,7 +136,7 @@ def _make_python(name: str, **kwargs: Any) -> Any:
     make = _module(name).make
     known = inspect.signature(make).parameters
     for keyword in kwargs.keys() - known.keys():
-        raise UnknownNameError.of(f"pufferlib.ocean.{name}", "keyword", keyword, known)
+        raise UnknownKeywordError.of(f"pufferlib.ocean.{name}", "keyword argument", keyword, known)
     return make(**kwargs)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownKeywordError
 from pufferlib.ocean._ocean import ocean_types
 from pufferlib.spaces import Space
 
@@ -96,7 +96,7 @@ class EnvType:
         known = {parameter.name for parameter in self.parameters}
         for name in values:
             if name not in known:
-                raise UnknownNameError.of(self.class_name, "keyword", name, [*COMMON_KEYWORDS, *known])
+                raise UnknownKeywordError.of(self.class_name, "keyword argument", name, [*COMMON_KEYWORDS, *known])
         return [p.in_c(self.class_name, values.get(p.name, p.default)) for p in self.parameters]
 
     @property

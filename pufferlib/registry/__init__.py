@@ -324,7 +324,7 @@ def _with_options_of_make(error: UnknownNameError, given: Iterable[str], is_batc
     if not close:
         return error
     condition = "" if is_batch or close[0] in options[:2] else ", together with num_envs"
-    return UnknownNameError(f"{error}; pufferlib.make itself takes {close[0]!r}{condition}")
+    return type(error)(f"{error}; pufferlib.make itself takes {close[0]!r}{condition}")
 
 
 def _takes_num_envs(env: EnvName, creator: Callable[..., Any]) -> bool:

@@ -20,7 +20,7 @@ from pufferlib.emulation.construct import check_kind
 from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError, BindingMissing, PufferError, UnknownNameError
+from pufferlib.errors import APIUsageError, BindingMissing, PufferError, UnknownKeywordError
 from pufferlib.registry.inside import binding_module, inside_names, same_title
 from pufferlib.registry.toy_text import has_toy_text
 from pufferlib.robots.check import check_model
@@ -213,7 +213,7 @@ def _create(
 ) -> Any:
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
-        raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
+        raise UnknownKeywordError.of(name, "keyword argument", keyword, known - {"buf", "seed"})
     keywords = _as_declared(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
@@ -313,7 +313,8 @@ def _make_registered(
         assert entry is not None, spec.id
         known, takes_any = keywords_of(entry)
         for keyword in keywords.keys() - known - spec.kwargs.keys() if not takes_any else ():
-            raise UnknownNameError.of(spec.id, "keyword", keyword, known - {"render_mode"} | {"max_episode_steps"})
+            allowed = known - {"render_mode"} | {"max_episode_steps"}
+            raise UnknownKeywordError.of(spec.id, "keyword argument", keyword, allowed)
         modes = (getattr(entry, "metadata", None) or {}).get("render_modes", [render_mode])
         draws = render_mode is not None and render_mode in modes
         options = {**keywords, "render_mode": render_mode} if draws else dict(keywords)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from pufferlib.env import AutoresetLike, PufferEnv
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownKeywordError, UnknownNameError
 from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.replays.recorder import Recorder
 from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_specs
@@ -159,7 +159,7 @@ def make(
     kind = _backend(backend)
     for name in unknown:
         known = [each for each in inspect.signature(make).parameters if each != "unknown"]
-        raise UnknownNameError.of(WHERE, "keyword", name, known)
+        raise UnknownKeywordError.of(WHERE, "keyword argument", name, known)
     if not isinstance(record, str | os.PathLike | None):
         raise APIUsageError(f"{WHERE}: record must be the path of a folder, or None, got {record!r}")
     if kind is PufferEnv:

@@ -135,7 +135,7 @@ def test_help_has_no_markup(env: str, capsys: pytest.CaptureFixture[str]) -> Non
             "policy.activation",
         ),
         (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
-        (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
+        (["train", "squared", "--env.siz", "5"], "Squared: unexpected keyword argument 'siz'; did you mean 'size'?"),
         (["train", "squared", "--vec.backend", "Seral"], "did you mean 'Serial'?"),
         (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
         (["train", "--resume", "absent"], "puffer train: 'absent' is not a run, a checkpoint or an environment"),

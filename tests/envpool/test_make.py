@@ -126,10 +126,10 @@ def test_invalid_value_raises_and_names_allowed_values(task, keywords, message):
 
 def test_unknown_keyword_suggests_the_nearest():
     with pytest.raises(
-        UnknownNameError, match=r"make\('Breakout-v0'\): unknown keyword 'num_env'; did you mean 'num_envs'"
+        UnknownNameError, match=r"make\('Breakout-v0'\): unexpected keyword argument 'num_env'; did you mean 'num_envs'"
     ):
         envpool.make("Breakout-v0", env_type="gymnasium", num_env=3)
-    with pytest.raises(UnknownNameError, match="unknown keyword 'framskip'; did you mean 'frameskip'"):
+    with pytest.raises(UnknownNameError, match="unexpected keyword argument 'framskip'; did you mean 'frameskip'"):
         envpool.make_spec("Breakout-v0", framskip=3)
 
 

@@ -164,7 +164,7 @@ def test_values_that_only_gymnasium_accepts_run_there(keywords):
     ("keywords", "error", "message"),
     [
         ({"native": 1}, APIUsageError, "native must be True or False, got 1"),
-        ({"is_slipery": True}, APIUsageError, "unknown keyword 'is_slipery'; did you mean 'is_slippery'"),
+        ({"is_slipery": True}, APIUsageError, "unexpected keyword argument 'is_slipery'; did you mean 'is_slippery'"),
         ({"map_name": "5x5"}, PufferError, "5x5"),
     ],
     ids=str,

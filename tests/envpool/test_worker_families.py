@@ -125,5 +125,5 @@ def test_missing_package_raises_with_install_command():
 
 
 def test_unknown_keyword_of_environment_suggests_the_nearest():
-    with pytest.raises(APIUsageError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
+    with pytest.raises(APIUsageError, match="unexpected keyword argument 'is_slipery'; did you mean 'is_slippery'"):
         make_task_pool(tasks_of("toy_text")["FrozenLake-v1"], is_slipery=False)

@@ -36,7 +36,7 @@ def test_multiagent_environments_name_make_vec(name):
 
 
 def test_unknown_keyword_raises_a_type_error_in_the_words_of_python():
-    message = r"Cartpole: unknown keyword 'frameskip'; known: .* \(got an unexpected keyword argument 'frameskip'\)"
+    message = "Cartpole: unexpected keyword argument 'frameskip'; known: "
     with pytest.raises(TypeError, match=message) as caught:  # TorchRL's GymEnv then leaves frameskip out
         gymnasium.make("puffer/cartpole", frameskip=1)
     assert isinstance(caught.value, pufferlib.UnknownNameError)

@@ -12,7 +12,7 @@ from tests.ocean.helpers import every_env
 
 def test_unknown_keyword_suggests_another():
     with pytest.raises(
-        pufferlib.UnknownNameError, match="Pong: unknown keyword 'frame_skip'; did you mean 'frameskip'"
+        pufferlib.UnknownNameError, match="Pong: unexpected keyword argument 'frame_skip'; did you mean 'frameskip'"
     ):
         ocean.Pong(frame_skip=4)
 

@@ -82,7 +82,7 @@ def test_vector_make_accepts_the_creator():
 
 
 def test_unknown_keyword_suggests_another():
-    with pytest.raises(pufferlib.UnknownNameError, match="unknown keyword 'nestde'; did you mean 'nested'"):
+    with pytest.raises(pufferlib.UnknownNameError, match="unexpected keyword argument 'nestde'; did you mean 'nested'"):
         pufferlib.make("spaces", nestde=True)
 
 

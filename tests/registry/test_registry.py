@@ -86,21 +86,21 @@ def test_documented_num_envs_is_accepted_by_binding(binding: str) -> None:
     [
         ({"num_envs": 0}, pufferlib.APIUsageError, "num_envs must be"),
         ({"num_envs": 2, "backend": "Serail"}, pufferlib.UnknownNameError, "did you mean 'Serial'"),
-        ({"num_envs": 2, "sutton": 1}, pufferlib.UnknownNameError, "CartPole-v1: unknown keyword 'sutton'"),
+        ({"num_envs": 2, "sutton": 1}, pufferlib.UnknownNameError, "CartPole-v1: unexpected keyword argument 'sutton'"),
         (
             {"num_workers": 2},
             pufferlib.UnknownNameError,
-            "CartPole-v1: unknown keyword 'num_workers'.*; pufferlib.make itself takes 'num_workers', together with",
+            "CartPole-v1: unexpected keyword argument 'num_workers'.*; pufferlib.make itself takes 'num_workers', together with",
         ),
         (
             {"num_envs": 2, "batchsize": 2},
             pufferlib.UnknownNameError,
-            "unknown keyword 'batchsize'.*; pufferlib.make itself takes 'batch_size'$",
+            "unexpected keyword argument 'batchsize'.*; pufferlib.make itself takes 'batch_size'$",
         ),
         (
             {"numenvs": 2},
             pufferlib.UnknownNameError,
-            "unknown keyword 'numenvs'.*; pufferlib.make itself takes 'num_envs'$",
+            "unexpected keyword argument 'numenvs'.*; pufferlib.make itself takes 'num_envs'$",
         ),
     ],
 )

@@ -124,7 +124,9 @@ def test_agent_acts_in_vector_env():
     with vector.make(nested, num_envs=3, backend="Serial") as vecenv:
         observations, _ = vecenv.reset(seed=0)
         for _ in range(3):
-            observations, *_ = vecenv.step(agent(observations))
+            actions = agent(observations)
+            assert vecenv.action_space.contains(actions)
+            observations, *_ = vecenv.step(actions)
 
 
 @pytest.mark.parametrize("memory", ["LSTM", "MinGRU"])

@@ -807,11 +807,14 @@ def test_init_with_other_settings_of_network_names_their_flags(make_trainer, tmp
 
 
 def test_init_of_given_policy_ignores_settings_of_network(make_trainer, target_env, tmp_path):
-    make_trainer({"policy.activation": "tanh"}).train()
+    first = make_trainer({"policy.activation": "tanh"})
+    first.train()
     env = target_env(8)
     policy = make_policy(env, hidden_size=16, activation="tanh")
-    with contextlib.closing(make_trainer({"train.init": str(tmp_path)}, env=env, policy=policy)) as trainer:
+    settings = {"train.init": str(tmp_path), "train.learning_rate": 1e-9}
+    with contextlib.closing(make_trainer(settings, env=env, policy=policy)) as trainer:
         trainer.step()
+        assert torch.allclose(policy.decoder.weight, first.policy.decoder.weight, atol=1e-6)
 
 
 def test_missing_score_of_native_env_warns(tmp_path, monkeypatch):

@@ -208,14 +208,14 @@ def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
 
 @pytest.mark.parametrize("keyword", ["size", "max_steps", "goal_reward"])
 def test_keywords_that_only_c_has_are_unknown(keyword):
-    with pytest.raises(UnknownNameError, match=f"unknown keyword '{keyword}'"):
+    with pytest.raises(UnknownNameError, match=f"unexpected keyword argument '{keyword}'"):
         pufferlib.make("FrozenLake-v1", num_envs=2, **{keyword: 4})
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(APIUsageError, match="FrozenLake-v1: native must be True or False, got 'no'"):
         twin_of("FrozenLake-v1", {"native": "no"})
-    with pytest.raises(UnknownNameError, match="unknown keyword 'is_slipery'; did you mean 'is_slippery'"):
+    with pytest.raises(UnknownNameError, match="unexpected keyword argument 'is_slipery'; did you mean 'is_slippery'"):
         pufferlib.make("FrozenLake-v1", num_envs=2, is_slipery=True)
     twins, _ = both("FrozenLake-v1")
     twins.reset()
