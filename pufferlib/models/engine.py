@@ -315,7 +315,9 @@ def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], plane
     If ``planes``, memory holds whole channels one after another. Otherwise it holds the channels of each pixel
     together.
     """
-    if type(layer) not in (nn.Conv2d, ImageConv2d) or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
+    if not isinstance(layer, nn.Conv2d) or type(layer) not in (nn.Conv2d, ImageConv2d):
+        raise _unknown(policy, layer)
+    if layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
         raise _unknown(policy, layer)
     if layer.stride[0] != layer.stride[1] or layer.out_channels % LANES:
         raise _unknown(policy, layer)

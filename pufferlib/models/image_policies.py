@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
@@ -117,9 +117,10 @@ class ImageConv2d(nn.Conv2d):
         weight, device = self.weight * self.scale, images.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
         if self._has_blocks and _can_be_cut(images):
-            return F.conv2d(_blocks(images).to(dtype), F.pixel_unshuffle(weight, BLOCK_PX), self.bias)
+            return functional.conv2d(_blocks(images).to(dtype), functional.pixel_unshuffle(weight, BLOCK_PX), self.bias)
         images = images.contiguous(memory_format=torch.channels_last)
-        return self._conv_forward(images.to(dtype), weight, self.bias)
+        convolved: Tensor = self._conv_forward(images.to(dtype), weight, self.bias)
+        return convolved
 
 
 def _can_be_cut(images: Tensor) -> bool:

@@ -48,7 +48,7 @@ def test_make_accepts_a_c_file(corridor):
     assert set(infos[0]) == {"score", "perf", "episode_return", "episode_length", "n"}
     assert env.render().shape == (64, 320, 3)
     assert env.single_action_space.n == 3
-    with pytest.raises(pufferlib.UnknownNameError, match="Corridor: unexpected keyword argument 'lenth'; did you mean 'length'"):
+    with pytest.raises(pufferlib.UnknownNameError, match="unexpected keyword argument 'lenth'; did you mean 'length'"):
         pufferlib.make(str(corridor), lenth=3)
 
 

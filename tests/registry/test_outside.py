@@ -234,7 +234,8 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     ("name", "keyword", "near"), [("my_env.py", "lenght", "length"), ("CartPole-v1", "max_episode_step", "max_episode")]
 )
 def test_unknown_keyword_suggests_nearest(name: str, keyword: str, near: str, folder: Path) -> None:
-    with pytest.raises(pufferlib.UnknownNameError, match=f"{name}: unexpected keyword argument '{keyword}'; did you mean '{near}"):
+    message = f"{name}: unexpected keyword argument '{keyword}'; did you mean '{near}"
+    with pytest.raises(pufferlib.UnknownNameError, match=message):
         pufferlib.make(name, **{keyword: 3})
 
 

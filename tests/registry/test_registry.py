@@ -90,7 +90,7 @@ def test_documented_num_envs_is_accepted_by_binding(binding: str) -> None:
         (
             {"num_workers": 2},
             pufferlib.UnknownNameError,
-            "CartPole-v1: unexpected keyword argument 'num_workers'.*; pufferlib.make itself takes 'num_workers', together with",
+            "unexpected keyword argument 'num_workers'.*; pufferlib.make itself takes 'num_workers', together with",
         ),
         (
             {"num_envs": 2, "batchsize": 2},

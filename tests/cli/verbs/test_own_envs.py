@@ -196,7 +196,7 @@ def test_same_file_name_in_other_folder_is_another_env(own: Path, capsys: pytest
         (["train", "nowhere.py"], 1, "nowhere.py; if it was moved, give its new path"),
         (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
         (["train", "my_env.py", "--length", "3"], 2, "unknown flag '--length'; did you mean '--env.length'?"),
-        (["train", "my_env.py", "--env.lenght", "3"], 2, "unexpected keyword argument 'lenght'; did you mean 'length'?"),
+        (["train", "my_env.py", "--env.lenght", "3"], 2, "keyword argument 'lenght'; did you mean 'length'?"),
         (["train", "my_env.py", "--env.length", "abc"], 1, "length must be int, got 'abc'; its default is"),
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
