@@ -41,8 +41,8 @@ class NatureCNN(Policy):
         state_dependent_std: bool = False,
     ) -> None:
         super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
-        self.image_scale = _image_scale(env.single_observation_space.high)
         shape = _image_shape("NatureCNN", env)
+        self.image_scale = _image_scale(env.single_observation_space.high)
         self.convolutions, flat = _nature_convolutions("NatureCNN", shape, self.image_scale)
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
