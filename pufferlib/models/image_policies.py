@@ -80,8 +80,8 @@ class ResNet(Policy):
         self.image_scale = _image_scale(env.single_observation_space.high)
         sizes = [shape[0], width, 2 * width, 2 * width]
         first = ImageConv2d(shape[0], width, 3, padding=1, scale=self.image_scale)
-        others = [nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in itertools.pairwise(sizes[1:])]
-        stages = [_residual_stage(convolution) for convolution in (first, *others)]
+        others = (nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in itertools.pairwise(sizes[1:]))
+        stages = [_residual_stage(convolution) for convolution in itertools.chain([first], others)]
         self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
         self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
         flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
