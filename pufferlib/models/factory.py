@@ -100,7 +100,8 @@ def _make(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, Any], op
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option, value in options.items():
             if option not in known:
-                taken = [name for name in inspect.signature(Default).parameters if name in known and name != "env"]
+                options_of_ours = {**inspect.signature(Default).parameters, **inspect.signature(NatureCNN).parameters}
+                taken = [name for name in options_of_ours if name in known and name != "env"]
                 raise UsageError(
                     f"make_policy: the policy {getattr(make, '__name__', make)} does not take the option {option}, got "
                     f"{value!r}; it takes {', '.join(taken) or 'no options'}; remove policy.{option}, or use "

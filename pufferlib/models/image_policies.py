@@ -28,6 +28,7 @@ class NatureCNN(Policy):
         env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
             at least 36 px wide and high.
         hidden_size: Width of the layer after the convolutions.
+        channels: Channels of the first convolution. The other two have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
     """
@@ -37,13 +38,14 @@ class NatureCNN(Policy):
         env: PufferEnv,
         hidden_size: int = 512,
         *,
+        channels: int = 32,
         log_std_init: float = 0.0,
         state_dependent_std: bool = False,
     ) -> None:
         super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
         shape = _image_shape("NatureCNN", env)
         self.image_scale = _image_scale(env.single_observation_space.high)
-        self.convolutions, flat = _nature_convolutions("NatureCNN", shape, self.image_scale)
+        self.convolutions, flat = _nature_convolutions("NatureCNN", shape, channels, self.image_scale)
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
@@ -61,7 +63,7 @@ class ResNet(Policy):
         env: Environment with uint8 image observations, ``(channels, height, width)`` or ``(height, width, channels)``,
             of any size.
         hidden_size: Width of the layer after the convolutions.
-        width: Channels of the first stage. The other stages have twice as many.
+        channels: Channels of the first stage. The other stages have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
     """
@@ -70,16 +72,16 @@ class ResNet(Policy):
         self,
         env: PufferEnv,
         hidden_size: int = 256,
-        width: int = 16,
         *,
+        channels: int = 16,
         log_std_init: float = 0.0,
         state_dependent_std: bool = False,
     ) -> None:
         super().__init__(env, hidden_size, log_std_init=log_std_init, state_dependent_std=state_dependent_std)
         shape = _image_shape("ResNet", env)
         self.image_scale = _image_scale(env.single_observation_space.high)
-        sizes = [shape[0], width, 2 * width, 2 * width]
-        first = ImageConv2d(shape[0], width, 3, padding=1, scale=self.image_scale)
+        sizes = [shape[0], channels, 2 * channels, 2 * channels]
+        first = ImageConv2d(shape[0], channels, 3, padding=1, scale=self.image_scale)
         others = (nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in itertools.pairwise(sizes[1:]))
         stages = [_residual_stage(convolution) for convolution in itertools.chain([first], others)]
         self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
@@ -174,6 +176,7 @@ class MixedCNN(Policy):
     Args:
         env: Environment with Dict or Tuple observations. Exactly one field must be a uint8 image, as for ``NatureCNN``.
         hidden_size: Width of the image features, and of the layer that joins all features.
+        channels: Channels of the first convolution. The other two have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
 
@@ -186,6 +189,7 @@ class MixedCNN(Policy):
         env: PufferEnv,
         hidden_size: int = 512,
         *,
+        channels: int = 32,
         log_std_init: float = 0.0,
         state_dependent_std: bool = False,
     ) -> None:
@@ -203,7 +207,7 @@ class MixedCNN(Policy):
         self.image_place: NativeLeaf = fields[self._image]
         bounds = env.emulated["observation_bounds"]  # None if the environment declares none
         self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
-        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape), self.image_scale)
+        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape), channels, self.image_scale)
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
         width = hidden_size + (self.others.size if self.others else 0)
@@ -253,8 +257,16 @@ def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
     return leaf[0] == torch.uint8 and len(leaf[1]) == 3
 
 
-def _nature_convolutions(where: str, shape: tuple[int, ...], scale: float) -> tuple[nn.Sequential, int]:
+def _nature_convolutions(
+    where: str, shape: tuple[int, ...], channels: int, scale: float
+) -> tuple[nn.Sequential, int]:
     """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
+
+    Args:
+        where: Start of an error.
+        shape: Channels, height and width of the images.
+        channels: Channels of the first convolution.
+        scale: Factor of the values of the images.
 
     Raises:
         APIUsageError: The images are too small.
@@ -265,11 +277,11 @@ def _nature_convolutions(where: str, shape: tuple[int, ...], scale: float) -> tu
             "policy.name = 'ResNet' or 'Default'"
         )
     convolutions = nn.Sequential(
-        layer_init(ImageConv2d(shape[0], 32, 8, stride=BLOCK_PX, scale=scale)),
+        layer_init(ImageConv2d(shape[0], channels, 8, stride=BLOCK_PX, scale=scale)),
         nn.ReLU(inplace=True),
-        layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+        layer_init(nn.Conv2d(channels, 2 * channels, 4, stride=2)),
         nn.ReLU(inplace=True),
-        layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+        layer_init(nn.Conv2d(2 * channels, 2 * channels, 3, stride=1)),
         nn.ReLU(inplace=True),
         nn.Flatten(),
     )

@@ -198,6 +198,8 @@ class PolicyConfig(Section):
     """Number of hidden layers of the Default policy."""
     hidden_sizes: Counts = ()
     """Width of each hidden layer of the Default policy, such as 256,128. Empty means num_layers of hidden_size."""
+    channels: OptionalCount = None
+    """Channels of the first convolution of an image network. Unset means 16 for ResNet, and 32 for the others."""
     networks: Literal["shared", "separate"] = "shared"
     """Networks of actor and critic. Separate ones share no layers, and no memory."""
     critic_hidden_sizes: Counts = ()

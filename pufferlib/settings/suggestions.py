@@ -117,6 +117,7 @@ ELSEWHERE = {
     "num_workers": "workers n_workers n_jobs processes",
     "hidden_size": "hidden hidden_dim width",
     "hidden_sizes": "net_arch fcnet_hiddens mlp_dims",
+    "channels": "filters conv_filters num_filters out_channels cnn_channels",
     "networks": "share_features_extractor vf_share_layers separate",
     "activation": "activation_fn fcnet_activation act_fn nonlinearity",
     "layer_norm": "layernorm use_layer_norm",

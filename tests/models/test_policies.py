@@ -122,7 +122,7 @@ def test_images_can_have_channels_last(network):
     ],
 )
 def test_channel_axis_is_detected(shape, expected):
-    network = ResNet(EnvDescription(Box(0, 255, shape, np.uint8), Discrete(2)), hidden_size=4, width=2)
+    network = ResNet(EnvDescription(Box(0, 255, shape, np.uint8), Discrete(2)), hidden_size=4, channels=2)
     assert network.convolutions[0][0].in_channels == expected
 
 
@@ -145,7 +145,7 @@ def test_resnet_has_the_parameters_of_impala():
 
 
 def test_residual_blocks_with_zero_weights_return_their_input():
-    block = ResNet(EnvDescription(IMAGE, Discrete(6)), hidden_size=8, width=2).convolutions[0][2]
+    block = ResNet(EnvDescription(IMAGE, Discrete(6)), hidden_size=8, channels=2).convolutions[0][2]
     images = torch.randn(2, 2, 5, 5)
     for parameter in block.parameters():
         torch.nn.init.zeros_(parameter)
