@@ -110,10 +110,10 @@ def test_engine_matches_torch_for_any_array(space, actions):
 
 
 @pytest.mark.parametrize(("name", "key"), [("NatureCNN", None), ("MixedCNN", "image")])
-def test_engine_matches_torch_for_images_with_other_bounds(name, key):
+def test_engine_matches_torch_for_images_with_other_bounds_and_channels(name, key):
     image = Box(0, 1, (3, 40, 40), np.uint8)
     env = make_emulated(Dict({key: image}), Discrete(5)) if key else EnvDescription(image, Discrete(5))
-    check_equal(make_random_policy(env, name), [observations_of(env, 3)])
+    check_equal(make_random_policy(env, name, channels=16), [observations_of(env, 3)])
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

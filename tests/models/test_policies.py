@@ -126,6 +126,23 @@ def test_channel_axis_is_detected(shape, expected):
     assert network.convolutions[0][0].in_channels == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("NatureCNN", {}, [32, 64, 64]),
+        ("NatureCNN", {"channels": 5}, [5, 10, 10]),
+        ("MixedCNN", {"channels": 5}, [5, 10, 10]),
+        ("ResNet", {"channels": 2}, [2] * 5 + [4] * 10),
+    ],
+)
+def test_channels_of_convolutions(name, options, expected):
+    image = Box(0, 255, (3, 40, 40), np.uint8)
+    is_field = name == "MixedCNN"
+    env = GymnasiumPufferEnv(FunctionEnv(Dict(image=image), Discrete(3))) if is_field else EnvDescription(image, Discrete(3))
+    layers = make_policy(env, name, hidden_size=8, **options).convolutions.modules()
+    assert [layer.out_channels for layer in layers if isinstance(layer, torch.nn.Conv2d)] == expected
+
+
 def test_nature_cnn_refuses_small_images():
     with pytest.raises(APIUsageError, match="NatureCNN: images must have 36 lines and columns or more, got 35 and 84"):
         NatureCNN(EnvDescription(Box(0, 255, (35, 84, 3), np.uint8), Discrete(6)))

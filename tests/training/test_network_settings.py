@@ -86,6 +86,7 @@ def test_run_of_an_earlier_version_is_loaded(tmp_path):
     [
         ("squared", STD, "state_dependent_std is for continuous actions, got the action space"),
         ("squared", {"policy.critic_hidden_sizes": [8]}, "critic_hidden_sizes is for networks 'separate', got .8."),
+        ("squared", {"policy.channels": 8}, "Default does not take the option channels, got 8; it takes hidden_size"),
         ("snake", {"policy.layer_norm": True}, "Snake does not take the option layer_norm, got True; it takes hidden_"),
     ],
 )
