@@ -1,4 +1,4 @@
-"""Cost of vector wrappers per step of 1,024 CartPoles, compared with Gymnasium's vector wrappers.
+"""Cost of vector wrappers per step of 1,024 environments in C, compared with Gymnasium's vector wrappers.
 
     python benchmarks/wrappers.py                   # takes a minute and a half
     python benchmarks/wrappers.py --only Normalize  # some rows
@@ -21,7 +21,8 @@ from sides import Sides, us_per_call
 from turns import Measure, main
 
 AGENTS, GYMNASIUM = 1024, "Gymnasium"
-OWN = ("FrameStack", "ClipObservation")  # Gymnasium has no equivalent
+OWN = ("FrameStack", "ClipObservation", "NoveltyReward")  # Gymnasium has no equivalent
+ENVS = {"NoveltyReward": "squared"}  # it counts observations of integers. The others wrap CartPole
 ROWS = {
     "NormalizeObservation": 2.0,
     "NormalizeReward": 2.0,
@@ -29,6 +30,7 @@ ROWS = {
     "EpisodeStatistics": 1.0,
     "FrameStack": None,
     "ClipObservation": None,
+    "NoveltyReward": None,
     "all three": 2.0,
 }
 
@@ -67,11 +69,12 @@ def step_adds(side: str, name: str, seconds: float) -> float:
     import pufferlib
     from pufferlib.vector import to_gymnasium
 
-    actions = [pufferlib.make("cartpole", num_envs=AGENTS).action_space.sample() for _ in range(64)]
+    task = ENVS.get(name, "cartpole")
+    actions = [pufferlib.make(task, num_envs=AGENTS).action_space.sample() for _ in range(64)]
     numbers = iter(range(1 << 60))
 
     def us(wrap: Callable[[str, Any], Any]) -> float:
-        env = pufferlib.make("cartpole", num_envs=AGENTS, seed=1, autoreset="next_step", log_interval=1 << 20)
+        env = pufferlib.make(task, num_envs=AGENTS, seed=1, autoreset="next_step", log_interval=1 << 20)
         envs = wrap(name, env if side == OURS else to_gymnasium(env, copy=False))
         envs.reset(seed=1)
         figure = us_per_call(lambda: envs.step(actions[next(numbers) % 64]), seconds / 3)
