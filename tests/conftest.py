@@ -121,9 +121,10 @@ def _restore_registrations():
 def pytest_configure(config):
     # Set the tier here, because the workers of pytest-xdist get the option but not the command line.
     config.option.tier = config.option.tier or unflagged_tier(config)
-    # A shell starts background jobs with SIGINT ignored, which child processes of tests would inherit.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP. Child processes would inherit this.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def unflagged_tier(config):

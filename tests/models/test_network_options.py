@@ -348,7 +348,7 @@ def test_options_that_a_policy_does_not_take_are_refused():
     images = EnvDescription(Box(0, 255, (3, 40, 40), np.uint8), DISCRETE)
     message = (
         "the policy NatureCNN does not take the option activation, got 'tanh'; "
-        "it takes hidden_size, log_std_init, state_dependent_std; remove policy.activation"
+        "it takes hidden_size, log_std_init, state_dependent_std, channels; remove policy.activation"
     )
     for name in ("NatureCNN", NatureCNN):
         with pytest.raises(APIUsageError, match=message):

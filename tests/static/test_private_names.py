@@ -61,6 +61,11 @@ def is_private(name):
     return name.startswith("_") and not name.endswith("__") and name != "_"
 
 
+def called(call):
+    """Return the name of the function that a call calls, without the object that it belongs to."""
+    return getattr(call.func, "attr", None) or getattr(call.func, "id", None)
+
+
 def private_names(tree):
     """Yield the line and name of every use of a private name, except attributes of ``self`` and ``cls``."""
     for node in ast.walk(tree):
@@ -69,7 +74,7 @@ def private_names(tree):
             names = [] if is_own else [node.attr]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("pufferlib", "bindings"):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in PATCHES:
+        elif isinstance(node, ast.Call) and called(node) in PATCHES:
             texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             names = [text.rpartition(".")[2] for text in texts]
         else:

@@ -16,6 +16,7 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.seeding import env_seed
 from pufferlib.testing import CONTRACT, ContractError, check_env, examine
 from tests.envs import ScriptedParallelEnv, alive
+from tests.tiers import as_all
 
 LENGTH = 10
 
@@ -216,13 +217,13 @@ class StaysOpen(Walk):
         (InfoIsAList, "infos", r"the info must be a dict, got \[\]; return \{\}"),
         (Prints, "silence", r"must write nothing to the terminal, got 'stepping with \d'; remove the print"),
         (PrintsFromC, "silence", "must write nothing to the terminal, got 'stepping in C'; remove the print"),
-        (
-            LeaksMemory,
-            "leaks",
-            r"episodes must not leak, got about 1\d{4} more bytes with each episode; clear",
+        as_all(
+            (LeaksMemory, "leaks", r"episodes must not leak, got about 1\d{4} more bytes with each episode; clear")
         ),
         (LeaksFiles, "leaks", "episodes must not leak, got about 1 more open files with each episode; in reset, close"),
-        (LeaksThreads, "leaks", "episodes must not leak, got about 1 more threads with each episode; in reset, join"),
+        as_all(
+            (LeaksThreads, "leaks", "episodes must not leak, got about 1 more threads with each episode; in reset, join")
+        ),
         (StaysOpen, "leaks", "close must release everything, got 1 more open files with each environment; in close"),
     ],
 )

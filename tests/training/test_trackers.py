@@ -154,6 +154,7 @@ def wandb_metrics(folder: Path) -> tuple[Any, list[dict[str, Any]], dict[str, An
     return run, rows, summary
 
 
+@pytest.mark.all
 @needs_track
 def test_all_trackers_get_metrics_and_result(tmp_path: Path) -> None:
     done = train(
