@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from pufferlib.errors import APIUsageError, UnknownNameError, nearest
+from pufferlib.errors import APIUsageError, UnknownKeywordError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.inside import (
     agent_file,
@@ -281,7 +281,7 @@ def make(
     """
     try:
         return _made(name, num_envs, backend, kwargs)  # type: ignore[no-any-return]
-    except UnknownNameError as error:
+    except UnknownKeywordError as error:
         raise _with_options_of_make(error, kwargs, is_batch=num_envs is not None or backend is not None) from None
 
 
@@ -314,7 +314,7 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
 
 
-def _with_options_of_make(error: UnknownNameError, given: Iterable[str], is_batch: bool) -> UnknownNameError:
+def _with_options_of_make(error: UnknownKeywordError, given: Iterable[str], is_batch: bool) -> UnknownKeywordError:
     """Add the options of ``make`` that are similar to the ``given`` keywords, which the environment rejected."""
     from pufferlib.vector.factory import VectorOptions
 

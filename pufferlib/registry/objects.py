@@ -269,10 +269,12 @@ def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, .
     last = [kind for kind in own if not any(other is not kind and issubclass(other, kind) for other in own)]
     if len(last) == 1:
         return last[0]
-    names = sorted(kind.__name__ for kind in last) or sorted(_public(module))
+    names = sorted(kind.__name__ for kind in last)
     expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
     if not names:
-        raise APIUsageError(f"{where}: {place} must define a class of {expected}, got no class and no function")
+        others = sorted(_public(module))
+        hint = f"; if one of {', '.join(others)} makes it, add its name: {place}:{others[0]}" if others else ""
+        raise APIUsageError(f"{where}: {place} must define a class of {expected}, got none{hint}")
     raise APIUsageError(
         f"{where}: {place} must define exactly one class of {expected}, got {len(last)}; "
         f"choose one: {place}:{names[0]}, for a run in env_name of its config.toml"

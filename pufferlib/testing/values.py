@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
+from pufferlib.emulation.leaf import rounded_bounds
 from pufferlib.env import AutoresetMode
 from pufferlib.testing.contract import broken
 from pufferlib.testing.play import Shown
@@ -266,7 +267,7 @@ def check_inside(env: Any, name: str, observations: Array, rows: Rows) -> None:
     """Raise unless the ``rows`` of ``observations`` are in the space, and each field is in its own subspace."""
     space: Box = env.single_observation_space
     seen = observations[rows]
-    outside = ~((seen >= space.low) & (seen <= space.high))
+    outside = ~_is_within(seen, space.low, space.high)
     if outside.any():
         row = np.flatnonzero(rows)[_first_row(outside)]
         raise broken(
@@ -304,9 +305,15 @@ def _outside_fields(array: Array, bounds: Any, name: str) -> "list[tuple[str, st
         ]
     if bounds is None or not array.size or array.dtype.fields:
         return []
-    low, high = bounds
-    outside = ~((array >= low) & (array <= high) & np.isfinite(array))
+    outside = ~(_is_within(array, *bounds) & np.isfinite(array))
     return [(name, str(array[outside].ravel()[0]))] if outside.any() else []
+
+
+def _is_within(array: Array, low: Array, high: Array) -> npt.NDArray[np.bool_]:
+    """Return which elements are within the bounds, up to rounding, as emulation accepts them."""
+    low, high = rounded_bounds(low, high, array.dtype)
+    within: npt.NDArray[np.bool_] = (array >= low) & (array <= high)
+    return within
 
 
 def _first_number(array: Array, rows: Rows) -> str:

@@ -213,7 +213,8 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
         ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),
-        ("none.py", r"none\.py must define a class of Env .*, got no class and no function"),
+        ("none.py", r"none\.py must define a class of Env .*, got none$"),
+        ("creator.py", r"must define a class of Env .*, got none; if one of make makes it, .*: \S+creator\.py:make$"),
         ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A, for a run in"),
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
@@ -223,6 +224,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
 def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "two.py").write_text("import gymnasium\nclass A(gymnasium.Env): ...\nclass B(gymnasium.Env): ...\n")
     (folder / "none.py").write_text("x = 1\n")
+    (folder / "creator.py").write_text("def make():\n    return gymnasium.make('CartPole-v1')\n")
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
     (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")

@@ -158,6 +158,11 @@ def test_unknown_name_raises(name: str) -> None:
         pufferlib.env_creator(name)
 
 
+def test_unknown_name_raises_without_advice_on_correct_options() -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=r"'absent/Absent-v1'.*pufferlib\.register$"):
+        pufferlib.make("absent/Absent-v1", num_envs=2, seed=3)
+
+
 def test_name_that_is_not_str_raises() -> None:
     with pytest.raises(
         pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; pass a class or function"

@@ -149,6 +149,29 @@ class Prisoners(ParallelEnv):
         return dict.fromkeys(self.agents, codes)
 
 
+class Rounded(gymnasium.Env):
+    """Ten steps from 0 to 1, where the last number is above 1 by rounding."""
+
+    def __init__(self, field=None):
+        self.field = field
+        share = Box(0, 1, (1,), np.float64)
+        self.observation_space, self.action_space = Dict({field: share}) if field else share, Discrete(2)
+        self._count = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._count = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self._count += 1
+        return self._observation(), 0.0, self._count == 10, False, {}
+
+    def _observation(self):
+        share = np.array([self._count / 10 * (1 + 2.0**-52)])
+        return {self.field: share} if self.field else share
+
+
 @pytest.mark.parametrize(
     "creator",
     [
@@ -159,8 +182,13 @@ class Prisoners(ParallelEnv):
         lambda: pufferlib.EpisodeStats(TimeLimit(GridWorld(), 20)),
         lambda: FrameStackObservation(TimeLimit(Pixels(), 20), 4),
         Bandit,
+        Rounded,
+        functools.partial(Rounded, "share"),
     ],
-    ids=["GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"],
+    ids=[
+        *("GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"),
+        *("rounded", "rounded field"),
+    ],
 )
 def test_gymnasium_env_passes(creator):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator), steps=100)
