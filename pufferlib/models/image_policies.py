@@ -257,9 +257,7 @@ def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
     return leaf[0] == torch.uint8 and len(leaf[1]) == 3
 
 
-def _nature_convolutions(
-    where: str, shape: tuple[int, ...], channels: int, scale: float
-) -> tuple[nn.Sequential, int]:
+def _nature_convolutions(where: str, shape: tuple[int, ...], channels: int, scale: float) -> tuple[nn.Sequential, int]:
     """Return the convolutions of Mnih et al. (2015) for images of ``shape``, and the number of their output features.
 
     Args:

@@ -137,8 +137,9 @@ def test_channel_axis_is_detected(shape, expected):
 )
 def test_channels_of_convolutions(name, options, expected):
     image = Box(0, 255, (3, 40, 40), np.uint8)
-    is_field = name == "MixedCNN"
-    env = GymnasiumPufferEnv(FunctionEnv(Dict(image=image), Discrete(3))) if is_field else EnvDescription(image, Discrete(3))
+    actions = Discrete(3)
+    emulated = GymnasiumPufferEnv(FunctionEnv(Dict(image=image), actions))
+    env = emulated if name == "MixedCNN" else EnvDescription(image, actions)
     layers = make_policy(env, name, hidden_size=8, **options).convolutions.modules()
     assert [layer.out_channels for layer in layers if isinstance(layer, torch.nn.Conv2d)] == expected
 

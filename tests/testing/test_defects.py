@@ -217,13 +217,9 @@ class StaysOpen(Walk):
         (InfoIsAList, "infos", r"the info must be a dict, got \[\]; return \{\}"),
         (Prints, "silence", r"must write nothing to the terminal, got 'stepping with \d'; remove the print"),
         (PrintsFromC, "silence", "must write nothing to the terminal, got 'stepping in C'; remove the print"),
-        as_all(
-            (LeaksMemory, "leaks", r"episodes must not leak, got about 1\d{4} more bytes with each episode; clear")
-        ),
+        as_all((LeaksMemory, "leaks", r"must not leak, got about 1\d{4} more bytes with each episode; clear")),
         (LeaksFiles, "leaks", "episodes must not leak, got about 1 more open files with each episode; in reset, close"),
-        as_all(
-            (LeaksThreads, "leaks", "episodes must not leak, got about 1 more threads with each episode; in reset, join")
-        ),
+        as_all((LeaksThreads, "leaks", "must not leak, got about 1 more threads with each episode; in reset, join")),
         (StaysOpen, "leaks", "close must release everything, got 1 more open files with each environment; in close"),
     ],
 )
