@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib.buffers import Array
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownKeywordError, UnknownNameError
 from pufferlib.registry.creators import emulated
 from pufferlib.registry.facts import Facts, read_facts
 
@@ -27,7 +27,7 @@ def creator(
     A function with a parameter ``buf`` is called with ``buf`` and ``seed`` and returns the finished environment.
 
     Options are the function's keyword-only parameters and its parameters with a default. Any other option raises
-    UnknownNameError. The function checks the values. If it has ``**options`` that ``options_of`` does not describe,
+    UnknownKeywordError. The function checks the values. If it has ``**options`` that ``options_of`` does not describe,
     it also checks their names.
 
     Args:
@@ -90,4 +90,4 @@ def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[C
     known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY or item.default is not item.empty}
     known -= {"buf", "seed"}
     for option in options.keys() - known:
-        raise UnknownNameError.of(where, "option", option, known)
+        raise UnknownKeywordError.of(where, "keyword argument", option, known)

@@ -13,7 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownKeywordError
 from pufferlib.registry.creators import keywords_of, rejections_named
 from pufferlib.wrappers import ClipAction
 
@@ -56,7 +56,7 @@ def registered(
         max_episode_steps: Episode length for truncation. None is the environment's own.
 
     Raises:
-        UnknownNameError: The class has no such option. The error suggests similar names.
+        UnknownKeywordError: The class has no such option. The error suggests similar names.
         APIUsageError: The class rejects a value.
     """
     check_render_mode(where, render_mode)
@@ -66,7 +66,7 @@ def registered(
     spec.order_enforce = False
     known = {*keywords_of(load_env_creator(str(spec.entry_point)))[0], *spec.kwargs} - _HANDLED
     for option in options.keys() - known:
-        raise UnknownNameError.of(where, "option", option, known)
+        raise UnknownKeywordError.of(where, "keyword argument", option, known)
     with rejections_named(where, options):
         env = gymnasium.make(spec, max_episode_steps, True, render_mode=render_mode, **options)
     metadata = env.unwrapped.metadata
@@ -88,7 +88,7 @@ def control_task(
     """Make an environment with ``registered``. With ``clip_action``, it clips any real action to the Box.
 
     Raises:
-        UnknownNameError: Neither this function nor the class has such an option.
+        UnknownKeywordError: Neither this function nor the class has such an option.
         APIUsageError: A value has the wrong type or is out of range.
     """
     check_switches(where, clip_action=clip_action)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pufferlib.buffers import BufferSource
-from pufferlib.errors import BindingMissing, UnknownNameError
+from pufferlib.errors import BindingMissing, UnknownKeywordError, UnknownNameError
 from pufferlib.isolated import IsolatedEnv, find_interpreter, stack_folders
 
 from .creator import facts_of
@@ -62,7 +62,7 @@ def _create(
     parameters = inspect.signature(arguments).parameters.values()
     known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY} | {"timeout_s", "render_mode"}
     for option in options.keys() - known:
-        raise UnknownNameError.of(where, "option", option, known)
+        raise UnknownKeywordError.of(where, "keyword argument", option, known)
     check_render_mode(where, render_mode)
     checked = arguments(where, **options) | {"name": name, "seed": seed, "render_mode": render_mode}
     python = find_interpreter(facts.isolated)

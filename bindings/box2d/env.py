@@ -32,7 +32,7 @@ def make_env(name: str, *, channels_first: bool = False, native: bool = True, **
         **options: Arguments of ``control_task`` and of the environment's Gymnasium class.
 
     Raises:
-        UnknownNameError: The environment has no such option.
+        UnknownKeywordError: The environment has no such option.
         APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"box2d/{name}"

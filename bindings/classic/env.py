@@ -22,7 +22,7 @@ def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> En
     """Make the problem ``name``. ``options`` are arguments of ``control_task`` and of its Gymnasium class.
 
     Raises:
-        UnknownNameError: The problem has no such option.
+        UnknownKeywordError: The problem has no such option.
         APIUsageError: A value has the wrong type or is out of range.
     """
     stem, hides_velocities, version = name.partition("NoVel")

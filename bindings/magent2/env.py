@@ -8,7 +8,7 @@ from typing import Any
 
 from pettingzoo import ParallelEnv
 
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownKeywordError, UnknownNameError
 from pufferlib.wrappers import PadAgents
 
 from .._shared.options import check_counts, check_numbers, check_render_mode, check_switches
@@ -42,7 +42,8 @@ def make_env(
         if value is None:
             continue
         if option not in inspect.signature(module.parallel_env).parameters:
-            raise UnknownNameError.of(where, "option", option, ["max_cycles", *options, "rewards", "render_mode"])
+            known = ["max_cycles", *options, "rewards", "render_mode"]
+            raise UnknownKeywordError.of(where, "keyword argument", option, known)
         check_counts(where, least, **{option: value})
         options[option] = int(value)
     return _Battle(module.parallel_env(render_mode=render_mode, **options, **_rewards(where, module, rewards or {})))

@@ -59,7 +59,7 @@ def make_env(
         options: ``agent_view_size``, ``see_through_walls`` and other options of the world's class.
 
     Raises:
-        UnknownNameError: The world has no such option.
+        UnknownKeywordError: The world has no such option.
         APIUsageError: A value has the wrong type or is out of range.
     """
     where = f"minigrid/{name}"

@@ -49,7 +49,7 @@ def make_env(name: str, *, render_mode: str | None = None, native: bool = True, 
         **options: Arguments of ``control_task`` and of the robot's Gymnasium class.
 
     Raises:
-        UnknownNameError: The robot has no such option.
+        UnknownKeywordError: The robot has no such option.
         APIUsageError: A value has the wrong type or is out of range.
         BindingMissing: Images are requested, and OpenGL cannot draw them.
     """

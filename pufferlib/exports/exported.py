@@ -71,7 +71,8 @@ def export(
         run: Folder of a run, checkpoint, policy file, or environment name for its latest run.
         to: Format: "onnx", "c" (one C file, whose check needs a C compiler) or "torch" (a ``torch.export`` program).
         path: Path of the file, by default the name of the environment in the current folder.
-        best: True to use the checkpoint with the best training score instead of the latest one.
+        best: True to use the checkpoint with the best score instead of the latest one. This is the score of the
+            evaluations during training if there were any, and otherwise of the training.
         greedy: Default mode of the C file: True for the most likely action, False for sampling, or None for the mode of
             the run's evaluation. The other formats return both the most likely action and the distribution.
         opset: ONNX opset version, by default the version that torch writes.

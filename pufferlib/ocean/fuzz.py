@@ -19,17 +19,17 @@ __all__ = ["CLASSES", "Defect", "FuzzReport", "fuzz_file"]
 #: Classes of defects, and what each means.
 CLASSES = {
     "compiler": "the compiler warns",
-    "memory": "reads or writes where nothing is, or allocates and never frees",
+    "memory": "reads or writes outside of its memory, or allocates memory and never frees it",
     "undefined": "does what C does not define: overflow, division by zero, a bad shift or conversion",
-    "contract": "breaks a bound that it declares, or says what is no number",
+    "contract": "leaves a bound that it declares, or returns NaN",
     "seed": "the same seed and actions do not give the same data: a random number that is not of game.rng, a global, "
     "or memory that was never written",
     "batch": "a game depends on the others of its batch",
     "reset": "an episode depends on what was played before the reset",
-    "state": "a game does not go on from its state elsewhere: a pointer that PUFFER_POINTERS does not list, or memory "
+    "state": "a copy of a game continues differently: a pointer that PUFFER_POINTERS does not list, or memory "
     "outside of the struct",
     "output": "prints",
-    "hang": "does not come back from a reset or step",
+    "hang": "a reset or step does not return",
 }
 
 PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05, "state": 0.05}  # phase: share of the steps

@@ -78,13 +78,20 @@ def batches_itself(creator: Creator) -> bool:
 def single_game(creator: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``keywords`` with ``num_envs=1`` and without ``autoreset``.
 
-    Only the keywords of a ``PufferEnv`` are changed. In other environments, arguments of these names may have another
-    meaning.
+    Only the keywords of a ``PufferEnv``, and of bindings whose environments are batches, are changed. In other
+    environments, arguments of these names may have another meaning.
     """
-    if not batches_itself(creator):
+    if not batches_itself(creator) and not _is_batch_of_binding(creator):
         return dict(keywords)
     found = {key: value for key, value in keywords.items() if key != "autoreset"}
     return {**found, "num_envs": 1} if "num_envs" in found else found
+
+
+def _is_batch_of_binding(creator: Creator) -> bool:
+    """Return True if ``creator`` is of a binding that makes a batch, with ``num_envs`` environments."""
+    package = next(iter(creator.args), None) if isinstance(creator, functools.partial) else None
+    is_binding = isinstance(package, str) and package.startswith("pufferlib.bindings.")
+    return is_binding and getattr(sys.modules.get(package), "TAKES_NUM_ENVS", False)
 
 
 def own_keywords(creator: Creator) -> dict[str, Any]:

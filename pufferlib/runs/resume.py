@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
@@ -27,7 +27,14 @@ FREE = {
 LENGTH = "train.total_timesteps"
 
 
-def settings_of(run: Run, overrides: Mapping[str, Any] | None = None) -> Config:
+class HasSettings(Protocol):
+    """Run, or group of runs with the same settings."""
+
+    def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
+        """Return the settings, with ``overrides`` by dotted name."""
+
+
+def settings_of(run: HasSettings, overrides: Mapping[str, Any] | None = None) -> Config:
     """Return the settings to resume ``run`` with. Pickled episodes are loaded only if ``overrides`` allow it again."""
     settings = run.settings(overrides)
     if settings.train.save_games != "pickle" or "train.save_games" in (overrides or ()):

@@ -247,7 +247,7 @@ class _SearchLoop:
         if not was_killed:
             self._fail(index, f"its process crashed ({ending}); its stack is in {worker.log}")
         elif self._queue.count_kill(trial) < _MAX_KILLS:
-            self._display.note(f"trial {trial.number}: its process was killed ({ending}); it goes on in another one")
+            self._display.note(f"trial {trial.number}: its process was killed ({ending}); it continues in another one")
             self._start(index, trial)
         else:
             self._fail(
@@ -262,7 +262,7 @@ class _SearchLoop:
         if self._failures >= _FIRST and not self._has_succeeded:
             raise PufferError(
                 f"{WHERE}: the first {_FIRST} trials all failed, so the search ends; the last one: {reason}; "
-                "mend that, and run this again: the search goes on"
+                "fix this, and run the command again to continue the search"
             )
 
     def _finish(

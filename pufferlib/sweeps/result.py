@@ -211,7 +211,7 @@ def load_sweep(name: str, sweeps: Path | str = SWEEPS) -> SweepResult:
     others = sorted(path.parent.name for file in (DATABASE, LOCATION) for path in sweeps.glob(f"*/{file}"))
     there = f"there are {', '.join(others)}" if others else "there is none yet"
     start = as_typed("puffer sweep", name)
-    raise APIUsageError(f"pufferlib.sweep: no sweep {name!r} in {sweeps}; {there}; begin it: {start}")
+    raise APIUsageError(f"pufferlib.sweep: no sweep {name!r} in {sweeps}; {there}; start it: {start}")
 
 
 def curve_interval(longest: int) -> int:

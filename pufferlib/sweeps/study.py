@@ -457,13 +457,13 @@ def _describe(search: Search) -> dict[str, Any]:
 
 def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise APIUsageError if two descriptions are of different searches."""
-    new = "to search anew, take another --sweep.name"
+    new = "for a new search, choose another --sweep.name"
     where = f"sweep {name!r}"
     if before["env_name"] != now["env_name"]:
         raise APIUsageError(f"{where}: is of {before['env_name']}, got {now['env_name']}; {new}")
     for key in ("objective", "cost", "metric"):
         if before[key] != now[key]:
-            raise APIUsageError(f"{where}: was begun with sweep.{key} {before[key]}, got {now[key]}; {new}")
+            raise APIUsageError(f"{where}: was started with sweep.{key} {before[key]}, got {now[key]}; {new}")
     for kind, prefix in (("spaces", "sweep."), ("settings", "")):
         changed = [key for key in {**before[kind], **now[kind]} if _differs(kind, key, before, now)]
         if changed:
@@ -473,7 +473,7 @@ def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
             ]
             more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
             raise APIUsageError(
-                f"{where}: was begun with other {kind}: {', '.join(texts[:3])}{more}; type what it was begun with, or "
+                f"{where}: was started with other {kind}: {', '.join(texts[:3])}{more}; use those, or "
                 + new
             )
 

@@ -332,13 +332,14 @@ def use_own_gpu(config: Config, index: int) -> None:
 def fit_minibatch(config: Config, num_agents: int) -> Config:
     """Return ``config`` with a smaller ``minibatch_size`` if it does not divide the steps of an update.
 
-    The new size is the greatest common divisor. With a memory it is a multiple of ``horizon``.
+    The new size is the largest divisor that is not above the old one. With a memory it is a multiple of ``horizon``.
     """
     train = config.train
     steps = train.horizon * num_agents
     size = min(train.minibatch_size, steps)
     unit = train.horizon if config.policy.memory != "none" else 1
-    return with_settings(config, {"train.minibatch_size": math.gcd(steps // unit, max(1, size // unit)) * unit})
+    count = next(each for each in range(max(1, size // unit), 0, -1) if steps // unit % each == 0)
+    return with_settings(config, {"train.minibatch_size": count * unit})
 
 
 def _count_agents(config: Config) -> int:

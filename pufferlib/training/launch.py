@@ -185,7 +185,7 @@ def _resume_seeds(
     group = find_group(folder)
     if group is None:
         raise APIUsageError(f"{WHERE}: {folder} has no seeds.json; expected the folder of several seeds")
-    now = group.settings(settings)
+    now = settings_of(group, settings)
     if listed := _listed(further):
         group = group.with_seeds(parse_seeds(listed, now.train.seed))
     trained = lifecycle.resume(group, now, hooks)

@@ -70,7 +70,7 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gravitiy": -5.0}, "LunarLander-v3: unknown option 'gravitiy'.*'gravity'"),
+        ({"gravitiy": -5.0}, "LunarLander-v3: unexpected keyword argument 'gravitiy'.*'gravity'"),
         ({"gravity": 5.0}, r"LunarLander-v3: cannot be made with \{'gravity': 5.0\}: gravity \(current value: 5.0\)"),
         ({"clip_action": "yes"}, "clip_action must be True or False, got 'yes'"),
     ],

@@ -92,5 +92,5 @@ def test_render_returns_the_observation_as_an_image() -> None:
 def test_unknown_experiments_and_options_suggest_others() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'catch/"):
         bsuite.env_creator("catch/99")
-    with pytest.raises(UnknownNameError, match="unknown option 'size'"):
+    with pytest.raises(UnknownNameError, match="unexpected keyword argument 'size'"):
         pufferlib.make("bsuite/catch/0", size=3)

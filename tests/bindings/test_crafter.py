@@ -149,7 +149,7 @@ def test_length_truncates_and_death_is_terminal() -> None:
         ({"length": 0}, "length must be an int >= 1, got 0"),
         ({"area": "64"}, "area must be an int >= 16, got '64'"),
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
-        ({"seeds": 3}, "unknown option 'seeds'"),
+        ({"seeds": 3}, "unexpected keyword argument 'seeds'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

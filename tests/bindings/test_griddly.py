@@ -151,7 +151,7 @@ def test_vulkan_structure_has_the_right_size() -> None:
         ({"max_steps": 0}, "max_steps must be an int >= 1, got 0"),
         ({"observer": "sprite"}, "unknown observer 'sprite'; did you mean 'sprite_2d'"),
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
-        ({"levels": 1}, "unknown option 'levels'; did you mean 'level'"),
+        ({"levels": 1}, "unexpected keyword argument 'levels'; did you mean 'level'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

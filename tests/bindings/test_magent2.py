@@ -71,7 +71,7 @@ def test_rewards_can_be_changed_by_name() -> None:
         ("battle_v4", {"minimap": True}, UnknownNameError, "did you mean 'minimap_mode'"),
         ("battle_v4", {"minimap_mode": 1}, APIUsageError, "minimap_mode must be True or False, got 1"),
         ("battle_v4", {"render_mode": "human"}, APIUsageError, "render_mode must be None or 'rgb_array'"),
-        ("gather_v5", {"map_size": 50}, UnknownNameError, "unknown option 'map_size'"),
+        ("gather_v5", {"map_size": 50}, UnknownNameError, "unexpected keyword argument 'map_size'"),
     ],
 )
 def test_wrong_options_are_named(name: str, options: dict[str, Any], error: type[Exception], words: str) -> None:

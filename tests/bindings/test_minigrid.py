@@ -114,7 +114,7 @@ def test_max_steps_truncates() -> None:
         ({"mission": "yes"}, "mission must be True or False, got 'yes'"),
         ({"max_steps": 1.5}, "max_steps must be an int >= 1, got 1.5"),
         ({"agent_view_size": 4}, r"cannot be made with \{'agent_view_size': 4\}"),
-        ({"agent_view": 3}, "unknown option 'agent_view'.*'agent_view_size'"),
+        ({"agent_view": 3}, "unexpected keyword argument 'agent_view'.*'agent_view_size'"),
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )

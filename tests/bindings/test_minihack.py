@@ -114,7 +114,7 @@ def test_make_gives_no_warnings() -> None:
         ({"reward_win": None}, "reward_win must be a finite number, got None"),
         ({"seeds": []}, "seeds must be a list of ints >= 0"),
         ({"render_mode": "human"}, "render_mode must be None, 'rgb_array' or 'ansi', got 'human'"),
-        ({"obs_crop_h": 5}, "unknown option 'obs_crop_h'"),
+        ({"obs_crop_h": 5}, "unexpected keyword argument 'obs_crop_h'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

@@ -177,7 +177,7 @@ def test_close_removes_temporary_files(tmp_path: Path, monkeypatch: pytest.Monke
         ("Score", {"no_progress_timeout": 5}, "only NetHackChallenge-v0 has a no_progress_timeout"),
         ("", {"penalty_step": -0.1}, "has no penalty, got penalty_step=-0.1"),
         ("Score", {"render_mode": "human"}, "render_mode must be None, 'rgb_array' or 'ansi', got 'human'"),
-        ("Score", {"wizard": True}, "unknown option 'wizard'"),
+        ("Score", {"wizard": True}, "unexpected keyword argument 'wizard'"),
     ],
 )
 def test_wrong_options_are_named(task: str, options: dict[str, Any], message: str) -> None:

@@ -147,7 +147,7 @@ def test_unused_environment_is_freed() -> None:
         ({"num_maps": 0}, APIUsageError, "num_maps must be an int >= 1, got 0"),
         ({"curriculum": "nowhere.pkl"}, APIUsageError, "curriculum must be a file"),
         ({"render_mode": "human"}, APIUsageError, "render_mode must be None or 'rgb_array'"),
-        ({"maps": 1}, UnknownNameError, "unknown option 'maps'"),
+        ({"maps": 1}, UnknownNameError, "unexpected keyword argument 'maps'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:

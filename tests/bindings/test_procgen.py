@@ -148,7 +148,7 @@ def test_wrong_actions_are_refused(actions: Any) -> None:
         ({"num_threads": 1.5}, "num_threads must be an int >= 0"),
         ({"center_agent": 1}, "center_agent must be True or False, got 1"),
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
-        ({"distribution": "easy"}, "unknown option 'distribution'; did you mean 'distribution_mode'"),
+        ({"distribution": "easy"}, "unexpected keyword argument 'distribution'; did you mean 'distribution_mode'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

@@ -126,7 +126,7 @@ def test_image_shows_both_sides() -> None:
         ({"max_episode_steps": 0}, "max_episode_steps must be an int >= 1, got 0"),
         ({"self_play": "yes"}, "self_play must be True or False, got 'yes'"),
         ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
-        ({"opponent": 1}, "unknown option 'opponent'"),
+        ({"opponent": 1}, "unexpected keyword argument 'opponent'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

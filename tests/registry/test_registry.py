@@ -78,7 +78,10 @@ def test_num_envs_is_passed_to_env_that_accepts_it() -> None:
 @pytest.mark.parametrize("binding", sorted(all_facts()))
 def test_documented_num_envs_is_accepted_by_binding(binding: str) -> None:
     module = importlib.import_module(f"pufferlib.bindings.{binding}")
-    assert ("``num_envs``" in module.__doc__) == getattr(module, "TAKES_NUM_ENVS", False)
+    takes_num_envs = "``num_envs``" in module.__doc__
+    assert takes_num_envs == getattr(module, "TAKES_NUM_ENVS", False)
+    single = creators.single_game(module.env_creator(module.names()[0]), {"num_envs": 32})
+    assert single == {"num_envs": 1 if takes_num_envs else 32}
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ def test_settings_may_have_options_of_the_search(done):
 @pytest.mark.parametrize(
     ("env", "settings", "options", "message"),
     [
-        ("bandit", TINY, {}, r"sweep 'squared': is of squared, got bandit; to search anew, take another --sweep.name"),
+        ("bandit", TINY, {}, r"sweep 'squared': is of squared, got bandit; for a new search, choose another --sweep.name"),
         ("squared", {**TINY, "policy.hidden_size": 8}, {},
-         r"begun with other settings: policy.hidden_size \(16 before, 8 now\)"),
+         r"started with other settings: policy.hidden_size \(16 before, 8 now\)"),
         ("squared", {**TINY, "train.gamma": 0.9}, {"only": "train.learning_rate,train.update_epochs"},
          r"other spaces: sweep.train.gamma \(distribution logit, min 0.5, max 0.999 before, none now\)"),
-        ("squared", TINY, {"objective": "score,cost"}, r"begun with sweep.objective score, got score,cost"),
+        ("squared", TINY, {"objective": "score,cost"}, r"started with sweep.objective score, got score,cost"),
     ],
 )  # fmt: skip
 def test_study_of_another_search_raises(done, env, settings, options, message):
@@ -89,7 +89,7 @@ class Notes(SweepDisplay):
 def test_three_failures_stop_search(tmp_path):
     display = Notes()
     settings = {**TINY, "eval.max_steps": 1}  # so no episode ends
-    with pytest.raises(PufferError, match=r"the first 3 trials all failed.*mend that, and run this again"):
+    with pytest.raises(PufferError, match=r"the first 3 trials all failed.*fix this, and run the command again"):
         sweep("squared", settings, spaces=SPACES, only=ONLY, trials=5, workers=1, sweeps=tmp_path, display=display)
     assert [state for state, _ in display.ended] == ["failed"] * 3
     found = load_sweep("squared", tmp_path)
@@ -196,7 +196,7 @@ def test_stopped_search_prints_command_and_keeps_trials(tmp_path, number, code):
     _, complaint = process.communicate(timeout=60)
     assert process.returncode == code
     assert (
-        "stopped; finished trials are kept, and those in progress; to go on: puffer sweep squared --sweeps="
+        "stopped; finished trials are kept, and those in progress; to continue: puffer sweep squared --sweeps="
         in complaint
     )
     assert list((run / "checkpoints").glob("*/policy.safetensors"))  # from which the trial resumes

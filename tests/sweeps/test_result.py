@@ -114,5 +114,5 @@ def test_front_has_no_dominated_trials(done):
 
 
 def test_unknown_sweep_lists_existing_ones(done):
-    with pytest.raises(APIUsageError, match=r"no sweep 'cube' in .*; there are squared; begin it: .* sweep cube"):
+    with pytest.raises(APIUsageError, match=r"no sweep 'cube' in .*; there are squared; start it: .* sweep cube"):
         load_sweep("cube", done.folder.parent)

@@ -18,7 +18,7 @@ __all__ = ["run"]
 PROG = "puffer autotune"
 ABOUT = """Measure different ways to run an environment on this machine, and rank them. Set arguments of the
 environment with flags: puffer autotune squared --env.size 7. The results are cached. puffer train ENV --vec auto
-uses the fastest configuration."""
+uses the configuration with the fewest environments among the fast ones."""
 MIB = 1 << 20
 BATCH = 64
 

@@ -140,7 +140,7 @@ def _search(
         result = sweep(env_name, given, config=options.config, sweeps=options.sweeps, display=display, **overrides)
     except (KeyboardInterrupt, SystemExit) as ended:
         display.close()
-        note(f"stopped; finished trials are kept, and those in progress; to go on: {as_typed(PROG, *typed)}")
+        note(f"stopped; finished trials are kept, and those in progress; to continue: {as_typed(PROG, *typed)}")
         return 130 if isinstance(ended, KeyboardInterrupt) else int(ended.code or 0)
     return _report(result)
 

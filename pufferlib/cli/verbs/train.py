@@ -142,7 +142,7 @@ def _train(
 def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Path | None) -> Config:
     """Return the settings that the flags change: those of the resumed run, or of the environment and the file."""
     if resumed:
-        base = resumed.settings() if isinstance(resumed, SeedGroup) else settings_of(resumed)
+        base = settings_of(resumed)
         if file:
             raise UsageError(f"{PROG}: a resumed run keeps its settings; leave out --config")
         if name and _is_new_place(registry.full_name(name), resumed):

@@ -18,7 +18,7 @@ from pufferlib.cli import main
             "it again under the same name with the same settings: puffer sweep ENV --sweep.name sw",
         ),
         (["squared", "--resume=sweeps/sw"], 2, "puffer sweep squared --sweep.name sw"),
-        (["squared", "--report"], 1, "no sweep 'squared' in sweeps; there is none yet; begin it: puffer sweep squared"),
+        (["squared", "--report"], 1, "no sweep 'squared' in sweeps; there is none yet; start it: puffer sweep squared"),
         (["squared", "--sweep.trails", "5"], 2, "unknown flag '--sweep.trails'; did you mean '--sweep.trials'"),
         (["squared", "--sweep.trials"], 2, "--sweep.trials: expected a value"),
         (["squared", "--sweep.trials", "0"], 2, "sweep.trials must be at least 1, got 0"),
