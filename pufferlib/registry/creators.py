@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -90,8 +91,9 @@ def single_game(creator: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]
 def _is_batch_of_binding(creator: Creator) -> bool:
     """Return True if ``creator`` is of a binding that makes a batch, with ``num_envs`` environments."""
     package = next(iter(creator.args), None) if isinstance(creator, functools.partial) else None
-    is_binding = isinstance(package, str) and package.startswith("pufferlib.bindings.")
-    return is_binding and getattr(sys.modules.get(package), "TAKES_NUM_ENVS", False)
+    if not isinstance(package, str) or not package.startswith("pufferlib.bindings."):
+        return False
+    return getattr(sys.modules[package], "TAKES_NUM_ENVS", False)
 
 
 def own_keywords(creator: Creator) -> dict[str, Any]:

@@ -473,8 +473,7 @@ def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
             ]
             more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
             raise APIUsageError(
-                f"{where}: was started with other {kind}: {', '.join(texts[:3])}{more}; use those, or "
-                + new
+                f"{where}: was started with other {kind}: {', '.join(texts[:3])}{more}; use those, or " + new
             )
 
 

@@ -224,5 +224,5 @@ def _bad_batch(batch: int, num_envs: int, workers: int, contiguous: bool) -> API
         )
     return APIUsageError(
         f"{WHERE}: num_envs must be a multiple of batch_size for contiguous batches, "
-        f"got num_envs={num_envs}, batch_size={batch}; {hint}, or Multiprocessing with zero_copy=False."
+        f"got num_envs={num_envs}, batch_size={batch}; {hint}, or zero_copy=False."
     )

@@ -116,8 +116,8 @@ def make(
         num_envs: Number of environments. Must be 1 with the native backend. Pass ``num_envs`` in ``env_kwargs``
             instead.
         seed: Base seed, any int. Environment i gets ``env_seed(seed, i)`` with every backend.
-        num_workers: Number of worker processes. "auto" or None uses as many as there are usable cores. Ignored by
-            ``Serial``, which has no workers.
+        num_workers: Number of worker processes. "auto" or None uses the largest divisor of ``num_envs`` up to the
+            number of usable cores. Ignored by ``Serial``, which has no workers.
         batch_size: Number of environments per ``recv``. None for all of them. "auto" for half, so that the other half
             runs meanwhile.
         zero_copy: If True, a batch is the next block of adjacent rows. If False, a batch holds the environments that

@@ -73,7 +73,8 @@ class VectorEnv(ABC):
         env_kwargs: Keyword arguments of the creator. A list of such dicts if ``env_creators`` is a list.
         num_envs: Number of environments.
         seed: Base seed. Environment i gets ``env_seed(seed, i)``.
-        num_workers: Number of worker processes. "auto" or None uses as many as there are usable cores.
+        num_workers: Number of worker processes. "auto" or None uses the largest divisor of ``num_envs`` up to the
+            number of usable cores.
         batch_size: Number of environments per ``recv``. None for all of them, "auto" for half.
         zero_copy: If True, a batch is a block of adjacent rows. If False, it holds the environments that finish first.
         overwork: Allow more workers than usable cores.

@@ -128,7 +128,7 @@ def test_options_of_the_class_and_its_parents_are_accepted() -> None:
     env = pufferlib.make("mujoco/Ant", include_cfrc_ext_in_observation=False, width=32)
     assert env.single_observation_space.shape == (27,)
     env.close()
-    with pytest.raises(pufferlib.UnknownNameError, match=r"Ant-v5: unexpected keyword argument 'ctrl_cost'.*'ctrl_cost_weight'"):
+    with pytest.raises(pufferlib.UnknownNameError, match=r"Ant-v5: unexpected .* 'ctrl_cost'.*'ctrl_cost_weight'"):
         pufferlib.make("mujoco/Ant", ctrl_cost=1.0)
 
 

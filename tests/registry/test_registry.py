@@ -16,7 +16,7 @@ import pufferlib
 from pufferlib import registry
 from pufferlib.bindings import atari
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.registry import inside
+from pufferlib.registry import creators, inside
 from pufferlib.registry.facts import all_facts
 from pufferlib.vector import Multiprocessing, Serial
 from tests.envs import FunctionEnv

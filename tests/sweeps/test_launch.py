@@ -45,7 +45,7 @@ def test_settings_may_have_options_of_the_search(done):
 @pytest.mark.parametrize(
     ("env", "settings", "options", "message"),
     [
-        ("bandit", TINY, {}, r"sweep 'squared': is of squared, got bandit; for a new search, choose another --sweep.name"),
+        ("bandit", TINY, {}, r"sweep 'squared': is of squared, got bandit; for a new search, choose another --sweep"),
         ("squared", {**TINY, "policy.hidden_size": 8}, {},
          r"started with other settings: policy.hidden_size \(16 before, 8 now\)"),
         ("squared", {**TINY, "train.gamma": 0.9}, {"only": "train.learning_rate,train.update_epochs"},

@@ -34,9 +34,9 @@ def test_split_cores(workers, usable, shares):
     ("memory", "minibatch_size", "fitting"),
     [
         ("none", 256, 256),
-        ("none", 96, 32),
+        ("none", 96, 64),
         ("none", 4096, 512),  # the whole rollout of 16 steps and 32 agents
-        ("LSTM", 96, 32),  # whole segments
+        ("LSTM", 96, 64),  # whole segments
         ("LSTM", 8, 16),
     ],
 )

@@ -30,6 +30,7 @@ from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import settings_of
+from pufferlib.runs.seeds import SeedGroup
 from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training import build, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents, make_vecenv
@@ -257,6 +258,9 @@ def test_resumed_run_does_not_trust_pickles_of_its_folder(tmp_path):
     load_config("breakout", {"train.save_games": "pickle"}).save(run.config)
     assert settings_of(run).train.save_games == "safe"
     assert settings_of(run, {"train.save_games": "pickle"}).train.save_games == "pickle"
+    group = SeedGroup(tmp_path, (1, 2))
+    assert settings_of(group).train.save_games == "safe"
+    assert settings_of(group, {"train.save_games": "pickle"}).train.save_games == "pickle"
 
 
 def test_games_of_other_version_start_new_episodes_with_warning(tmp_path, monkeypatch):

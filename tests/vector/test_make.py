@@ -132,7 +132,7 @@ def test_wrong_arguments_are_named(backend, kwargs, message):
         (
             {"num_envs": 6, "num_workers": 6, "batch_size": 4},
             "num_envs must be a multiple of batch_size for contiguous batches, got num_envs=6, batch_size=4; "
-            "try batch_size=3 or 6, or Multiprocessing with zero_copy=False.",
+            "try batch_size=3 or 6, or zero_copy=False.",
         ),
     ],
 )

@@ -25,7 +25,7 @@ def test_defect_of_c_file_is_reported_with_its_class(
     output, errors = capsys.readouterr()
     assert f"memory  {source}:" in output
     assert "heap-buffer-overflow, write of 4 bytes\n    in step " in output
-    assert "That is, reads or writes where nothing is" in output
+    assert "That is, reads or writes outside of its memory" in output
     assert "✓" not in output
     assert "the contract was not checked" in errors
     assert main(["check", str(source), "--fuzz", "0"]) == 2
