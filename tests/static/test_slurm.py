@@ -123,6 +123,11 @@ def test_time_limit_stops_the_training_and_requeues_the_job(node: Node) -> None:
     assert (code, output) == (143, f"stopped by 1 signal\n{LIMIT}\nscontrol requeue 7\n")
 
 
+def test_time_limit_at_the_start_stops_the_training(node: Node) -> None:
+    node.fake("puffer", WAITS.replace("echo started", "kill -USR1 $PPID"))
+    assert node.run("train", "pong") == (143, f"stopped by 1 signal\n{LIMIT}\nscontrol requeue 7\n")
+
+
 def test_finished_training_is_not_requeued(node: Node) -> None:
     node.fake("puffer", WAITS.replace("exit 143", "exit 0"))
     code, output = interrupted(node, lambda pid: os.kill(pid, signal.SIGUSR1))
