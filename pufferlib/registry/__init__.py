@@ -264,8 +264,8 @@ def make(
         num_envs: Number of environments in the batch, or None for a single environment. If the environment has this
             argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
         backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process, unless the
-            environment is also written in C, with the same results. Then the batch runs in C. It has no Python objects
-            to call. Its infos are the statistics of episodes, and for MuJoCo robots also their own infos.
+            environment is also written in C, with the same results. Then the batch runs in C, with ``num_threads``
+            threads (1 by default, "auto" for one per usable core). It has no Python objects to call. Its infos are the statistics of episodes, and for MuJoCo robots also their own infos.
             ``native=False`` selects the Python environments.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
@@ -303,12 +303,13 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
 
     count = 1 if num_envs is None else num_envs
     options = {key: kwargs[key] for key in VectorOptions.__annotations__.keys() & kwargs}
-    if isinstance(env, str) and backend is None and options.keys() <= {"seed", "autoreset"}:
+    in_c: Any = {key: kwargs[key] for key in ("seed", "autoreset", "num_threads") if key in kwargs}
+    if isinstance(env, str) and backend is None and options.keys() <= in_c.keys():
         from pufferlib.registry.twins import twin_of
         from pufferlib.vector.twins import TwinEnvs
 
-        if (twin := twin_of(env, {key: value for key, value in kwargs.items() if key not in options})) is not None:
-            return TwinEnvs(twin, count, **options)
+        if (twin := twin_of(env, {key: value for key, value in kwargs.items() if key not in in_c})) is not None:
+            return TwinEnvs(twin, count, **in_c)
     own = creators.own_keywords(creator)
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)

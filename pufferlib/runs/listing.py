@@ -190,13 +190,18 @@ def _targeted(target: str, folder: Path) -> list[RunSummary]:
     if glob.has_magic(target):
         if matches := sorted(path for path in map(Path, glob.glob(target)) if path.is_dir()):
             return [run for path in matches for run in _at(path)]
-        chosen = [run for run in reversed(list_runs(folder)) if fnmatch.fnmatch(run.title, target)]
+        chosen = [run for run in reversed(list_runs(folder)) if _is_match(run, target)]
     else:
         env_name = registry.full_name(target.removeprefix("puffer_"))
         chosen = [run for run in reversed(list_runs(folder)) if target == run.name or env_name == run.env_name]
     if not chosen:
         raise _unknown(target, folder)
     return chosen
+
+
+def _is_match(run: RunSummary, pattern: str) -> bool:
+    """Return True if the pattern matches the folder of a run, or the folder of several seeds that it belongs to."""
+    return any(fnmatch.fnmatch(name, pattern) for name in (run.title, run.title.partition("/")[0]))
 
 
 def _at(path: Path) -> list[RunSummary]:

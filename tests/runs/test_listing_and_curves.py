@@ -92,7 +92,7 @@ def test_differing_settings_compares_runs_of_same_env(kept: Path) -> None:
         ("runs/20260101-000002-squared", ["2-squared"]),
         ("runs/20260101-000004-squared", ["4-squared/seed-7"]),
         ("runs/*-00000[12]-*", ["1-squared", "2-squared"]),
-        ("*-squared", ["1-squared", "2-squared"]),
+        ("*-squared", ["1-squared", "2-squared", "4-squared/seed-7"]),
         ("fast", ["3-squared-fast"]),
         ("puffer_pong", ["5-pong"]),
     ],

@@ -88,13 +88,15 @@ def test_batches_equal_those_of_the_python_environments(name, keywords, autorese
 
 
 def test_make_runs_batches_in_c():
-    for keywords in ({}, {"native": True, "autoreset": "same_step"}):
+    for keywords in ({}, {"native": True, "autoreset": "same_step"}, {"num_threads": 2}):
         with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, **keywords) as envs:
             assert isinstance(envs, TwinEnvs)
             assert envs.reset()[0].shape == (3, 1)
     for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"desc": ["SG" * 20]}):
         with pufferlib.make("FrozenLake-v1", num_envs=3, **keywords) as envs:
             assert isinstance(envs, vector.Serial)
+    with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
+        pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
 
