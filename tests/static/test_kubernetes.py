@@ -98,16 +98,26 @@ def test_runs_are_stored_in_the_claimed_volume(name: str) -> None:
     assert volumes[mount["name"]]["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
 
 
-@pytest.mark.parametrize("earlier", [[], ["1-pong/checkpoints/000009"], ["1-pong/checkpoints/000009", "2-pong"]])
-def test_replaced_job_resumes_the_run_with_a_checkpoint(earlier: list[str], tmp_path: Path) -> None:
-    arguments = pods()["train"]["containers"][0]["args"]
+@pytest.mark.parametrize(
+    ("earlier", "command"),
+    [
+        ([], "train breakout --name train"),
+        (["1-pong-other/checkpoints/000009"], "train breakout --name train"),
+        (["1-pong-train/checkpoints/000009"], "train --resume runs/1-pong-train"),
+        (["1-pong-train/checkpoints/000009", "2-pong-train"], "train --resume runs/1-pong-train"),
+    ],
+)
+def test_replaced_pod_resumes_the_run_of_its_job(earlier: list[str], command: str, tmp_path: Path) -> None:
+    container = pods()["train"]["containers"][0]
+    arguments, (job,) = container["args"], container["env"]
+    assert job["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['batch.kubernetes.io/job-name']"
     for name in earlier:
         (tmp_path / "runs" / name).mkdir(parents=True)
     (tmp_path / "puffer").write_text('#!/bin/sh\necho "$*"\n')
     (tmp_path / "puffer").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", job["name"]: "train"}
     done = subprocess.run(arguments, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
-    assert done.stdout == ("train --resume runs/1-pong\n" if earlier else "train breakout\n")
+    assert done.stdout == f"{command}\n"
 
 
 def test_ray_cluster_has_the_fields_and_version_of_its_operator() -> None:
