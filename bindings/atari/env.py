@@ -27,7 +27,8 @@ def make_env(
 ) -> Env:
     """Make ``AtariGame(game, **options)`` with the requested wrappers. Infos have the score of each whole game.
 
-    With ``rules="envpool"``, make a ``PooledGame``, which has additional options.
+    With ``rules="envpool"``, make a ``PooledGame``, which has additional options. Its scores are those of its episodes,
+    with its rewards, as in EnvPool.
 
     Raises:
         UnknownNameError: ``rules`` does not exist.

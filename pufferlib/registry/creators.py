@@ -5,7 +5,6 @@ import dataclasses
 import enum
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -93,7 +92,7 @@ def _is_batch_of_binding(creator: Creator) -> bool:
     package = next(iter(creator.args), None) if isinstance(creator, functools.partial) else None
     if not isinstance(package, str) or not package.startswith("pufferlib.bindings."):
         return False
-    return getattr(sys.modules[package], "TAKES_NUM_ENVS", False)
+    return getattr(binding_module(package.rpartition(".")[2]), "TAKES_NUM_ENVS", False)
 
 
 def own_keywords(creator: Creator) -> dict[str, Any]:
