@@ -265,8 +265,9 @@ def make(
             argument itself, as C environments do, it makes the whole batch. Otherwise ``pufferlib.vector.make`` does.
         backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process, unless the
             environment is also written in C, with the same results. Then the batch runs in C, with ``num_threads``
-            threads (1 by default, "auto" for one per usable core). It has no Python objects to call. Its infos are the statistics of episodes, and for MuJoCo robots also their own infos.
-            ``native=False`` selects the Python environments.
+            threads (1 by default, "auto" for one per usable core). It has no Python objects to call. Its infos are the
+            statistics of episodes, and for MuJoCo robots also their own infos. ``native=False`` selects the Python
+            environments.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
             environment.
