@@ -42,17 +42,18 @@ episodes. The deviation is the standard deviation between episodes. Environments
 the seeds and a plot of the interquartile mean with its 95 % bootstrap interval. A short run only shows the beginning of
 learning. Runs marked "busy" shared their cores with other programs, so their times are too long.
 
-[Published scores](known-good.md) has the tasks of Gymnasium and MiniGrid, next to the scores of other libraries.
+[Published scores](known-good.md) has tasks of Gymnasium, the DeepMind Control Suite and MiniGrid, next to the scores of
+other libraries.
 
 """
 
 OPTIONS = """
 ## Options of the trainer
 
-[Tune training](tune.md) describes these options. All of them are off by default.
+[Tune training](tune.md) describes these options and their defaults.
 
 Score of `puffer train pong --train.total-timesteps 2000000`, over the last tenth of training, as means of three seeds.
-Random play scores -21. Times are relative, of learning on one CPU thread that has bfloat16 instructions.
+Random play scores -21. Learning times are relative to the first row, on one thread of a CPU with bfloat16 instructions.
 
 | Settings | Score | Learning time |
 | --- | ---: | --- |
@@ -68,11 +69,11 @@ Random play scores -21. Times are relative, of learning on one CPU thread that h
 | linear entropy bonus | -0.3 | 1 |
 | linear clip range | -4.8 | 1 |
 
-* **Schedules:** seeds differ by more than the schedules do.
+* **Schedules:** the scores of different seeds differ by more than those of the schedules.
 * **V-trace:** with 10 epochs, there is no difference after a million steps.
 * **Muon in breakout:** 102 points after 3 million steps, at three times Adam's rate. Adam reaches 38 at that rate, and
-  13 at its own. The settings of breakout use Muon and reach all 864 points. Adam reaches 377 after as many steps, and
-  695 with twice its rate.
+  13 at its own. The settings of breakout use Muon and reach 859 of 864 points. Adam reaches 377 after as many steps,
+  and 695 with twice its rate.
 * **Restarts:** in breakout, with Adam and a discount of 0.98, three seeds reach 117 points after 6 million steps with
   `restart_share` 0.25, 108 with 0.5, and 86 without. After 8 million steps they reach 205, 170 and 172. An update takes
   a tenth longer.

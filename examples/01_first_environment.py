@@ -29,8 +29,8 @@ def main(steps: int) -> None:
         actions = env.action_space.sample()  # a policy would choose actions from the observations
         observations, rewards, terminals, truncations, infos = env.step(actions)
 
-        # A finished game is reset automatically, and its row in terminals is True. From time to
-        # time, infos contains a dict with means over the episodes since the previous dict.
+        # A finished game is reset automatically, and its row in terminals or truncations is True.
+        # From time to time, infos contains a dict with means over the episodes since the previous dict.
         for info in infos:
             print(f"{info['n']:.0f} episodes ended: score {info['score']:.2f}, length {info['episode_length']:.0f}")
 

@@ -25,7 +25,7 @@ from pufferlib.models import layer_init
 
 @dataclass
 class Args:
-    """Settings with the names and defaults of CleanRL."""
+    """Settings with the names and defaults of CleanRL, but fewer steps in total."""
 
     vectorization: Literal["gymnasium", "pufferlib"] = "pufferlib"
     seed: int = 1

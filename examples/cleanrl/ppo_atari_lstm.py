@@ -26,7 +26,7 @@ from pufferlib.models import layer_init
 
 @dataclass
 class Args:
-    """Settings with the names and defaults of CleanRL."""
+    """Settings with the names and defaults of CleanRL, except for the id of the game."""
 
     vectorization: Literal["gymnasium", "pufferlib"] = "pufferlib"
     seed: int = 1

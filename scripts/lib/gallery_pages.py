@@ -35,10 +35,13 @@ DIFFERENCES = [  # section of the Ocean page
     "| `stochastic` | Action 0 is played with probability p. | The step limit is a truncation. The reward depends on "
     "the share of action 0 in the episode so far, so a policy that counts its actions needs no randomness. |",
     "| `memory` | The digits are recited after a pause. | Playing 0 while digits are shown is rewarded, too. |",
-    "| `bandit` | A multiarmed bandit. | The noise is scaled once, and `reward_noise` is its standard deviation. |",
-    "| `moba` | Lane creeps, neutrals and towers, 5 heroes a side. | The other side is scripted. |",
+    "| `bandit` | A multiarmed bandit. | `reward_noise` is the standard deviation of the noise before `reward_scale` "
+    "multiplies it, once. |",
+    "| `moba` | Lane creeps, neutrals and towers, 5 heroes a side. | The other side is scripted, unless "
+    "`script_opponents` is false. |",
     "| `nmmo3` | Hundreds to thousands of agents. | A game has 8 agents by default, and up to 2,048. |",
-    "| `snake` | 256 snakes and 4,096 pieces of food by default. | A game has 16 snakes by default. |",
+    "| `snake` | 256 snakes and 4,096 pieces of food by default. | A game has 16 snakes and 200 pieces of food by "
+    "default. |",
     "",
     "`password`, `multiagent`, `spaces`, `pong`, `breakout`, `enduro`, `connect4`, `tripletriad`, `go`, `rware`, "
     "`trash_pickup` and `tactical` follow the descriptions, which leave out most rules.",
