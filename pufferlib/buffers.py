@@ -164,16 +164,16 @@ def offer_buffers(buf: BufferSource) -> Iterator[None]:
 
 
 def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
-    """Set the arrays of ``env``: new ones, or those of ``buf`` without a copy.
+    """Set the arrays of ``env`` to the arrays in ``buf``, without copies.
 
     Args:
         env: Environment with ``single_observation_space``, ``single_action_space`` and ``num_agents``.
         buf: Dict with ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations`` and ``masks``, each
             with ``num_agents`` rows, and optionally ``final_observations``. Or a function that returns this dict for
-            ``env``, whose spaces are set at this point.
+            ``env``, whose spaces are set at this point. None uses the arrays of ``offer_buffers``, or else new ones.
 
     Raises:
-        APIUsageError: An array is missing, or has the wrong shape or dtype.
+        APIUsageError: An array is missing, has the wrong shape or dtype, or is not C-contiguous and writable.
     """
     expected = array_specs(env.single_observation_space, env.single_action_space, env.num_agents)
     if buf is None:

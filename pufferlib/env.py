@@ -85,8 +85,8 @@ class PufferEnv(RowArrays):
     """Vector environment that writes into shared arrays, in place.
 
     Define ``single_observation_space`` (Box), ``single_action_space`` (Discrete, MultiDiscrete
-    or Box) and ``num_agents``, then call ``super().__init__(buf)``. This sets the joint
-    ``observation_space`` and ``action_space`` and the arrays of ``pufferlib.buffers.array_specs``:
+    or Box) and ``num_agents``, then call ``super().__init__(buf)``. This sets the joint ``observation_space`` and
+    ``action_space``, ``agent_ids``, and the arrays of ``pufferlib.buffers.array_specs``:
     ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations``, ``masks`` and
     ``final_observations``, each with ``num_agents`` rows.
 
@@ -95,7 +95,8 @@ class PufferEnv(RowArrays):
 
     Raises:
         APIUsageError: An attribute is not defined before ``super().__init__``, a space has a type that native
-            environments do not support, or a joint space is defined by hand.
+            environments do not support, a joint space is defined by hand, ``num_agents`` is not a positive int, or
+            ``action_mask`` or ``buf`` does not fit the spaces.
     """
 
     single_observation_space: Box
@@ -264,7 +265,7 @@ class PufferEnv(RowArrays):
             ``(num_agents,)``, masks bool ``(num_agents,)``.
 
         Raises:
-            APIUsageError: Nothing was sent, or ``step`` returned infos that are not a list.
+            APIUsageError: Nothing was sent, or ``reset`` or ``step`` returned infos that are not a list.
         """
         if not self._ready:
             raise APIUsageError(f"{type(self).__name__}.recv: nothing to receive; call async_reset or send first")

@@ -46,7 +46,7 @@ def check_native_spaces(where: str, observation_space: object, action_space: obj
 
 
 class MixedBox(Box):
-    """Box of actions some of whose elements are integers: Discrete parts beside parts that are Boxes of floats.
+    """Box of actions with integers in some elements, for Discrete parts beside Boxes of floats.
 
     Args:
         low: Lowest value of each element.
@@ -96,7 +96,13 @@ class MixedBox(Box):
 
 
 def joint_space(space: Space, num_agents: int) -> Space:
-    """Return the space of ``num_agents`` stacked samples of ``space``, with shape ``(num_agents, *space.shape)``."""
+    """Return the space of ``num_agents`` stacked samples of ``space``, with shape ``(num_agents, *space.shape)``.
+
+    A Discrete becomes a MultiDiscrete, a MultiDiscrete becomes a Box of int32, and a Box stays a Box.
+
+    Raises:
+        APIUsageError: ``space`` has another type.
+    """
     if isinstance(space, Discrete):
         return MultiDiscrete(
             np.full(num_agents, space.n, np.int64), start=np.full(num_agents, int(space.start), np.int64)
@@ -140,7 +146,7 @@ class SharedBox(Box):
 
 
 def compact_box(box: Box) -> Box:
-    """Replace a large ``box`` with uniform bounds by an equal one that pickles to a few bytes."""
+    """Return an equal Box that pickles to a few bytes, or ``box`` itself if it is small or has different bounds."""
     if type(box) is not Box or box.low.nbytes < HEAVY_BYTES:
         return box
     bounds = _bounds(box)
@@ -154,7 +160,7 @@ def _bounds(box: Box) -> list[Array]:
 
 
 def same_space(one: Space, other: Space) -> bool:
-    """Return ``one == other``, without the seconds and copies that this takes for large equal Boxes."""
+    """Return whether two spaces are equal. Large equal Boxes are compared faster than by ``==``, and without copies."""
     return one is other or _same_box(one, other) or bool(one == other)
 
 

@@ -49,8 +49,8 @@ class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, An
         max_edges: Largest number of edges of a Graph.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, or a space is missing or cannot be
-            emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, the environment is not a Gymnasium
+            environment, or a space is missing or cannot be emulated.
     """
 
     num_agents = 1

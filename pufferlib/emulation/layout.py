@@ -76,15 +76,15 @@ def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
     """Return the layout of observations.
 
     A Box is unchanged. Any other space becomes a one-dimensional Box. It has the elements of the leaves if all of them
-    are arrays of one dtype. Otherwise it has uint8 bytes, in which each leaf is aligned to its dtype. A space without
-    elements has one byte, which is 0, so that rows can be viewed as their fields.
+    are arrays of one dtype. Otherwise it has uint8 bytes, in which each leaf is aligned to its dtype. A Dict or Tuple
+    without elements has one byte, which is 0, so that rows can be viewed as their fields.
 
     Args:
         space: Observation space of the environment.
         limits: Size limits of Sequences and Graphs.
 
     Raises:
-        APIUsageError: The space has an unknown type, or needs a limit that was not given.
+        APIUsageError: The space has an unknown type or no leaves, or needs a limit that was not given.
     """
     dtype, leaves = _table("observation", space, limits)
     if isinstance(space, Box):
@@ -112,8 +112,8 @@ def action_layout(space: Space) -> Layout:
     Each character is an index into the allowed characters, sorted by their code.
 
     Raises:
-        APIUsageError: The space contains a Sequence or Graph, integers beyond int32, or beside other leaves a Box of
-            floats without bounds.
+        APIUsageError: The space has an unknown type or no leaves. Or it contains a Sequence or Graph, integers beyond
+            int32, or a Box of floats without bounds beside other leaves.
     """
     leaves = tuple(_action_leaves("action", space))
     if not leaves:

@@ -56,8 +56,9 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
         max_edges: Largest number of edges of a Graph.
 
     Raises:
-        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, ``possible_agents`` is missing, or
-            spaces differ between agents or cannot be emulated.
+        APIUsageError: Not exactly one of ``env`` and ``env_creator`` is given, the environment is not a PettingZoo
+            environment or cannot be converted to parallel, ``possible_agents`` is missing, or spaces differ between
+            agents or cannot be emulated.
     """
 
     def __init__(

@@ -49,8 +49,9 @@ def make(task_id: str, env_type: Literal["dm", "gym", "gymnasium"], **kwargs: An
 
     Raises:
         UnknownNameError: There is no such task, keyword argument or env_type. The message suggests the nearest names.
-        APIUsageError: A value has a wrong type or is out of range.
-        BindingMissing: The package of the task is not installed.
+        APIUsageError: A value has a wrong type, is out of range, or is not supported by the task or ``env_type``.
+        BindingMissing: The package of the task is not installed, or dm_env for ``env_type`` "dm".
+        WorkerError: An environment in Python failed.
     """
     where = "envpool.make"
     if env_type not in ENV_TYPES:
@@ -85,7 +86,9 @@ def make_dm(task_id: str, **kwargs: Any) -> "DMPoolEnv":
 
 
 def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
-    """Return the spec of a task with these settings, without creating its environments.
+    """Return the spec of a task with these settings, without creating a pool.
+
+    For a task in Python, one environment is created in its own process and closed again.
 
     Args:
         task_id: Id from ``list_all_envs()``.
@@ -99,6 +102,7 @@ def make_spec(task_id: str, **kwargs: Any) -> TaskSpec:
         UnknownNameError: There is no such task or keyword argument. The message suggests the nearest names.
         APIUsageError: A value has a wrong type or is out of range.
         BindingMissing: The package of the task is not installed.
+        WorkerError: An environment in Python failed.
     """
     return TaskSpec("envpool.make_spec", find_task("envpool.make_spec", task_id), kwargs)
 
@@ -133,9 +137,9 @@ def register(
 
     Args:
         task_id: Id that no task has yet.
-        env: Class or function that makes a Gymnasium, PettingZoo (with a fixed number of agents) or dm_env environment,
-            or a name that ``pufferlib.make`` accepts: "mypkg.envs:Forage", "my_env.py:Forage", "corridor.c", a
-            Gymnasium id, "mujoco/Ant-v5". Or a ``Backend``.
+        env: Class or function that makes a Gymnasium, PettingZoo (with a fixed number of agents) or dm_env environment
+            or a ``PufferEnv``. Or a name that ``pufferlib.make`` accepts: "mypkg.envs:Forage", "my_env.py:Forage",
+            "corridor.c", a Gymnasium id, "mujoco/Ant-v5". Or a ``Backend``.
         max_episode_steps: Number of steps after which an episode is truncated, or 0 for no limit.
         reward_threshold: Return at which the task counts as solved, or None.
         keywords: Default keyword arguments that differ from the environment's own. Other keyword arguments stay

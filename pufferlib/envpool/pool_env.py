@@ -94,7 +94,7 @@ class PoolEnv:
         """Start new episodes in all environments, or in those of ``env_id``. ``recv`` returns their first observations.
 
         Raises:
-            APIUsageError: Some of them are in flight. Call ``recv`` first.
+            APIUsageError: Ids are out of range or given twice, or some of them are in flight. Call ``recv`` first.
         """
         self._is_unused = False
         self._sender = threading.get_ident()

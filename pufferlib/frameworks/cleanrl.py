@@ -152,7 +152,7 @@ class AgentPolicy(models.Policy):
         agent: CleanRL agent. If it has an ``lstm``, it is called as in ppo_atari_lstm.py.
 
     Raises:
-        APIUsageError: The agent has no such head.
+        APIUsageError: The agent has no such head, or no ``get_action_and_value``.
     """
 
     def __init__(self, env: PufferEnv, agent: nn.Module) -> None:

@@ -45,7 +45,7 @@ def to_gymnasium(vecenv: Any, *, copy: bool = True) -> "GymnasiumVectorEnv":
 
     Raises:
         APIUsageError: Batches hold only some of the agents, an environment has several agents that come and go
-            (PettingZoo), or observations have a space without a fixed shape (Text, Sequence, Graph).
+            (PettingZoo), or observations have a space without a fixed shape (Text, Sequence, Graph, OneOf).
     """
     return GymnasiumVectorEnv(vecenv, copy=copy)
 
@@ -60,7 +60,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     Attributes:
         vecenv: Wrapped vector environment.
-        autoreset_mode: Gymnasium's name of what happens at the end of an episode, as in ``metadata``.
+        autoreset_mode: Autoreset mode, a member of ``gymnasium.vector.AutoresetMode``, as in ``metadata``.
     """
 
     def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
@@ -118,7 +118,11 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def step(
         self, actions: Any
     ) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], VectorInfos]:
-        """Take one step in every row. Rewards are float32. Infos are a dict of arrays and masks, as in Gymnasium."""
+        """Take one step in every row. Rewards are float32. Infos are a dict of arrays and masks, as in Gymnasium.
+
+        Raises:
+            APIUsageError: The actions are wrong, or with autoreset "disabled" an ended episode was not reset.
+        """
         if self._needs_reset is not None and self._needs_reset.any():
             rows = np.flatnonzero(self._needs_reset)[:8].tolist()
             raise APIUsageError(
@@ -139,7 +143,10 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._prepare_observations(observations), rewards, terminals, truncations, found
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every environment, or return its attribute of that name."""
+        """Call a method of every environment. Without arguments, an attribute that is not callable is returned.
+
+        A native environment is called once, and ``name`` must be a method.
+        """
         return tuple(self.vecenv.call(name, *args, **kwargs))
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
@@ -147,7 +154,10 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(self.vecenv.get_attr(name))
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every environment. A list or tuple must hold one value for each environment."""
+        """Set an attribute of every environment. A list or tuple must hold one value for each environment.
+
+        A native environment is one object, so a list or tuple must hold one value.
+        """
         self.vecenv.set_attr(name, values)
 
     def render(self) -> tuple[Any, ...] | None:

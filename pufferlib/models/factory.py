@@ -38,7 +38,7 @@ def make_policy(
         memory: Recurrent network between encoder and decoder: "LSTM", "GRU", "MinGRU", or "none".
         memory_layers: Number of layers of "MinGRU".
         more: Module with the policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
-        options: More keyword arguments for the class, such as ``activation="tanh"`` for "Default".
+        **options: More keyword arguments for the class, such as ``activation="tanh"`` for "Default".
 
     Raises:
         UnknownNameError: The policy or memory does not exist.

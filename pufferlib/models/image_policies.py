@@ -31,6 +31,9 @@ class NatureCNN(Policy):
         channels: Channels of the first convolution. The other two have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+
+    Raises:
+        APIUsageError: Observations are not uint8 images, or the images are too small.
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class ResNet(Policy):
         channels: Channels of the first stage. The other stages have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
+
+    Raises:
+        APIUsageError: Observations are not uint8 images.
     """
 
     def __init__(
@@ -174,7 +180,8 @@ class MixedCNN(Policy):
     """``NatureCNN`` for observations with one image and other fields, which are joined after the convolutions.
 
     Args:
-        env: Environment with Dict or Tuple observations. Exactly one field must be a uint8 image, as for ``NatureCNN``.
+        env: Environment with Dict or Tuple observations. Exactly one field at the top level must be a uint8 image, as
+            for ``NatureCNN``.
         hidden_size: Width of the image features, and of the layer that joins all features.
         channels: Channels of the first convolution. The other two have twice as many.
         log_std_init: Log standard deviation of continuous actions at the start. See ``Policy``.
@@ -182,6 +189,9 @@ class MixedCNN(Policy):
 
     Attributes:
         image_place: Location of the image in the observation.
+
+    Raises:
+        APIUsageError: Observations do not have exactly one image, or the image is too small.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ class Policy(nn.Module):
             their own memory, and for encoders that pass more than features to the decoder.
 
     Raises:
-        APIUsageError: torch's default dtype is not float32.
+        APIUsageError: torch's default dtype is not float32, or the action space is not supported.
         UsageError: An option of continuous actions is out of its range, or given for discrete actions.
     """
 
@@ -249,8 +249,8 @@ class Default(Policy):
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
 
     Raises:
-        UsageError: A size is not a positive int, ``networks`` or ``activation`` is unknown, or the networks are shared
-            and ``critic_hidden_sizes`` is given.
+        UsageError: A size in ``hidden_sizes`` or ``critic_hidden_sizes`` is not a positive int, ``networks`` or
+            ``activation`` is unknown, or the networks are shared and ``critic_hidden_sizes`` is given.
     """
 
     def __init__(

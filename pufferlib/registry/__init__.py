@@ -115,7 +115,7 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
     Raises:
         UnknownNameError: No environment has this name. The message suggests similar names.
         BindingMissing: The package behind the binding is not installed.
-        APIUsageError: The file or module in ``name`` cannot be imported.
+        APIUsageError: ``name`` is not a string or path, or the file or module in it cannot be imported.
     """
     from pufferlib import ocean
 
@@ -141,7 +141,7 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
 
 
 def batches_itself(name: str) -> bool:
-    """Return True if ``name`` refers to a C environment or to a subclass of ``PufferEnv``."""
+    """Return True if ``name`` refers to a C environment, or to a ``PufferEnv`` class outside this repository."""
     from pufferlib import ocean
     from pufferlib.registry import creators
 
@@ -266,11 +266,11 @@ def make(
         backend: Backend for ``pufferlib.vector.make``. None means "Serial", which runs in this process, unless the
             environment is also written in C, with the same results. Then the batch runs in C, with ``num_threads``
             threads (1 by default, "auto" for one per usable core). It has no Python objects to call. Its infos are the
-            statistics of episodes, and for MuJoCo robots also their own infos. ``native=False`` selects the Python
-            environments.
+            statistics of episodes, and for MuJoCo robots also their own infos. ``native=False``, or any option of
+            ``pufferlib.vector.make`` except ``seed`` and ``autoreset``, selects the Python environments.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
-            environment.
+            environment, except for ``seed``: each environment gets its own seed.
 
     Returns:
         A single environment as made by ``env_creator(name)``, or a batch of environments.

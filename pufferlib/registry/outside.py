@@ -96,7 +96,8 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
         about: Description in one sentence, for ``puffer list``.
 
     Raises:
-        APIUsageError: ``name`` is invalid, or ``creator`` is neither callable nor a string.
+        APIUsageError: ``name`` is invalid or belongs to an environment of this repository, ``creator`` is neither
+            callable nor a string, or ``settings`` is neither a mapping nor a path.
     """
     where = "pufferlib.register"
     if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name.endswith((".py", ".c")):

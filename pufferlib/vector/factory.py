@@ -108,18 +108,19 @@ def make(
 
     Args:
         env_creator_or_creators: Class or function that creates an environment, or a list with one per environment. It
-            may take the keywords ``buf`` and ``seed``.
+            may take the keywords ``buf``, ``seed`` and ``autoreset``.
         env_args: Positional arguments of the creator. A list of such lists if there is a list of creators.
         env_kwargs: Keyword arguments of the creator. A list of such dicts if there is a list of creators.
         backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, as a class or by name, or any subclass of
             ``VectorEnv``. ``PufferEnv`` (or "native") returns the environment itself, which batches in native code.
         num_envs: Number of environments. Must be 1 with the native backend. Pass ``num_envs`` in ``env_kwargs``
             instead.
-        seed: Base seed, any int. Environment i gets ``env_seed(seed, i)`` with every backend.
+        seed: Base seed, any int. Environment i gets ``env_seed(seed, i)`` with every backend. With the native backend,
+            it is only used if the environment takes the keyword ``seed``.
         num_workers: Number of worker processes. "auto" or None uses the largest divisor of ``num_envs`` up to the
-            number of usable cores. Ignored by ``Serial``, which has no workers.
-        batch_size: Number of environments per ``recv``. None for all of them. "auto" for half, so that the other half
-            runs meanwhile.
+            number of usable cores, or fewer if ``batch_size`` requires it. Ignored by ``Serial``, which has no workers.
+        batch_size: Number of environments per ``recv``. None for all of them. "auto" for the largest valid number up to
+            half of them, so that the others run meanwhile, or all if there is none.
         zero_copy: If True, a batch is the next block of adjacent rows. If False, a batch holds the environments that
             finish first, and their rows are copied together.
         overwork: Allow more workers than usable cores.
@@ -129,9 +130,9 @@ def make(
         timeout_s: Time limit in seconds for building, resetting or stepping one environment in a worker. A
             ``WorkerError`` is raised if it is exceeded. None disables it. ``Serial`` and the native backend have no
             time limit, because they run in this process.
-        on_crash: "raise" an error, or "restart". With "restart", a worker that fails, dies or exceeds the time limit
-            is replaced (``Serial``: an environment that raises). Its episodes are truncated, and an info counts
-            ``worker_restarts``.
+        on_crash: "raise" an error, or "restart". With "restart", a worker that fails, dies or exceeds the time limit in
+            a step or a full reset is replaced (``Serial``: an environment that raises). Its episodes are truncated, and
+            an info counts ``worker_restarts``. The third failure without a finished step in between is raised.
         hide_output: Discard all output of the environments on stdout and stderr, from Python and C, starting with
             their construction. ``Serial`` and the native backend also discard output of other threads meanwhile.
         record: Folder for recordings. Each environment writes a bundle with all of its actions there, for ``puffer
@@ -143,8 +144,10 @@ def make(
 
     Raises:
         APIUsageError: An argument is wrong, or an environment does not follow the ``PufferEnv`` interface.
-        UnknownNameError: A backend or keyword does not exist. The closest match is suggested.
+        UnknownNameError: A backend, a keyword, or a value of ``autoreset`` or ``on_crash`` does not exist. The closest
+            match is suggested.
         WorkerError: An environment failed while it was built in a worker.
+        BindingMissing: Ray, or a package that an environment needs, is not installed.
     """
     options = {
         "num_workers": num_workers,

@@ -63,8 +63,7 @@ class VectorEnv(ABC):
     environments, and ``agent_ids`` holds the agents of its rows. The next ``send`` takes actions for exactly this
     subset. The other environments keep running meanwhile.
 
-    All returned arrays are views that later steps overwrite. Copy what you need after the next ``send`` (or after the
-    next ``recv`` if ``zero_copy=False``).
+    All returned arrays are views that the next ``send``, ``step`` or reset may overwrite. Copy data to keep it longer.
 
     Args:
         env_creators: Class or function that creates an environment, or a list with one per environment. This and the
@@ -74,8 +73,9 @@ class VectorEnv(ABC):
         num_envs: Number of environments.
         seed: Base seed. Environment i gets ``env_seed(seed, i)``.
         num_workers: Number of worker processes. "auto" or None uses the largest divisor of ``num_envs`` up to the
-            number of usable cores.
-        batch_size: Number of environments per ``recv``. None for all of them, "auto" for half.
+            number of usable cores, or fewer if ``batch_size`` requires it.
+        batch_size: Number of environments per ``recv``. None for all of them, "auto" for the largest valid number up to
+            half of them, or all if there is none.
         zero_copy: If True, a batch is a block of adjacent rows. If False, it holds the environments that finish first.
         overwork: Allow more workers than usable cores.
         autoreset: Autoreset mode. None uses the default of the environment.
@@ -93,7 +93,7 @@ class VectorEnv(ABC):
         num_agents: Number of agents in all environments together.
         agents_per_batch: Number of rows that one ``recv`` returns.
         emulated: Description of how emulation flattened the spaces, or False for native environments.
-        autoreset: What happens after an episode ends. "next_step": the next step resets the environment, ignores its
+        autoreset: Behavior after an episode ends. "next_step": the next step resets the environment, ignores its
             actions and has reward 0. "same_step": the step already returns the first observation of the next
             episode, and ``final_observations`` holds the last one. "disabled": nothing until you call ``reset``.
     """
@@ -175,7 +175,8 @@ class VectorEnv(ABC):
             observations ``(agents_per_batch, *shape)`` and a list of info dicts.
 
         Raises:
-            APIUsageError: ``env_ids`` is given before the first batch, or is not part of the last batch.
+            APIUsageError: ``env_ids`` is given before the first batch or is not part of the last batch, or ``seed`` or
+                ``options`` is invalid.
         """
         if env_ids is not None:
             return self._reset_these(seed, options, env_ids)
@@ -191,7 +192,12 @@ class VectorEnv(ABC):
 
         Returns:
             observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations
-            bool, each ``(agents_per_batch,)``, and a list of info dicts.
+            bool, each ``(agents_per_batch,)``, and a list of info dicts. With ``batch_size < num_envs``, they belong to
+            the next batch, usually of other environments.
+
+        Raises:
+            APIUsageError: The environments were not reset, or the actions do not fit the action space.
+            WorkerError: An environment failed. See ``recv``.
         """
         # send and recv are inlined: two more calls would double the overhead of this method.
         if self._next_call != "send":
@@ -229,6 +235,9 @@ class VectorEnv(ABC):
         """Start one step with every agent of the last batch, without waiting.
 
         The next ``recv`` returns its outcome, or another batch.
+
+        Raises:
+            APIUsageError: Another call must come first, or the actions do not fit the action space.
         """
         if self._next_call != "send":
             raise self._order_error("send")
@@ -252,7 +261,9 @@ class VectorEnv(ABC):
             info is a dict from agent to info.
 
         Raises:
-            WorkerError: An environment failed, or its process died.
+            APIUsageError: Nothing was sent since the last ``recv``.
+            WorkerError: An environment in a worker failed or exceeded ``timeout_s``, or its process died. ``Serial``
+                steps in ``send`` and raises the environment's own exception there.
         """
         batch, infos = self._take()
         return (*batch.outcome, infos, batch.agent_ids, batch.buffers["masks"])
@@ -272,6 +283,8 @@ class VectorEnv(ABC):
     def call(self, name: str, /, *args: Any, env_ids: EnvIds = None, **kwargs: Any) -> list[Any]:
         """Call a method of the environments that you wrote. No step may be running in them.
 
+        Without arguments, an attribute that is not callable is returned instead.
+
         Args:
             name: Name of the method to call.
             *args: Positional arguments of the method.
@@ -283,6 +296,8 @@ class VectorEnv(ABC):
 
         Raises:
             APIUsageError: A step is running in one of the environments.
+            WorkerError: A worker died or exceeded ``timeout_s``. All workers are then stopped, even with
+                ``on_crash="restart"``.
             Exception: First exception raised by an environment. All environments are called before it is raised.
         """
         return self._call_envs("call", name, env_ids, args=args, kwargs=kwargs)
@@ -430,14 +445,19 @@ class VectorEnv(ABC):
     def notify(self) -> None:
         """Call ``notify()`` of each environment before its next step or reset.
 
-        This method may be called at any time. An environment that is being stepped may be notified one step later.
+        This method may be called at any time before ``close``. An environment that is being stepped may be notified one
+        step later.
         """
         if self._next_call in _ENDED:
             raise self._order_error("notify")
         self._notify()
 
     def close(self) -> None:
-        """Close all environments and stop all workers. Further calls do nothing."""
+        """Close all environments and stop all workers. A second call does nothing.
+
+        Raises:
+            Exception: First exception raised by an environment. All environments are closed before it is raised.
+        """
         if self._next_call != "close":
             self._next_call = "close"
             self._close()

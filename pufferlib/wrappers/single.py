@@ -155,6 +155,9 @@ class MultiagentEpisodeStats(_ParallelWrapper):
 
     Args:
         env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel.
+
+    Raises:
+        APIUsageError: ``env`` is a Gymnasium environment, or cannot be converted to parallel.
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
@@ -189,6 +192,9 @@ class MeanOverAgents(_ParallelWrapper):
     Args:
         env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel. Wrap
             ``MultiagentEpisodeStats`` to get one report for all agents whose episodes end in the same step.
+
+    Raises:
+        APIUsageError: ``env`` is a Gymnasium environment, or cannot be converted to parallel.
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
@@ -218,15 +224,17 @@ def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
 class PadAgents(_ParallelWrapper):
     """Equal spaces for all agents: the smallest spaces that contain those of every agent.
 
-    Observations must be Boxes with the same dtype and number of axes. They are padded with zeros at the end of each
-    axis. For Box actions, each agent gets the part of the action that fits its own space. For Discrete actions, the
-    largest space is used, and an action that an agent does not have is replaced by its first action.
+    Observations must be Boxes with the same dtype and number of axes, unless all are equal. They are padded with zeros
+    at the end of each axis. For Box actions, each agent gets the part of the action with the shape of its own space,
+    which is not clipped to the bounds of this space. For Discrete actions, the largest space is used, and an action
+    that an agent does not have is replaced by its first action.
 
     Args:
         env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel.
 
     Raises:
-        APIUsageError: The spaces of the agents are of different types.
+        APIUsageError: The spaces of the agents differ in type, dtype, number of axes or first action. Or ``env`` is a
+            Gymnasium environment, or cannot be converted to parallel.
     """
 
     def __init__(self, env: Any) -> None:

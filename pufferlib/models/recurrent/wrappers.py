@@ -27,8 +27,11 @@ class MemoryWrapper(Policy):
     Args:
         env: Environment that describes one agent's spaces.
         policy: Policy that encodes observations to ``input_size`` and decodes actions from ``hidden_size``.
-        input_size: Width of the network's input.
-        hidden_size: Width of its memory and output.
+        input_size: Width of the network's input. Must equal ``policy.hidden_size``.
+        hidden_size: Width of the network's memory and output. Must equal ``policy.hidden_size``.
+
+    Raises:
+        APIUsageError: A size differs from ``policy.hidden_size``, or the policy does not support a recurrent network.
     """
 
     state_names: tuple[str, ...] = ()
@@ -175,9 +178,12 @@ class MinGRUWrapper(MemoryWrapper):
     Args:
         env: Environment that describes one agent's spaces.
         policy: Policy that encodes observations and decodes actions.
-        input_size: Width of the input.
-        hidden_size: Width of the memory and the output.
+        input_size: Width of the input. Must equal ``policy.hidden_size``.
+        hidden_size: Width of the memory and the output. Must equal ``policy.hidden_size``.
         num_layers: Number of cells, each of which reads the outputs of the previous one.
+
+    Raises:
+        APIUsageError: A size differs from ``policy.hidden_size``, or the policy does not support a recurrent network.
     """
 
     def __init__(

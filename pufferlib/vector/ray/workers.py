@@ -340,7 +340,8 @@ class Ray(PooledVectorEnv):
     ``Multiprocessing``. With ``zero_copy=True``, they are adjacent rows in a fixed order, so the same actions give the
     same data in every run. With ``zero_copy=False``, a batch holds the actors that finish first.
 
-    ``driver_env`` is a description, because the environments only live in the actors.
+    ``driver_env`` is a description, because the environments only live in the actors. A call to an actor may take
+    ``timeout_s`` seconds for each of its environments.
 
     Raises:
         BindingMissing: Ray is not installed.

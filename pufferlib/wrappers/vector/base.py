@@ -220,7 +220,7 @@ class VectorWrapper(VectorProxy):
         them. Keys are named as in ``state_dict``.
 
         Returns:
-            Arrays by key, or None if a wrapper has state that is not an array, such as a video.
+            Arrays by key, or None if a wrapper does not list its arrays, such as ``RecordVideo`` or ``FrameStack``.
         """
         found: dict[str, Array] = {}
         for place, wrapper in enumerate(self._stack()):

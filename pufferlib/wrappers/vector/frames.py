@@ -32,7 +32,8 @@ class FrameStack(VectorWrapper):
             for image channels: ``(height, width, channels)`` becomes ``(height, width, frames * channels)``.
 
     Raises:
-        APIUsageError: Observations are not a Box, or are scalars and ``axis`` is "last".
+        APIUsageError: Observations are a Dict or Tuple, ``frames`` is not a positive int, or ``axis`` is unknown. Or
+            ``axis`` is "last", and observations are scalars or have several axes and an action mask.
     """
 
     def __init__(self, vecenv: Any, frames: int, axis: Axis = "first") -> None:

@@ -35,8 +35,8 @@ class NormalizeObservation(VectorWrapper):
 
     Absent agents are not counted, and neither are the numbers of an element in a batch where one is infinite or NaN.
     Elements of an action mask are not normalized. In a Dict or Tuple, each float array is normalized separately,
-    including the padding of arrays of variable length. Integers and the field ``action_mask`` are unchanged. Final
-    observations are normalized, but not counted.
+    including the padding of arrays of variable length. Integers and the field ``action_mask`` in it are unchanged.
+    Integers outside a Dict or Tuple are normalized. Final observations are normalized, but not counted.
 
     Args:
         vecenv: Vector environment of ``pufferlib.vector.make``.
@@ -47,6 +47,9 @@ class NormalizeObservation(VectorWrapper):
         mean: Mean of each element, float64, shape of an observation. For a Dict or Tuple, a dict from the field names,
             joined by dots, to arrays.
         var: Variance of each element, in the format of ``mean``.
+
+    Raises:
+        APIUsageError: ``clip`` or ``epsilon`` is not above 0, or a Dict or Tuple has no floats.
     """
 
     def __init__(self, vecenv: Any, clip: float = 10.0, epsilon: float = 1e-8) -> None:
@@ -184,6 +187,9 @@ class NormalizeReward(VectorWrapper):
     Attributes:
         var: Variance of the returns so far.
         rms: Root mean square of the rewards so far that are not 0. 0 before the first one.
+
+    Raises:
+        APIUsageError: ``clip`` or ``epsilon`` is not above 0, or ``gamma`` is not within 0 and 1.
     """
 
     def __init__(self, vecenv: Any, gamma: float = 0.99, clip: float = 10.0, epsilon: float = 1e-8) -> None:
@@ -262,6 +268,9 @@ class ClipObservation(VectorWrapper):
         vecenv: Vector environment of ``pufferlib.vector.make`` with a Box observation space.
         low: Lower bound, a number or an array with one value for each element.
         high: Upper bound, a number or an array with one value for each element.
+
+    Raises:
+        APIUsageError: Observations are a Dict or Tuple, a bound has the wrong shape, or ``low`` exceeds ``high``.
     """
 
     def __init__(self, vecenv: Any, low: npt.ArrayLike, high: npt.ArrayLike) -> None:
@@ -302,6 +311,9 @@ class ClipReward(VectorWrapper):
         vecenv: Vector environment of ``pufferlib.vector.make``.
         low: Lower bound.
         high: Upper bound.
+
+    Raises:
+        APIUsageError: ``low`` exceeds ``high``.
     """
 
     def __init__(self, vecenv: Any, low: float = -1.0, high: float = 1.0) -> None:

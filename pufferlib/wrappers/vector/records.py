@@ -38,6 +38,9 @@ class EpisodeStatistics(VectorWrapper):
         episode_returns: Returns of the running episodes, float64 ``(num_agents,)``.
         episode_lengths: Number of steps of the running episodes, int64 ``(num_agents,)``.
         episode_count: Number of ended episodes.
+
+    Raises:
+        APIUsageError: ``buffer_length`` is not a positive int.
     """
 
     def __init__(self, vecenv: Any, buffer_length: int = 100, infos: bool | None = None) -> None:
