@@ -130,7 +130,8 @@ def tuned(
             environments has fewer updates.
 
     Returns:
-        Configuration without ``env_kwargs``, or None if there is no result for the current version of the environment.
+        Configuration without the given ``env_kwargs``, or None if there is no result for the current version of the
+        environment. A native configuration has ``num_envs`` and ``num_threads`` in its ``env_kwargs``.
     """
     configs = [config for config in _parse_rows(newest_rows(env_creator, env_kwargs)) if not config.skipped]
     if not configs or not for_training:

@@ -68,7 +68,8 @@ def export(
     memory. If they differ, an error is raised and nothing is written to ``path``.
 
     Args:
-        run: Folder of a run, checkpoint, policy file, or environment name for its latest run.
+        run: Folder of a run, checkpoint, policy file, or environment name for its latest run, or else its shipped
+            agent.
         to: Format: "onnx", "c" (one C file, whose check needs a C compiler) or "torch" (a ``torch.export`` program).
         path: Path of the file, by default the name of the environment in the current folder.
         best: True to use the checkpoint with the best score instead of the latest one. This is the score of the

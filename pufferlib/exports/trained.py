@@ -75,7 +75,7 @@ class TrainedPolicy:
         name: Name of the environment as a valid file name and identifier, such as "atari_pong".
         env_name: Name of the environment.
         greedy: True if the most likely action is the default.
-        score: Training score of the checkpoint, or None if it has none.
+        score: Score of the checkpoint, from an evaluation during training or from training, or None if it has none.
         seed: Seed of the environment and the actions during the check of the exported file.
     """
 

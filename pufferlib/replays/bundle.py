@@ -55,9 +55,9 @@ class Bundle:
         index: Index of the environment in its batch.
         seed: Seed of the reset.
         autoreset: Autoreset mode, or None if the environment failed before it was known.
-        actions: Actions of all steps, shape ``(steps, num_agents, *action_shape)``, or only of the last step if
-            ``is_complete`` is False.
-        is_complete: True if ``actions`` contains all steps since the reset.
+        actions: Actions of the steps, shape ``(steps, num_agents, *action_shape)``.
+        is_complete: True if the bundle contains everything since the reset. False if it contains only the last step, or
+            lacks changes between steps, such as a reset of single environments or a call of a method.
         phase: Last phase: "build", "reset" or "step".
         error: Exception that was raised, in one line, or "".
         resets: Numbers of steps before which the environment was reset without a seed.

@@ -19,7 +19,8 @@ class Replayed:
     """Result of a replay.
 
     Attributes:
-        is_same: True if the outcome is equal to the recorded one.
+        is_same: True if the outcome is equal to the recorded one. If the bundle has no ``digest``, only the errors are
+            compared.
         steps: Number of steps taken.
         episode_return: Sum of rewards since the last end of an episode, averaged over agents.
         error: Exception that was raised, in one line, or "".

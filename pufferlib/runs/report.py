@@ -91,7 +91,8 @@ def plot_learning_curve(
 ) -> None:
     """Plot the training score, with sampled actions, over agent steps and over time as a PNG.
 
-    Evaluations during training are points with their standard deviation.
+    Evaluations during training are points with their standard deviation. In self-play against earlier policies, the
+    Elo rating is plotted instead of the score, without lines for ``random_score`` and ``stop_score``.
 
     Args:
         path: Path of the image.

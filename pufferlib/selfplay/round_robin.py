@@ -85,8 +85,8 @@ def match(
     """Play a round-robin match between trained agents.
 
     Args:
-        agents: Runs, checkpoints, policy files, or environment names for their latest runs. "random" plays random legal
-            actions, and "scripted" is the built-in opponent of the environment.
+        agents: Runs, checkpoints, policy files, or environment names for their latest runs, or else their shipped
+            agents. "random" plays random legal actions, and "scripted" is the built-in opponent of the environment.
         games: Number of games of each pair. The sides are swapped after each game.
         seed: Seed of the environments and the actions.
         greedy: True to take the most likely actions instead of sampling.

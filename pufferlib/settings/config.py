@@ -171,7 +171,7 @@ class VecConfig(Section):
     num_envs: Count = 1
     """Number of environment objects. A native one counts once, whatever its env.num_envs."""
     num_workers: OptionalCount = None
-    """Number of worker processes or Ray actors. Unset means one per usable core."""
+    """Number of worker processes or Ray actors. Unset means the largest divisor of num_envs up to the usable cores."""
     batch_size: OptionalCount = None
     """Number of environments per batch. If it is below num_envs, the other environments step meanwhile."""
     zero_copy: bool = True
@@ -201,15 +201,15 @@ class PolicyConfig(Section):
     channels: OptionalCount = None
     """Channels of the first convolution of an image network. Unset means 16 for ResNet, and 32 for the others."""
     networks: Literal["shared", "separate"] = "shared"
-    """Networks of actor and critic. Separate ones share no layers, and no memory."""
+    """Networks of actor and critic of the Default policy. Separate ones share no layers, and no memory."""
     critic_hidden_sizes: Counts = ()
     """Width of each hidden layer of a separate critic. Empty means the widths of the actor."""
     activation: Literal["relu", "tanh", "silu", "elu", "gelu"] = "relu"
-    """Activation after each hidden layer."""
+    """Activation after each hidden layer of the Default policy."""
     layer_norm: bool = False
-    """Normalize the outputs of each hidden layer before its activation."""
+    """Normalize the outputs of each hidden layer of the Default policy before its activation."""
     orthogonal_init: bool = True
-    """Start with orthogonal weights and zero biases. Off means PyTorch's initialization of linear layers."""
+    """Start the Default policy with orthogonal weights and zero biases. Off means PyTorch's own initialization."""
     log_std_init: LogStd = 0.0
     """Logarithm of the standard deviation of continuous actions at the start."""
     state_dependent_std: bool = False
@@ -251,13 +251,14 @@ class TrainConfig(Section):
     horizon: CountOrAuto = 0
     """Steps of each agent per update. 0 means 64, or with fewer than 16 agents enough for 1,024 agent-steps."""
     minibatch_size: CountOrAuto = 0
-    """Agent-steps per minibatch, a divisor of the agent-steps per update. 0 means a sixteenth, from 64 to 8,192."""
+    """Agent-steps per minibatch, a divisor of the agent-steps per update, and with a memory a multiple of horizon. 0
+    means a sixteenth, from 64 to 8,192."""
     update_epochs: CountOrAuto = 0
     """Passes over each rollout. 0 means 1 to 10, more for smaller updates, and 1 if minibatch_size is given."""
     accumulate_minibatches: Count = 1
     """Minibatches whose gradients are summed for one optimizer step. Must divide the number of minibatches."""
     optimizer: Literal["adam", "muon"] = "adam"
-    """Optimizer. With muon, matrices between hidden layers use Muon and everything else uses Adam."""
+    """Optimizer. With muon, all matrices except heads and embeddings use Muon, and everything else uses Adam."""
     learning_rate: StepSize = 1e-3
     """Learning rate at the start."""
     lr_schedule: RateSchedule = "linear"
@@ -278,9 +279,9 @@ class TrainConfig(Section):
     gae_lambda: Share = 0.95
     """Lambda of generalized advantage estimation."""
     vtrace_rho_clip: NotNegative = 0.0
-    """V-trace: maximum importance weight of value errors. 0 turns V-trace off, inf means no limit."""
+    """V-trace: maximum weight of value errors. 0 means 1, inf no limit. If vtrace_c_clip is 0 too, V-trace is off."""
     vtrace_c_clip: NotNegative = 0.0
-    """V-trace: maximum importance weight that passes value errors back to earlier steps."""
+    """V-trace: maximum importance weight that passes value errors back to earlier steps. 0 means weight 1."""
     priority_alpha: NotNegative = 0.0
     """Prioritized minibatches: exponent of the advantage in the sampling probability. 0 means uniform minibatches."""
     priority_beta: Share = 0.4
@@ -314,22 +315,23 @@ class TrainConfig(Section):
     """Maximum absolute value of scaled rewards. 0 turns clipping off."""
     normalize_observations: bool | None = None
     """Normalize observations by their running mean and variance, saved with the policy. Unset means on for Python
-    environments with floats beyond -1 and 1."""
+    environments with floats beyond -1 and 1, unless restart_share is set."""
     normalize_rewards: bool | None = None
     """Divide rewards by the running standard deviation of discounted returns. Unset means on for Python environments,
-    unless reward_scale or reward_clip is set."""
+    unless reward_scale, reward_clip or restart_share is set."""
     novelty_coef: NotNegative = 0.0
     """Bonus in training, not in scores, for an observation of integers that is new in its episode, divided by the
     square root of its count in the run. 0 turns it off."""
 
     checkpoint_interval: Natural = 100
-    """Updates between checkpoints. 0 saves only one, at the end."""
+    """Updates between checkpoints. 0 saves only at the end, and after the best evaluations if eval.interval is set."""
     keep_checkpoints: Natural = 3
     """Number of latest checkpoints to keep, in addition to the best one. 0 keeps all."""
     save_games: Literal["safe", "pickle", "none"] = "safe"
     """Environments saved in checkpoints: those whose state is plain data (safe), all that can be pickled, or none."""
     exact_resume: bool = False
-    """Start new episodes at every checkpoint, so that a resumed run is bit-identical to an uninterrupted one."""
+    """Start new episodes every checkpoint_interval updates. A run that is resumed from such a checkpoint is
+    bit-identical to an uninterrupted one."""
     restart_share: Share = 0.0
     """Share of episodes that start from a saved state of an earlier rollout. They do not count in scores."""
     restart_states: Count = 64
@@ -352,7 +354,7 @@ class EvalConfig(Section):
     """Evaluation of a trained policy."""
 
     episodes: Count = 32
-    """Number of episodes, each in its own environment."""
+    """Number of complete episodes, each with its own seed."""
     seed: Natural = 1
     """Seed of the environments and the sampling."""
     max_steps: Count = 20_000
@@ -457,6 +459,8 @@ class Config:
 
         Raises:
             APIUsageError: A number is out of range.
+            TypeError: A setting does not exist.
+            AttributeError: A section does not exist.
         """
         values = nest(settings, setting_names())
         env = {**self.env, **values.pop("env", {})}

@@ -98,7 +98,7 @@ def sweep(
         UnknownNameError: The environment, a setting, an option or a distribution does not exist. The message suggests
             similar names.
         APIUsageError: A space is invalid, or the sweep of this name belongs to another environment or search.
-        PufferError: The first three trials all failed.
+        PufferError: The first three trials of this call all failed.
         BindingMissing: Optuna or the package of the environment is not installed.
     """
     env = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)

@@ -47,7 +47,7 @@ class SearchTrial:
         number: Number of the trial, counted from 0. Trial 0 has the environment's default settings.
         state: "running", "finished", "pruned" (stopped early), "failed", or "interrupted" (before it had settings).
         settings: Searched settings by dotted name.
-        score: Score of the evaluation, or for a pruned trial the last score in training, or NaN.
+        score: Score of the evaluation. Unless the trial is finished, the last score in training, or NaN.
         seconds: Seconds of training, or NaN.
         steps: Agent-steps of training, or NaN.
         reason: Reason of the failure, or "".
@@ -93,7 +93,8 @@ class SweepResult:
     def about(self) -> dict[str, Any]:
         """Everything that the trials have in common.
 
-        The keys are ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces``, ``settings`` and ``longest``.
+        The keys are ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces``, ``settings`` and ``longest``, and
+        ``direction`` if a low score is better.
         """
         about: dict[str, Any] = self.study.user_attrs["search"]
         return about

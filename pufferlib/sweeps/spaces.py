@@ -170,7 +170,7 @@ class SweepConfig(Section):
     direction: Literal["maximize", "minimize"] = "maximize"
     """Direction in which the score improves."""
     prune: typing.Annotated[float, Range(0, 0.95)] = 0.5
-    """Stop a trial that is worse than this share of finished ones at the same step. 0 or score,cost turns this off."""
+    """Stop a trial unless it is better than this share of finished ones at the same step. 0 or score,cost: off."""
     prune_after: Share = 0.25
     """Share of its steps before which no trial is pruned."""
     only: str = ""

@@ -133,8 +133,12 @@ def load(
 ) -> "Agent":
     """Load a trained agent.
 
+    The settings of the run name the environment, which is made once, with the arguments in the settings. Only load runs
+    and files whose source you trust.
+
     Args:
-        run: Folder of a run, a checkpoint, a policy file, or the name of an environment, whose latest run is loaded.
+        run: Folder of a run, a checkpoint, a policy file, or the name of an environment. A name loads the latest run,
+            or the agent that ships with the environment if there is no run.
         best: Load the checkpoint with the best score instead of the latest. The score is from evaluations during
             training if there were any.
         greedy: Take the most likely action instead of sampling. None uses ``eval.greedy`` of the run.

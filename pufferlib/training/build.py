@@ -235,6 +235,10 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
     """Make the policy of a run, on its device, in evaluation mode.
 
     The initial weights depend only on ``train.seed``. The number of cores and other training threads do not matter.
+
+    Raises:
+        UnknownNameError: There is no such policy.
+        APIUsageError: The policy does not support the observations or an option.
     """
     with _RNG_LOCK, torch.random.fork_rng(devices=[]), threads_kept():
         torch.set_num_threads(1)  # the last bits of orthogonal weights, from a QR decomposition, depend on it

@@ -96,7 +96,8 @@ class Callback:
     ends the training after the update in progress, with a checkpoint.
 
     Attributes:
-        every_rank: Call this callback in all ranks of a training, not in rank 0 only.
+        every_rank: Call this callback in every rank whose ``Trainer`` it is passed to, not in rank 0 only.
+            ``pufferlib.train`` and ``puffer train`` pass your callbacks to rank 0 only.
     """
 
     every_rank = False

@@ -85,9 +85,11 @@ def evaluate(
     *,
     env_creator: Callable[..., Any] | None = None,
 ) -> EvalResult:
-    """Run ``episodes`` episodes, each in its own environment, so that long and short episodes count equally.
+    """Run ``episodes`` complete episodes and return their scores.
 
-    The result depends only on settings, weights and seed.
+    Episodes run in parallel, one in each environment, so long and short episodes count equally. There are up to 32
+    environments at a time, or up to ``vec.num_envs`` for environments of your own and environments in workers, because
+    some simulators allow only one. The result depends only on settings, weights and seed.
 
     Args:
         config: Settings. ``env`` describes the environment (with ``num_envs`` set to 1), and ``eval`` limits the

@@ -90,20 +90,22 @@ def train(
             class of a script or notebook is registered by its own name, which other processes do not know.
         settings: Settings by dotted name, which override the files:
             ``{"train.total_timesteps": 100_000, "env.size": 7}``.
-        seeds: Number of seeds, counted from ``train.seed``, or a list of seeds. With ``resume``, further seeds. ``[]``
-            adds none.
+        seeds: Number of seeds, counted from ``train.seed``, or different seeds as a list or as text ("1,2,3"). With
+            ``resume``, further seeds. ``[]`` adds none.
         config: TOML file of settings, which override the settings of the environment.
         vec: "auto" batches the environments in the best way for training that ``autotune`` found.
         runs: Folder of all runs.
         resume: Run to continue: its folder, a checkpoint, or the name of an environment for its latest run. With
-            ``seeds``, the folder of several seeds. A finished run is loaded and evaluated again.
+            ``seeds``, the folder of several seeds. Without ``seeds``, such a folder means the seed with the best
+            evaluation. A finished run is loaded and evaluated again.
         name: Name of the run. It is part of the folder's name and is shown in every tracker.
         tags: Words to find the run by.
         track: Trackers that get metrics and result: "csv", "tensorboard", "wandb", a class of your own such as
             "my_logger.py:MyLogger", or several of them.
         loggers: Loggers that get the metrics of each update. They are closed after each seed.
         callbacks: Objects like ``Callback``, or functions of the trainer and the metrics, called after each update.
-            All ``seeds`` use the same objects, so reset what must not continue from one seed to the next.
+            All ``seeds`` use the same objects, so reset what must not continue from one seed to the next. With
+            ``train.processes``, they are called in rank 0 only.
         loss: Loss to minimize, as in ``Trainer``. It is not stored in the run, so pass it again with ``resume``.
         progress: Show steps, pace and score on standard output. By default nothing is printed.
 

@@ -45,8 +45,8 @@ class StopAtScore(Callback):
     Args:
         score: Score at which to stop. inf disables this.
         patience: Number of agent-steps without a better score after which to stop. 0 disables this.
-        episodes: Minimum number of latest training episodes in the mean score. None uses ``evaluation/score`` from the
-            metrics.
+        episodes: Minimum number of latest training episodes in the mean score, at least 1. None uses
+            ``evaluation/score`` from the metrics.
     """
 
     def __init__(self, score: float = math.inf, patience: int = 0, episodes: int | None = None) -> None:
@@ -129,7 +129,8 @@ class PeriodicEvaluation(Callback):
     includes. It has its own environments and random numbers, so evaluations do not change what is learned.
 
     Args:
-        interval: Number of agent-steps between two evaluations. There is also one after the last update.
+        interval: Number of agent-steps between two evaluations, at least 1. There is also one at
+            ``train.total_timesteps``, but none when the training stops early.
         episodes: Number of episodes of each evaluation. None uses ``eval.episodes``. Other settings come from ``eval``.
         env_creator: Function that makes the environment instead of the one that the settings name.
     """

@@ -95,7 +95,7 @@ class Trainer:
         vecenv: Environments to use instead of those that ``config`` names.
         policy: Network to use instead of the one that ``config`` describes.
         callbacks: Objects like ``Callback``, or functions of trainer and metrics, called after each update. They come
-            after the callbacks that the settings ask for, and are called in rank 0 only.
+            after the callbacks that the settings ask for, and are called in rank 0 only, unless ``every_rank`` is True.
         loss: Loss to minimize: a function of policy, ``Minibatch`` and ``TrainConfig`` that returns ``Losses``.
         ranks: Processes that train together. Each has its own environments, and rank 0 writes the run.
 
