@@ -37,6 +37,7 @@ Stepped = tuple[Array, Array, Array, Array, Infos]
 Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array]
 
 Seeds = int | Sequence[int | None] | None
+SEEDS = range(1 << 63)  # seeds of single environments
 EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
 
@@ -323,7 +324,7 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
         env_ids: Environments to seed.
 
     Raises:
-        APIUsageError: A seed is not an int, or the list has the wrong length.
+        APIUsageError: A seed is not an int, the list has the wrong length, or one of it is not in ``SEEDS``.
     """
     is_one = not isinstance(seed, list | tuple | range | np.ndarray) or getattr(seed, "ndim", 1) == 0
     seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
@@ -335,6 +336,11 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
             )
     ints = [None if each is None else int(each) for each in seeds]
     if not is_one:
+        if wrong := [each for each in ints if each is not None and each not in SEEDS]:
+            raise APIUsageError(
+                f"{where}: the seed of an environment must be from 0 to 2**63 - 1, got {wrong[0]}; give one int of any "
+                "size for all environments instead, from which their seeds are computed"
+            )
         return ints
     return [None if each is None else env_seed(each, env_id) for each, env_id in zip(ints, env_ids, strict=True)]
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.buffers import Array
+from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.vector import GymnasiumVectorEnv, to_gymnasium
 
@@ -66,7 +67,8 @@ class GameEnv(gymnasium.Env[Array, Any]):
         """Take one step."""
         observations, rewards, terminals, truncations, infos = self._env.step(np.asarray(action)[None])
         terminated, truncated = bool(terminals[0]), bool(truncations[0])
-        shown = self._env.final_observations if terminated or truncated else observations
+        is_reset = (terminated or truncated) and self._env.autoreset == AutoresetMode.SAME_STEP
+        shown = self._env.final_observations if is_reset else observations
         return shown[0].copy(), float(rewards[0]), terminated, truncated, infos[0] if infos else {}
 
     def render(self) -> Any:

@@ -99,7 +99,8 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         observations, rewards, terminals, truncations, infos = env.step(rows)
         ended = terminals | truncations
         shown = observations.copy()
-        shown[ended] = env.final_observations[ended]
+        if env.autoreset == AutoresetMode.SAME_STEP:
+            shown[ended] = env.final_observations[ended]
         agent_infos: ByAgent = {agent: {} for agent in alive}
         for info in infos:
             agent_infos[alive[0]] |= info

@@ -13,6 +13,7 @@ import numpy as np
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.settings.env_values import from_plain
 from pufferlib.settings.sections import Source
 from pufferlib.settings.suggestions import RENAMED, suggest
 from pufferlib.settings.toml import parse_toml, read_toml
@@ -90,7 +91,10 @@ def settings_file(file: Path) -> Source:
     Raises:
         APIUsageError: The file cannot be read.
     """
-    return str(file), {key: value for key, value in read_toml(file).items() if key != "env_name"}
+    settings = {key: value for key, value in read_toml(file).items() if key != "env_name"}
+    if isinstance(env := settings.get("env"), dict):  # of a run, it has values that TOML cannot represent
+        settings["env"] = from_plain(env)
+    return str(file), settings
 
 
 def env_name_in(file: Path) -> str | None:

@@ -157,7 +157,9 @@ class _SearchLoop:
     def run(self) -> None:
         """Train trials until the study has as many as requested."""
         finished = self._queue.count_finished()
-        self._display.begin(self._search, self._folder, finished, self._queue.best_score())
+        best = self._queue.best_score()
+        self._has_succeeded = math.isfinite(best)
+        self._display.begin(self._search, self._folder, finished, best)
         if finished >= self._search.sweep.trials:
             return
         self._queue.enqueue_defaults(self._probe())

@@ -461,7 +461,8 @@ def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
     where = f"sweep {name!r}"
     if before["env_name"] != now["env_name"]:
         raise APIUsageError(f"{where}: is of {before['env_name']}, got {now['env_name']}; {new}")
-    for key in ("objective", "cost", "metric"):
+    before, now = ({"direction": "maximize", **each} for each in (before, now))
+    for key in ("objective", "cost", "metric", "direction"):
         if before[key] != now[key]:
             raise APIUsageError(f"{where}: was started with sweep.{key} {before[key]}, got {now[key]}; {new}")
     for kind, prefix in (("spaces", "sweep."), ("settings", "")):

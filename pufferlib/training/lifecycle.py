@@ -205,7 +205,7 @@ def trained(config: Config, run: Run, resumed: Run | None, hooks: Hooks) -> Iter
                 hooks.display.on_restore(_restore(trainer, resumed))
             opened.enter_context(in_training(here))  # after the checkpoint was accepted, else the run stays as it is
             with contextlib.chdir(folder):
-                tracking = opened.enter_context(open_tracking(trainer.config, run))
+                tracking = opened.enter_context(open_tracking(trainer.config, here))
             trainer.config.save(here.config)
             shown = hooks.display.on_training_start(run, trainer)
             trainer.loggers = [JsonlLogger(here.metrics), tracking, *hooks.loggers, *shown]

@@ -234,6 +234,7 @@ class PooledVectorEnv(VectorEnv):
         self._channel = workers.channel
         self._sources: list[InfoSource] = []
         self._pending_calls: list[int] = []  # workers with a call that was not answered yet
+        self._reply_codes: dict[int, list[int]] = {}  # sources of the infos of the last call, by worker
         self._set_attributes(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
@@ -359,7 +360,6 @@ class PooledVectorEnv(VectorEnv):
 
     def _call_results(self) -> dict[int, list[Any]]:
         """Wait for the workers with pending calls, and return their results."""
-        self._sources = []
         try:
             while self._pending_calls and not self._channel.wait_for(self._pending_calls):
                 with uninterrupted():
@@ -368,9 +368,10 @@ class PooledVectorEnv(VectorEnv):
             with uninterrupted():
                 for worker in self._pending_calls:
                     self._workers.read_reply(worker)
-                results = {worker: self._take_infos(worker) for worker in self._pending_calls}
+                replies = {worker: self._workers.take_infos(worker) for worker in self._pending_calls}
                 self._pending_calls = []
-            return results
+            self._reply_codes = {worker: codes for worker, (_, codes) in replies.items()}
+            return {worker: results for worker, (results, _) in replies.items()}
         except WorkerFailed as failure:
             self._stop_after(failure)
 
@@ -387,6 +388,11 @@ class PooledVectorEnv(VectorEnv):
                 if seed is not None:
                     self._workers.last_seeds[first + position] = seed
         results = self._perform(calls)
+        self._sources = [
+            source
+            for worker, codes in self._reply_codes.items()
+            for source in info_sources(codes, self._workers.envs_of(worker).start)
+        ]
         if self._copies:
             self._last = self._gather()
         return self._last, [info for infos in results.values() for info in infos]

@@ -125,15 +125,17 @@ class Serial(VectorEnv):
         return self._num_envs // len(self._runners)
 
     def _idle_envs(self) -> range:
-        return range(self._num_envs)
+        size = self._num_envs // len(self._batches)
+        return range(self._num_envs)[self._turn * size : (self._turn + 1) * size]
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         return {number: perform(self._runners[number], call) for number, call in calls.items()}
 
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
-        for runner in self._runners:
-            runner.sources.clear()
-        self._infos[self._turn] = [info for infos in self._perform(calls).values() for info in infos]
+        for env in self._idle_envs()[:: self._envs_per_runner]:
+            self._runners[env // self._envs_per_runner].sources.clear()
+        found = self._perform(calls)
+        self._infos[self._turn] = [info for runner in sorted(found) for info in found[runner]]
         return self._recv()
 
     def _recv(self) -> tuple[Batch, Infos]:

@@ -162,10 +162,10 @@ class TwinEnvs(VectorEnv):
         self._forget(range(self.num_envs), seeds)
 
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
-        (call,) = calls.values()
-        self._check_options(call.values)
-        self._games.reset_games(call.positions, call.seeds)
-        self._forget(call.positions, call.seeds)
+        for call in calls.values():  # none if no copy is chosen
+            self._check_options(call.values)
+            self._games.reset_games(call.positions, call.seeds)
+            self._forget(call.positions, call.seeds)
         return self._recv()
 
     def _check_options(self, options: Any) -> None:
@@ -223,6 +223,8 @@ class TwinEnvs(VectorEnv):
         return super()._call_envs(where, name, env_ids, values, kind, **arguments)
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
+        if not calls:  # no copy is chosen
+            return {}
         (call,) = calls.values()
         if call.kind == "load":
             return {0: [self._load(copy, state) for copy, state in zip(call.positions, call.values, strict=True)]}

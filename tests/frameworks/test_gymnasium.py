@@ -55,8 +55,9 @@ def test_reset_options_are_refused():
     env.close()
 
 
-def test_last_step_returns_the_final_observation():
-    env = gymnasium.make("puffer/squared", size=3)
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+def test_last_step_returns_the_final_observation(autoreset):
+    env = gymnasium.make("puffer/squared", size=3, autoreset=autoreset)
     observation, _ = env.reset(seed=4)
     env.action_space.seed(4)
     while True:
@@ -66,6 +67,7 @@ def test_last_step_returns_the_final_observation():
             break
     assert info["score"] is not None
     assert not np.array_equal(observation, before)
+    assert observation.any()
     assert env.reset()[0].shape == observation.shape
     env.close()
 

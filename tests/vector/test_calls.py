@@ -202,6 +202,9 @@ def test_reset_takes_seeds_and_options_as_one_value_or_a_list(make):
     assert vecenv.get_attr("task") == [1, 4, 4, 2]
     with pytest.raises(APIUsageError, match="seed must be one for all, or a list of 4, got 2"):
         vecenv.reset([1, 2])
+    for wrong in (-1, 2**63):
+        with pytest.raises(APIUsageError, match=rf"the seed of an environment must be from 0 to .*, got {wrong}"):
+            vecenv.reset([5, 6, wrong, 8])
     with pytest.raises(APIUsageError, match="options must be a dict, or a list of one for each environment, got 3"):
         vecenv.reset(options=3)
     with pytest.raises(APIUsageError, match="options must be one for all, or a list of 1, got 2"):
@@ -219,6 +222,9 @@ def test_info_sources_name_environment_and_call(make, autoreset):
     assert vecenv.info_sources == [(1, "step")]
     *_, infos = vecenv.step([0] * 4)
     assert vecenv.info_sources == [(3, "step")] if autoreset == "next_step" else [(1, "step"), (3, "step")]
+    before = list(vecenv.info_sources)
+    vecenv.get_attr("task", env_ids=[0])
+    assert vecenv.info_sources == before, "calls leave the infos as they are"
 
 
 class Greets(gymnasium.Env):

@@ -97,6 +97,12 @@ def test_make_runs_batches_in_c():
             assert isinstance(envs, vector.Serial)
     with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
         pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0)
+    with pufferlib.make("FrozenLake-v1", num_envs=3) as envs:
+        envs.reset()
+        nobody = np.zeros(3, bool)
+        assert envs.reset(env_ids=nobody)[0].shape == (3, 1)
+        assert envs.get_attr("metadata", env_ids=nobody) == []
+        envs.step([0, 0, 0])
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
 

@@ -14,7 +14,8 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.pytorch import nativize_dtype, nativize_tensor
-from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
+from pufferlib.vector import to_gymnasium
+from pufferlib.wrappers.vector import FrameStack, NormalizeObservation, NormalizeReward
 from tests.envs import FunctionEnv
 from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
@@ -78,6 +79,16 @@ def test_mean_and_variance_match_numpy(layout, autoreset):
         assert np.isclose(vecenv.var, np.var(seen), rtol=1e-3)
         assert np.allclose(vecenv.rewards, spy.rewards / np.sqrt(np.var(seen)), rtol=1e-3)
     assert 1 < np.abs(received[10:]).max() < 3
+
+
+@pytest.mark.parametrize("wrap", [NormalizeObservation, lambda envs: FrameStack(envs, 3)], ids=["normalize", "stack"])
+def test_adapters_return_wrapped_labels_as_the_wrapper_does(wrap):
+    with wrap(pufferlib.make("FrozenLake-v1", num_envs=2, backend="Serial")) as wrapped:
+        envs = to_gymnasium(wrapped)
+        observations, _ = envs.reset(seed=1)
+        assert observations.dtype == envs.single_observation_space.dtype == wrapped.single_observation_space.dtype
+        assert np.array_equal(observations, wrapped.observations)
+        assert observations.shape[1:] == envs.single_observation_space.shape
 
 
 def test_final_observations_are_normalized_but_not_counted():

@@ -10,11 +10,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-
-from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in torch's stubs
 
 from pufferlib import registry
 from pufferlib.errors import BindingMissing, PufferError
@@ -23,7 +20,7 @@ from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.models.devices import pick_device
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config, TrainConfig
-from pufferlib.training.distributed.local import join, start_ranks
+from pufferlib.training.distributed.local import host_store, join, start_ranks
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
 from pufferlib.training.ppo import Loss, ppo_loss
@@ -95,7 +92,7 @@ def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[Joine
         ray = connect()
     here = ray.util.get_node_ip_address()
     timeout_s, size = settings.processes_timeout, settings.processes
-    store = TCPStore(here, 0, size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
+    store = host_store(here, size, timeout_s)
     with reserve_gpu(ray, here, timeout_s) if needs_gpu else contextlib.nullcontext(0) as gpu:
         place = Place(0, size, gpu, 1, here, store.port)
         with (

@@ -169,6 +169,23 @@ END_S = 10.0  # seconds in which a rank must close its environments
 LONGEST_TEXT = 4000  # maximum number of characters of a rank's standard error in messages
 
 
+def host_store(address: str, count: int, timeout_s: float) -> TCPStore:
+    """Return a store of this process for ``count`` ranks that only answers at ``address``.
+
+    The system chooses the port, so that two trainings never share one. torch alone would listen at all addresses.
+    """
+    listener = socket.create_server((address, 0))
+    return TCPStore(
+        address,
+        listener.getsockname()[1],
+        count,
+        is_master=True,
+        timeout=timedelta(seconds=timeout_s),
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
 @contextlib.contextmanager
 def start_ranks(count: int, timeout_s: float) -> Iterator[JoinedRanks]:
     """Return a context with all ranks on this machine. This process is the first. All others stop at the end.
@@ -185,8 +202,7 @@ def start_ranks(count: int, timeout_s: float) -> Iterator[JoinedRanks]:
     Raises:
         PufferError: A rank ended, or has not connected in time.
     """
-    # This process hosts the store at a port that the system chooses, so that two trainings never share one.
-    store = TCPStore(HERE, 0, count, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False)
+    store = host_store(HERE, count, timeout_s)
     place = Place(0, count, 0, count, HERE, store.port)
     with (
         _shared_cores(count),

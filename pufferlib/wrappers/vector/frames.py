@@ -100,6 +100,9 @@ class FrameStack(VectorWrapper):
         if stacks.size:
             push_frames(_bytes(stacks), _bytes(frames), self._chunk, begins, only_begins)
 
+    def _converted_space(self, space: Any) -> Any:
+        return self.single_observation_space
+
     def _settings(self) -> dict[str, Any]:
         return {"frames": self._frames, "is_last": self._axis == "last"}
 

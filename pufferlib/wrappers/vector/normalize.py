@@ -128,6 +128,8 @@ class NormalizeObservation(VectorWrapper):
         return view_fields(observations, dtype, names) if names else as_rows(observations)
 
     def _converted_space(self, space: Any) -> Any:
+        if () in self._moments:  # all numbers are normalized, also those of a Discrete
+            return Box(-self._limit, self._limit, self._shape, np.float32)
         return real_space(space, self._limit)
 
     @property
@@ -299,6 +301,9 @@ class ClipObservation(VectorWrapper):
             ended = transitions.ended_rows
             self.final_observations[ended] = np.clip(self.vecenv.final_observations[ended], self._low, self._high)
         transitions.observations = self.observations
+
+    def _converted_space(self, space: Any) -> Any:
+        return self.single_observation_space
 
     def _settings(self) -> dict[str, Any]:
         return {"low": self._low, "high": self._high}
