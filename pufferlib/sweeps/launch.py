@@ -157,9 +157,7 @@ class _SearchLoop:
     def run(self) -> None:
         """Train trials until the study has as many as requested."""
         finished = self._queue.count_finished()
-        best = self._queue.best_score()
-        self._has_succeeded = math.isfinite(best)
-        self._display.begin(self._search, self._folder, finished, best)
+        self._display.begin(self._search, self._folder, finished, self._queue.best_score())
         if finished >= self._search.sweep.trials:
             return
         self._queue.enqueue_defaults(self._probe())
@@ -263,7 +261,7 @@ class _SearchLoop:
         self._failures += 1
         if self._failures >= _FIRST and not self._has_succeeded:
             raise PufferError(
-                f"{WHERE}: the first {_FIRST} trials all failed, so the search ends; the last one: {reason}; "
+                f"{WHERE}: the first {_FIRST} trials of this call all failed, so the search ends; the last: {reason}; "
                 "fix this, and run the command again to continue the search"
             )
 

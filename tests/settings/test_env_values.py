@@ -44,12 +44,13 @@ class Frame:
 def test_env_keyword_is_read_back_from_file(value, tmp_path):
     config = load_config("squared", {"env.value": value})
     config.save(tmp_path / "config.toml")
-    found = Config.load(tmp_path / "config.toml").env["value"]
-    if isinstance(value, np.ndarray):
-        assert found.dtype == value.dtype
-        np.testing.assert_array_equal(found, value)
-    else:
-        assert found == value
+    of_run, of_file = Config.load(tmp_path / "config.toml"), load_config("squared", {}, tmp_path / "config.toml")
+    for found in (of_run.env["value"], of_file.env["value"]):
+        if isinstance(value, np.ndarray):
+            assert found.dtype == value.dtype
+            np.testing.assert_array_equal(found, value)
+        else:
+            assert found == value
 
 
 def test_object_is_found_in_same_process(tmp_path):

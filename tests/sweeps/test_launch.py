@@ -50,6 +50,7 @@ def test_settings_may_have_options_of_the_search(done):
          r"started with other settings: policy.hidden_size \(16 before, 8 now\)"),
         ("squared", {**TINY, "train.gamma": 0.9}, {"only": "train.learning_rate,train.update_epochs"},
          r"other spaces: sweep.train.gamma \(distribution logit, min 0.5, max 0.999 before, none now\)"),
+        ("squared", TINY, {"direction": "minimize"}, r"started with sweep.direction maximize, got minimize"),
         ("squared", TINY, {"objective": "score,cost"}, r"started with sweep.objective score, got score,cost"),
     ],
 )  # fmt: skip
@@ -89,7 +90,9 @@ class Notes(SweepDisplay):
 def test_three_failures_stop_search(tmp_path):
     display = Notes()
     settings = {**TINY, "eval.max_steps": 1}  # so no episode ends
-    with pytest.raises(PufferError, match=r"the first 3 trials all failed.*fix this, and run the command again"):
+    with pytest.raises(
+        PufferError, match=r"first 3 trials of this call all failed.*fix this, and run the"
+    ):
         sweep("squared", settings, spaces=SPACES, only=ONLY, trials=5, workers=1, sweeps=tmp_path, display=display)
     assert [state for state, _ in display.ended] == ["failed"] * 3
     found = load_sweep("squared", tmp_path)

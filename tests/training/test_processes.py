@@ -65,11 +65,17 @@ def weights(trainer):
     return parameters_to_vector(trainer.policy.parameters()).detach()
 
 
+def listening_addresses():
+    """Return the addresses at which this process accepts connections."""
+    return {each.laddr.ip for each in psutil.Process().net_connections() if each.status == psutil.CONN_LISTEN}
+
+
 def test_two_processes_match_one_process_with_twice_the_envs(config, new_processes, tmp_path):
     cores = usable_cpus()
     settings = config(Patchy, 600)
     with open_ranks(settings, tmp_path) as ranks, contextlib.closing(Trainer(settings, tmp_path, ranks=ranks)) as mine:
         assert (ranks.rank, ranks.size) == (0, 2)
+        assert listening_addresses() == {"127.0.0.1"}
         assert usable_cpus() == max(1, cores // 2)
         mine.train()
     assert usable_cpus() == cores
