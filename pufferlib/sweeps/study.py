@@ -182,7 +182,9 @@ class TrialQueue:
 
     def __init__(self, study: "Study", search: Search, folder: Path, on_note: Callable[[str], None]) -> None:
         self._study, self._search, self._note = study, search, on_note
-        self._lock = folder / "claim.lock"
+        # Machines that share a journal share the lock too, or both would start a study with the default settings.
+        journal = _journal(search.sweep.storage)
+        self._lock = journal.with_suffix(".claim") if journal else folder / "claim.lock"
         self.command = Command(study)
         study.pruner = _make_pruner(search)
 
@@ -402,8 +404,14 @@ def _locked(path: Path) -> Iterator[None]:
             f"{path}: cannot be written ({error.strerror}); opening a study needs that, so copy the folder first"
         ) from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _journal(place: str) -> Path | None:
+    """Return the path of the journal that the setting ``sweep.storage`` names, or None if it names no journal."""
+    return Path(place).absolute() if place.endswith(".log") and "://" not in place else None
 
 
 def _open_storage(folder: Path, place: str) -> "BaseStorage":
@@ -411,8 +419,7 @@ def _open_storage(folder: Path, place: str) -> "BaseStorage":
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-    if place.endswith(".log") and "://" not in place:
-        path = Path(place).absolute()
+    if path := _journal(place):
         path.parent.mkdir(parents=True, exist_ok=True)
         # This lock also works on network file systems without symbolic links.
         return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))

@@ -90,9 +90,7 @@ class Notes(SweepDisplay):
 def test_three_failures_stop_search(tmp_path):
     display = Notes()
     settings = {**TINY, "eval.max_steps": 1}  # so no episode ends
-    with pytest.raises(
-        PufferError, match=r"first 3 trials of this call all failed.*fix this, and run the"
-    ):
+    with pytest.raises(PufferError, match=r"first 3 trials of this call all failed.*fix this, and run the"):
         sweep("squared", settings, spaces=SPACES, only=ONLY, trials=5, workers=1, sweeps=tmp_path, display=display)
     assert [state for state, _ in display.ended] == ["failed"] * 3
     found = load_sweep("squared", tmp_path)
