@@ -235,7 +235,6 @@ TRAIN = (*TRAINER, "pufferlib/ocean/breakout", "pufferlib/ocean/pong", *NATIVE)
 PAPER = ("nmmo", "nethack", "minihack", "pokemon_red", "classic", "procgen", "atari", "crafter", "minigrid")
 BINDINGS = ("minigrid", "crafter", "atari", "nethack", "classic", "box2d", "mujoco", "procgen", "nmmo")
 PAPER_CODE = (*VECTOR, *EMULATION, *(f"bindings/{name}" for name in PAPER))
-BASELINES = ("classic", "box2d", "mujoco", "minigrid", "atari")
 PEERS = "--peer-python ~/peer/bin/python"
 PARTS = {
     "engine": Part(f"engine.py {PEERS}", (*VECTOR, *EMULATION, *NATIVE, "bindings/atari", "pufferlib/pytorch.py")),
@@ -244,7 +243,6 @@ PARTS = {
     "train": Part(f"train.py {PEERS}", TRAIN),
     "gpu": Part("gpu.py --out gpu.json && python benchmarks/speed.py gpu.json", TRAIN, speeds),
     "bars": Part(f"bars.py {PEERS}", TRAIN),
-    "baselines": Part("baselines.py", (*TRAINER, *(f"bindings/{name}" for name in BASELINES))),
     "pools": Part(f"pools.py {PEERS}", ("pufferlib/envpool", "pufferlib/native", "bindings/atari")),
     "frameworks": Part("frameworks.py", ("pufferlib/frameworks", "examples/cleanrl", *VECTOR, *EMULATION)),
     "wrappers": Part("wrappers.py", ("pufferlib/vector", "pufferlib/wrappers", "pufferlib/ocean/cartpole")),
