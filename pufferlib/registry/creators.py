@@ -5,7 +5,6 @@ import dataclasses
 import enum
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -63,12 +62,6 @@ def creator_of(name: str, maker: Creator) -> Creator:
         raise APIUsageError(
             f"{name}: must be a class or a function that makes an environment, got {maker!r}; write def make(): ..."
         )
-    inner = maker
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    if getattr(inner, "__module__", "").partition(".")[0] in sys.stdlib_module_names:
-        # A file of a stranger can name the environment and its arguments, and calling os.system would obey it.
-        raise APIUsageError(f"{name}: must make an environment, got {inner!r} of Python's standard library")
     if _is_class_of(maker, PufferEnv) and "render_mode" in keywords_of(maker)[0]:
         return maker
     return functools.partial(_create, name, maker)

@@ -227,7 +227,13 @@ def _resolve_object(where: str, name: str) -> Creator | None:
     from pufferlib.registry.creators import creator_of
 
     name = full_name(name)
-    return creator_of(name, _load_env_object(where, name))
+    maker = inner = _load_env_object(where, name)
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if (getattr(inner, "__module__", None) or "").partition(".")[0] in sys.stdlib_module_names:
+        # A policy file of a stranger can name the environment and its arguments, such as os:system.
+        raise APIUsageError(f"{name}: must make an environment, got {inner!r} of Python's standard library")
+    return creator_of(name, maker)
 
 
 def _load_env_object(where: str, name: str) -> Any:

@@ -234,6 +234,15 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
         pufferlib.make(name)
 
 
+def test_classes_and_functions_of_executed_code_are_accepted() -> None:
+    # Without __name__, such a class belongs to the module "builtins", and such a function to None.
+    names: dict[str, Any] = {"FunctionEnv": FunctionEnv}
+    exec("class Own(FunctionEnv): ...\ndef make(): return Own()", names)
+    for maker in (names["Own"], names["make"]):
+        with pufferlib.make(maker, num_envs=2) as envs:
+            assert envs.num_envs == 2
+
+
 @pytest.mark.parametrize(
     ("name", "keyword", "near"), [("my_env.py", "lenght", "length"), ("CartPole-v1", "max_episode_step", "max_episode")]
 )
