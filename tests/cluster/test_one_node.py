@@ -19,7 +19,7 @@ from tests.tiers import as_nightly
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
 TIMEOUT_S = 120

@@ -31,7 +31,7 @@ from ray.cluster_utils import Cluster  # noqa: E402 - after importorskip
 
 pytestmark = [
     pytest.mark.all,  # test_one_node.py runs in the default suite
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no actor imports pytest

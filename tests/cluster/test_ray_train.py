@@ -23,7 +23,7 @@ from tests.training.ranks import AGENTS, Patchy, make_config
 
 pytestmark = [
     pytest.mark.all,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("default"),  # Ray warns about itself
 ]
 

@@ -35,7 +35,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker
 pytestmark = [
     pytest.mark.filterwarnings("default"),  # warnings of RLlib itself
     pytest.mark.filterwarnings("ignore:.*Overriding environment rllib"),  # each algorithm registers the same ids
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 

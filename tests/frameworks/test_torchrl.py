@@ -246,7 +246,7 @@ def test_steps_after_the_end_and_partial_resets_of_agents_are_refused():
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_torchrl_ppo_solves_cartpole():
     torch.manual_seed(0)
     creator = pufferlib.env_creator("CartPole-v1")

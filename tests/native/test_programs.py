@@ -44,7 +44,7 @@ RULES = {
 SHORT = {"connect4_rules", "ocean_hooks", "wait_policy"}  # a second each
 
 
-@pytest.mark.timeout(300)  # most of it for the compiler
+@pytest.mark.timeout(600)  # most of it for the compiler
 @pytest.mark.parametrize("name", once(RULES, SHORT))
 def test_checks_of_the_program_pass(name, run_program):
     sanitizers, arguments, prints = RULES[name]

@@ -100,7 +100,7 @@ def check(place, trials):
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_kills_lose_no_trials(start, tmp_path):
     search_through_kills(start, tmp_path, trials=3, kills=2, rng=random.Random(1))
     check(tmp_path, 3)

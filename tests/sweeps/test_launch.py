@@ -205,7 +205,7 @@ def test_stopped_search_prints_command_and_keeps_trials(tmp_path, number, code):
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_machines_share_study_in_journal(tmp_path):
     journal = f"--sweep.storage={tmp_path}/study.log"
     machines = [command(tmp_path / name, journal, "--sweep.trials=5") for name in ("one", "two")]

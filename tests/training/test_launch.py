@@ -78,7 +78,7 @@ def test_settings_of_call_override_config_file(tmp_path: Path) -> None:
     assert all(replay(bundle).is_same for bundle in bundles)
 
 
-@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=[pytest.mark.all, pytest.mark.timeout(300)])])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=[pytest.mark.all, pytest.mark.timeout(600)])])
 def test_train_minimizes_given_loss_in_all_processes(processes: int, tmp_path: Path) -> None:
     def zero(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
         losses = ppo_loss(policy, batch, config)

@@ -119,7 +119,7 @@ NORMALIZED = {"train.normalize_observations": True, "train.normalize_rewards": T
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("default")  # torch warns while it compiles
 @pytest.mark.parametrize(
     ("env", "settings"),
@@ -143,7 +143,7 @@ def test_run_compiles_loss_only_in_first_updates(graphs, tmp_path, env, settings
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("default")  # torch warns while it compiles
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
 def test_compiled_loss_matches_plain_gradients(target_env, monkeypatch, memory):

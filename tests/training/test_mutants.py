@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_fails_a_test(name):
     tests = FOLDER / MUTANTS[name][-1]

@@ -123,7 +123,7 @@ def run_two(tmp_path, *flags, launcher=()):
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("victim", ["first", "second"])
 def test_killed_process_stops_all_and_saves(victim, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
@@ -143,7 +143,7 @@ def test_killed_process_stops_all_and_saves(victim, tmp_path):
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", list(STOPPED))
 def test_signal_to_one_process_stops_all_and_run_is_resumed(number, tmp_path):
     with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
@@ -173,7 +173,7 @@ def after_some_updates(training, folder):
 
 
 @pytest.mark.all
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_torchrun_starts_same_training(tmp_path):
     launcher = (
         "-m",
