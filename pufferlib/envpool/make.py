@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from pufferlib.envpool.config import pool_seeds
+from pufferlib.envpool.config import checked_int, pool_seeds
 from pufferlib.envpool.families import load_tasks
 from pufferlib.envpool.pool import Backend, PoolTask
 from pufferlib.envpool.pool_env import make_pool
@@ -147,7 +147,7 @@ def register(
         replace: Whether to replace an id that was registered before, for example when a notebook cell runs again.
 
     Raises:
-        APIUsageError: The id is taken or is not a string, or ``env`` is none of the above.
+        APIUsageError: The id is taken or is not a string, ``env`` is none of the above, or the limit is negative.
     """
     where = "envpool.register"
     if not isinstance(task_id, str) or not task_id:
@@ -155,9 +155,10 @@ def register(
     if task_id in _builtin_tasks() or (task_id in _registered and not replace):
         hint = "choose another" if task_id in _builtin_tasks() else "choose another, or replace yours by replace=True"
         raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; {hint}")
+    limit = checked_int(where, "max_episode_steps", max_episode_steps, 0)
     backend = _backend(where, env)
     _registered[task_id] = PoolTask(
-        task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
+        task_id, "yours", backend, limit, reward_threshold, dict(keywords or {}), any_keyword=True
     )
 
 

@@ -144,10 +144,10 @@ def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | N
         raise APIUsageError(
             f"{WHERE}: the name of a torch.export program must end with {FORMATS[to]}, got {path}; rename it"
         )
-    if to != "c" and (greedy is False or header):
-        given = "header" if header else "sampled actions"
+    if to != "c" and (greedy is not None or header):
+        given = "header" if header else f"greedy={greedy}"
         raise APIUsageError(
-            f"{WHERE}: {given} are for to='c', got to={to!r}, which returns both the most likely action and the "
+            f"{WHERE}: {given} is for to='c', got to={to!r}, which returns both the most likely action and the "
             "distribution; remove the option"
         )
     if to != "onnx" and opset is not None:

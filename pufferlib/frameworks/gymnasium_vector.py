@@ -106,6 +106,11 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if chosen is not None and not chosen.all():
             given["env_ids"] = chosen
             if isinstance(seed, list | tuple):
+                if len(seed) != len(chosen):
+                    raise APIUsageError(
+                        f"to_gymnasium: a list of seeds must have one for each of the {len(chosen)} environments, also "
+                        f"with a reset_mask, got {len(seed)}: {seed!r:.80}"
+                    )
                 seed = [seed[env_id] for env_id in np.flatnonzero(chosen)]
         if not self._has_backend:
             self._check_native(given, seed)

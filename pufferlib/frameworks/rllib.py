@@ -98,7 +98,7 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
                 "option out, or give the environment a keyword autoreset"
             )
         return RLlibVectorEnv(vecenv)
-    except APIUsageError:
+    except BaseException:
         vecenv.close()
         raise
 

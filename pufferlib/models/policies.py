@@ -249,8 +249,8 @@ class Default(Policy):
         state_dependent_std: Whether the standard deviation depends on the observation. See ``Policy``.
 
     Raises:
-        UsageError: A size in ``hidden_sizes`` or ``critic_hidden_sizes`` is not a positive int, ``networks`` or
-            ``activation`` is unknown, or the networks are shared and ``critic_hidden_sizes`` is given.
+        UsageError: ``num_layers`` or a size in ``hidden_sizes`` or ``critic_hidden_sizes`` is not a positive int,
+            ``networks`` or ``activation`` is unknown, or the networks are shared and ``critic_hidden_sizes`` is given.
     """
 
     def __init__(
@@ -276,12 +276,14 @@ class Default(Policy):
                 f"Default: critic_hidden_sizes is for networks 'separate', got {list(critic_hidden_sizes)} with "
                 "networks 'shared'"
             )
+        if type(num_layers) is not int or num_layers < 1:
+            raise UsageError(f"Default: num_layers must be an int of at least 1, got {num_layers!r}")
         sizes = _checked_sizes("hidden_sizes", hidden_sizes) or [hidden_size] * num_layers
         critic_sizes = _checked_sizes("critic_hidden_sizes", critic_hidden_sizes) or sizes
         super().__init__(
             env,
-            sizes[-1] if sizes else hidden_size,
-            critic_size=(critic_sizes[-1] if critic_sizes else hidden_size) if is_separate else 0,
+            sizes[-1],
+            critic_size=critic_sizes[-1] if is_separate else 0,
             orthogonal_init=orthogonal_init,
             log_std_init=log_std_init,
             state_dependent_std=state_dependent_std,

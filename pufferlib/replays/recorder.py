@@ -85,9 +85,11 @@ class Recorder(VectorProxy):
 
     def close(self) -> None:
         """Write the bundles, and close every environment."""
-        self._save_all()
-        self._clear()
-        super().close()
+        try:
+            self._save_all()
+            self._clear()
+        finally:
+            super().close()
 
     def actions_of(self, index: int) -> Array:
         """Return the actions of environment ``index`` since its last reset with a seed, ``(steps, agents, ...)``."""

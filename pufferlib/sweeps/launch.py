@@ -105,7 +105,7 @@ def sweep(
     with quiet_optuna():
         search = _load(env, settings or {}, config, spaces or {}, options)
     name = search.sweep.name or _folder_name(search.base.env_name)
-    if Path(name).name != name:
+    if Path(name).name != name or name == "..":
         raise APIUsageError(
             f"sweep.name must be the name of a folder in {sweeps}, got {name!r}; --sweeps has the others"
         )

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from pufferlib.training.episodes import EpisodeMeans
     from pufferlib.training.rollout import Rollout
 
-__all__ = ["Callback", "CallbackFunction", "CallbackList", "TrainerView", "find_callback", "names_of"]
+__all__ = [
+    "Callback",
+    "CallbackFunction",
+    "CallbackList",
+    "TrainerView",
+    "find_callback",
+    "for_other_ranks",
+    "names_of",
+]
 
 HOOKS = ("wrap_envs", "on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
 
@@ -96,8 +104,9 @@ class Callback:
     ends the training after the update in progress, with a checkpoint.
 
     Attributes:
-        every_rank: Call this callback in every rank whose ``Trainer`` it is passed to, not in rank 0 only.
-            ``pufferlib.train`` and ``puffer train`` pass your callbacks to rank 0 only.
+        every_rank: Call this callback in every rank, not in rank 0 only. The other ranks get a copy of the object as it
+            is before the training, so everything in it must be picklable. A callback that overrides ``wrap_envs`` needs
+            this to train in several ranks.
     """
 
     every_rank = False
@@ -236,6 +245,24 @@ class CallbackList(Callback):
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")
                 self._failure = self._failure or error
+
+
+def for_other_ranks(callbacks: Sequence[Callback | CallbackFunction]) -> list[Callback | CallbackFunction]:
+    """Return the callbacks that ranks other than rank 0 call too.
+
+    Raises:
+        APIUsageError: One of them wraps the environments of rank 0 only.
+    """
+    found = []
+    for callback in callbacks:
+        if getattr(callback, "every_rank", False):
+            found.append(callback)
+        elif getattr(type(callback), "wrap_envs", Callback.wrap_envs) is not Callback.wrap_envs:
+            raise APIUsageError(
+                f"train.processes: the callback {_name(callback)} wraps the environments of rank 0 only, so the ranks "
+                "would train on different ones; set every_rank = True in its class"
+            )
+    return found
 
 
 class _Function(Callback):

@@ -18,6 +18,7 @@ from pufferlib.training import lifecycle
 from pufferlib.training.agent import load_policy
 from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction
+from pufferlib.training.distributed.place import place_of_this_process
 from pufferlib.training.lifecycle import Display, Hooks, TrainedRun
 from pufferlib.training.loggers import Logger
 from pufferlib.training.ppo import Loss, ppo_loss
@@ -105,17 +106,18 @@ def train(
         loggers: Loggers that get the metrics of each update. They are closed after each seed.
         callbacks: Objects like ``Callback``, or functions of the trainer and the metrics, called after each update.
             All ``seeds`` use the same objects, so reset what must not continue from one seed to the next. With
-            ``train.processes``, they are called in rank 0 only.
+            ``train.processes``, they are called in rank 0 only, unless their ``every_rank`` is True.
         loss: Loss to minimize, as in ``Trainer``. It is not stored in the run, so pass it again with ``resume``.
         progress: Show steps, pace and score on standard output. By default nothing is printed.
 
     Raises:
         UnknownNameError: There is no such environment or setting. The error suggests the nearest names.
         APIUsageError: A setting is wrong, neither ``env`` nor ``resume`` was given, a run cannot be resumed with these
-            settings, or a tracker lacks an account.
+            settings, a tracker lacks an account, or a launcher such as ``torchrun`` started several processes.
         UsageError: ``seeds`` is neither a number nor a list of different seeds.
         BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
+    _check_is_alone()
     settings = _with_track(settings, name, tags, track)
     display = _Progress() if progress else Display()
     hooks = Hooks(WHERE, callbacks=lambda: callbacks, loggers=loggers, display=display, loss=loss)
@@ -130,6 +132,15 @@ def train(
     chosen = _chosen(env, settings, config, vec)
     several = () if seeds is None else parse_seeds(_listed(seeds), chosen.train.seed)
     return lifecycle.start(chosen, Path(runs), several, hooks)
+
+
+def _check_is_alone() -> None:
+    if (place := place_of_this_process()) is not None:
+        raise APIUsageError(
+            f"{WHERE}: a launcher started this script in {place.size} processes, and each would train a run of its own "
+            "(RANK and WORLD_SIZE are set); start one process, and set train.processes for several on this machine. On "
+            "several machines: torchrun ... -m pufferlib.training ENV"
+        )
 
 
 class _Progress(Display):

@@ -194,11 +194,12 @@ def trained(config: Config, run: Run, resumed: Run | None, hooks: Hooks) -> Iter
     here, folder = Run.at(run.folder.absolute()), Path.cwd()  # environments may change the working directory
     with contextlib.ExitStack() as opened:
         hooks.display.on_start(config)
+        callbacks = hooks.callbacks()
         with (
             contextlib.chdir("."),  # restored for the evaluation
-            open_ranks(config, run.folder, resumed, hooks.loss) as ranks,
+            open_ranks(config, run.folder, resumed, hooks.loss, callbacks) as ranks,
             contextlib.closing(
-                Trainer(config, run.folder, callbacks=hooks.callbacks(), ranks=ranks, loss=hooks.loss)
+                Trainer(config, run.folder, callbacks=callbacks, ranks=ranks, loss=hooks.loss)
             ) as trainer,
         ):
             if resumed:

@@ -39,6 +39,11 @@ def stop_callbacks(config: StopConfig, evaluates: bool) -> list[Callback]:
     return found
 
 
+def _check_count(what: str, value: int, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise APIUsageError(f"{what} must be an int of at least {least}, got {value!r}")
+
+
 class StopAtScore(Callback):
     """Callback that stops a training when its mean score is high enough or no longer increases.
 
@@ -47,9 +52,14 @@ class StopAtScore(Callback):
         patience: Number of agent-steps without a better score after which to stop. 0 disables this.
         episodes: Minimum number of latest training episodes in the mean score, at least 1. None uses
             ``evaluation/score`` from the metrics.
+
+    Raises:
+        APIUsageError: ``patience`` or ``episodes`` is no int or too small.
     """
 
     def __init__(self, score: float = math.inf, patience: int = 0, episodes: int | None = None) -> None:
+        _check_count("StopAtScore: patience", patience, 0)
+        _check_count("StopAtScore: episodes", 1 if episodes is None else episodes, 1)
         self.score, self.patience, self.episodes = score, patience, episodes
         self._best, self._best_steps = -math.inf, 0
         self._recent: deque[tuple[float, float]] = deque()  # sum of scores and number of episodes, of each update
@@ -133,11 +143,16 @@ class PeriodicEvaluation(Callback):
             ``train.total_timesteps``, but none when the training stops early.
         episodes: Number of episodes of each evaluation. None uses ``eval.episodes``. Other settings come from ``eval``.
         env_creator: Function that makes the environment instead of the one that the settings name.
+
+    Raises:
+        APIUsageError: ``interval`` or ``episodes`` is not an int of at least 1.
     """
 
     def __init__(
         self, interval: int, episodes: int | None = None, env_creator: Callable[..., Any] | None = None
     ) -> None:
+        _check_count("PeriodicEvaluation: interval", interval, 1)
+        _check_count("PeriodicEvaluation: episodes", 1 if episodes is None else episodes, 1)
         self.interval, self.episodes, self.env_creator = interval, episodes, env_creator
         self._best = -math.inf
         self._due_steps = 0

@@ -4,6 +4,7 @@ This is the only place where environments are built, reset and stepped. Serial u
 Multiprocessing one runner in each worker. The step loop is compiled (``_env_loop.pyx``).
 """
 
+import contextlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -185,6 +186,25 @@ def _make_slot(spec: EnvSpec, autoreset: AutoresetMode | None, memory: Memory) -
         return adopted[-1][1]
 
     env = build_env(spec, rows, autoreset)
+    try:
+        return _slot_of(env, spec, autoreset, adopted)
+    except BaseException:
+        with contextlib.suppress(Exception):  # the first error matters
+            env.close()
+        raise
+
+
+def _slot_of(
+    env: Any, spec: EnvSpec, autoreset: AutoresetMode | None, adopted: Sequence[tuple[HasBuffers, Buffers]]
+) -> EnvSlot:
+    """Return the slot of a new environment.
+
+    Args:
+        env: Environment.
+        spec: Its spec.
+        autoreset: Autoreset mode, or None for the default of the environment.
+        adopted: Environments that took arrays while it was made, with the arrays.
+    """
     if not adopted:
         raise APIUsageError(
             f"vector.make: environment {spec.index} ({type(env).__name__}) ignores the arrays it is given; "

@@ -204,12 +204,16 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
         )
     with hidden_output() if options["hide_output"] else nullcontext():
         env = build_env(envs[0], None, options["autoreset"])
-    if not isinstance(env, PufferEnv) or env.emulated:
-        raise APIUsageError(
-            f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
-            "choose backend=pufferlib.vector.Serial or Multiprocessing"
-        )
-    own_autoreset(env, options["autoreset"])
+    try:
+        if not isinstance(env, PufferEnv) or env.emulated:
+            raise APIUsageError(
+                f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
+                "choose backend=pufferlib.vector.Serial or Multiprocessing"
+            )
+        own_autoreset(env, options["autoreset"])
+    except APIUsageError:
+        env.close()
+        raise
     if options["hide_output"]:
         hide_output_of(env, "reset", "step", "notify", "call", "close")
     return env

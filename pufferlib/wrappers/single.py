@@ -226,8 +226,8 @@ class PadAgents(_ParallelWrapper):
 
     Observations must be Boxes with the same dtype and number of axes, unless all are equal. They are padded with zeros
     at the end of each axis. For Box actions, each agent gets the part of the action with the shape of its own space,
-    which is not clipped to the bounds of this space. For Discrete actions, the largest space is used, and an action
-    that an agent does not have is replaced by its first action.
+    clipped to the bounds of this space. For Discrete actions, the largest space is used, and an action that an agent
+    does not have is replaced by its first action.
 
     Args:
         env: PettingZoo environment, parallel or turn-based (AEC) if it can be converted to parallel.
@@ -305,7 +305,7 @@ def _own_part(space: Space, action: Any) -> Any:
     if isinstance(space, Discrete):
         return action if space.start <= action < space.start + space.n else int(space.start)
     if isinstance(space, Box):
-        return action[tuple(map(slice, space.shape))]
+        return np.clip(action[tuple(map(slice, space.shape))], space.low, space.high)
     return action
 
 

@@ -66,6 +66,11 @@ def test_register_with_invalid_arguments_raises(task_id, env, message):
         envpool.register(task_id, env)
 
 
+def test_register_with_negative_limit_raises():
+    with pytest.raises(APIUsageError, match=r"register: max_episode_steps must be an int from 0 to \d+, got -1"):
+        envpool.register("Mine-v0", CountingBackend(), max_episode_steps=-1)
+
+
 def test_register_twice_requires_replace():
     task_id = register_counting()
     with pytest.raises(APIUsageError, match=r"task_id must be new, .* or replace yours by replace=True"):

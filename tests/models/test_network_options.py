@@ -302,6 +302,7 @@ def test_engine_has_room_for_eight_memories():
             "activation must be 'relu' or 'tanh' or 'silu' or 'elu' or 'gelu', got 'softplus'",
         ),
         ({"networks": "both"}, "networks must be 'shared' or 'separate', got 'both'"),
+        ({"num_layers": 0}, "num_layers must be an int of at least 1, got 0"),
         ({"hidden_sizes": [64, 0]}, r"hidden_sizes must be a list of ints of at least 1, got \[64, 0\]"),
         ({"hidden_sizes": [64.0]}, r"hidden_sizes must be a list of ints of at least 1, got \[64.0\]"),
         ({"hidden_sizes": "64"}, r"hidden_sizes must be a list of ints of at least 1, got '64'"),

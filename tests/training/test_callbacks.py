@@ -5,7 +5,7 @@ import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import load_config
-from pufferlib.training.callbacks import Callback
+from pufferlib.training.callbacks import Callback, for_other_ranks
 from pufferlib.training.trainer import Trainer
 from tests.loggers import ListLogger
 
@@ -191,3 +191,11 @@ class ForgottenReturn(Callback):
 def test_invalid_callback_raises(make_trainer, callback, sentence):
     with pytest.raises(APIUsageError, match=sentence):
         make_trainer(callback)
+
+
+def test_callback_that_wraps_envs_of_one_rank_raises():
+    everywhere = ForgottenReturn()
+    everywhere.every_rank = True
+    assert for_other_ranks([EventLog(), print, everywhere]) == [everywhere]
+    with pytest.raises(APIUsageError, match=r"the callback ForgottenReturn wraps the environments of rank 0 only"):
+        for_other_ranks([ForgottenReturn()])

@@ -5,7 +5,7 @@ import pytest
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import load_config
 from pufferlib.training.episodes import EpisodeMeans
-from pufferlib.training.standard_callbacks import StopAfterSeconds, StopAtScore
+from pufferlib.training.standard_callbacks import PeriodicEvaluation, StopAfterSeconds, StopAtScore
 
 
 class Trainer:
@@ -73,3 +73,17 @@ def test_stop_after_seconds():
 def test_stop_setting_out_of_range_raises():
     with pytest.raises(APIUsageError, match=r"stop\.seconds must be at least 0, got -1"):
         load_config("squared", {"stop.seconds": -1})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: StopAtScore(2.0, episodes=0), "StopAtScore: episodes must be an int of at least 1, got 0"),
+        (lambda: StopAtScore(patience=-1), "StopAtScore: patience must be an int of at least 0, got -1"),
+        (lambda: PeriodicEvaluation(0), "PeriodicEvaluation: interval must be an int of at least 1, got 0"),
+        (lambda: PeriodicEvaluation(8, 0), "PeriodicEvaluation: episodes must be an int of at least 1, got 0"),
+    ],
+)
+def test_invalid_counts_raise(make, message):
+    with pytest.raises(APIUsageError, match=message):
+        make()

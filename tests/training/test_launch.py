@@ -150,6 +150,14 @@ def test_invalid_call_raises(call: object, message: str, tmp_path: Path) -> None
         call()
 
 
+def test_train_in_script_of_launcher_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(pufferlib.APIUsageError, match="a launcher started this script in 4 processes, and each would"):
+        train("squared")
+
+
 @pytest.mark.all
 def test_train_function_and_training_package_coexist() -> None:
     code = (

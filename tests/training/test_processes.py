@@ -20,6 +20,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.outside import REGISTERED
 from pufferlib.runs import checkpoint
 from pufferlib.runs.folder import Run
+from pufferlib.training.callbacks import Callback
 from pufferlib.training.distributed.launch import open_ranks
 from pufferlib.training.distributed.local import join
 from pufferlib.training.distributed.place import Place
@@ -39,6 +40,19 @@ class Fragile(Patchy):
         if self.age == 50 and os.environ.get("RANK", "0") != "0":
             raise ValueError("boom")
         return super().step(actions)
+
+
+class RankMarks(Callback):
+    """Callback that makes a file for each rank whose environments it wraps."""
+
+    every_rank = True
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def wrap_envs(self, vecenv, policy):
+        (self.folder / f"rank {os.environ.get('RANK', '0')}").touch()
+        return vecenv
 
 
 @pytest.fixture
@@ -72,13 +86,17 @@ def listening_addresses():
 
 def test_two_processes_match_one_process_with_twice_the_envs(config, new_processes, tmp_path):
     cores = usable_cpus()
-    settings = config(Patchy, 600)
-    with open_ranks(settings, tmp_path) as ranks, contextlib.closing(Trainer(settings, tmp_path, ranks=ranks)) as mine:
+    settings, callbacks = config(Patchy, 600), [RankMarks(tmp_path)]
+    with (
+        open_ranks(settings, tmp_path, callbacks=callbacks) as ranks,
+        contextlib.closing(Trainer(settings, tmp_path, callbacks=callbacks, ranks=ranks)) as mine,
+    ):
         assert (ranks.rank, ranks.size) == (0, 2)
         assert listening_addresses() == {"127.0.0.1"}
         assert usable_cpus() == max(1, cores // 2)
         mine.train()
     assert usable_cpus() == cores
+    assert {file.name for file in tmp_path.glob("rank *")} == {"rank 0", "rank 1"}
     whole, _ = train_as_one(tmp_path, {"train.total_timesteps": 600}, mine.updates, settings.env_name)
     assert mine.updates == whole.updates > 3
     assert mine.agent_steps == whole.agent_steps >= 600

@@ -307,9 +307,11 @@ def test_creator_without_buf_that_makes_several_environments_raises():
 
     with pytest.raises(APIUsageError, match=r"makes several, of which Env took the arrays .*take buf=None and hand it"):
         pufferlib.vector.make(make_two, backend="Serial")
-    made = Env()
+    made, closed = Env(), []
+    made.close = lambda: closed.append(made)
     with pytest.raises(APIUsageError, match=r"environment 0 \(Env\) ignores the arrays it is given"):
         pufferlib.vector.make(lambda: made, backend="Serial")
+    assert closed == [made]
 
 
 def gymnasium_env_that_takes_buf(buf):

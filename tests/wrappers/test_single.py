@@ -310,8 +310,8 @@ def test_pad_agents_with_real_actions():
     assert env.observation_space("small") is space
     emulated = PettingZooPufferEnv(env)
     emulated.reset()
-    emulated.step(np.array([[1, 0, 0], [2, 1, -2]], np.float32))
-    assert [action.tolist() for action in env.env.got.values()] == [[1], [2, 1, -2]]
+    emulated.step(np.array([[2, 0, 0], [2, 1, -2]], np.float32))
+    assert [action.tolist() for action in env.env.got.values()] == [[1], [2, 1, -2]], "clipped to the agent's own Box"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,20 @@ def test_partial_reset_leaves_other_rows_unchanged(inner):
         assert vecenv.episode_lengths[1] == 0
 
 
+@pytest.mark.parametrize("inner", [make, lambda: pufferlib.make("cartpole", num_envs=4)], ids=["serial", "native"])
+def test_loaded_state_starts_new_episodes_of_wrappers(inner):
+    with wrapped(inner()) as vecenv:
+        vecenv.training = False  # so that equal observations stay equal
+        vecenv.reset(seed=3)
+        state = vecenv.save_state()
+        first = vecenv.observations.copy()
+        for _ in range(3):
+            vecenv.step([0] * 4)
+        assert np.array_equal(vecenv.load_state(state), first)
+        assert np.array_equal(vecenv.observations, first)
+        assert not vecenv.episode_lengths.any()
+
+
 def test_state_dict_is_saved_and_loaded(tmp_path):
     with wrapped(make()) as vecenv:
         for _ in play(vecenv, 30):

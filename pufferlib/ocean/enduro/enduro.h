@@ -42,7 +42,7 @@
  *              written, the terminal is lost, seeds are ignored, the second day has denser traffic than the
  *              next two, and the free lane is rewarded at any speed.
  *
- * A game takes 680 bytes. */
+ * A game takes 648 bytes. */
 #ifndef ENDURO_H
 #define ENDURO_H
 

@@ -11,14 +11,13 @@
 #define ENDURO_SCREEN_HEIGHT 210.0f
 #define ENDURO_HORIZON       52.0f
 #define ENDURO_DASHBOARD     160.0f /* top of the dashboard */
-#define ENDURO_ROW           143.0f /* top of the dashboard */
-#define ENDURO_ROW_SLIDE     9.0f   /* row of the player's car at minimum speed */
+#define ENDURO_ROW           143.0f /* row of the player's car at minimum speed */
+#define ENDURO_ROW_SLIDE     9.0f   /* this much higher at full speed */
 #define ENDURO_CENTRE        76.0f
 #define ENDURO_ROAD_HALF     48.0f
 #define ENDURO_LANE          32.0f
-#define ENDURO_BEND          40.0f /* this much higher at full speed */
-#define ENDURO_NARROWING     6.0f  /* shift of the vanishing point by a full curve */
-/* of each side of the road at a narrow place */
+#define ENDURO_BEND          40.0f /* shift of the vanishing point by a full curve */
+#define ENDURO_NARROWING     6.0f  /* of each side of the road at a narrow place */
 #define ENDURO_FOCUS         20.0f /* at this distance everything is half as large */
 #define ENDURO_FAR           160.0f
 #define ENDURO_FOG           48.0f

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.models.devices import pick_device
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config, TrainConfig
+from pufferlib.training.callbacks import Callback, CallbackFunction, for_other_ranks
 from pufferlib.training.distributed.local import host_store, join, start_ranks
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, JoinedRanks, Ranks
@@ -34,7 +35,13 @@ END_S = 20.0  # seconds to wait for the ranks to end
 
 
 @contextlib.contextmanager
-def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None, loss: Loss = ppo_loss) -> Iterator[Ranks]:
+def open_ranks(
+    config: Config,
+    run_dir: Path,
+    resumed: Run | None = None,
+    loss: Loss = ppo_loss,
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+) -> Iterator[Ranks]:
     """Return a context in which the other ranks make a ``Trainer``, restore it and train, as this process must do.
 
     The other ranks were started by ``torchrun`` or another launcher, or are started now, on this machine or on a Ray
@@ -45,11 +52,13 @@ def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None, loss: 
         run_dir: Folder of the run.
         resumed: Run whose checkpoint this rank will restore.
         loss: Loss that this rank will minimize.
+        callbacks: Callbacks of this rank. The other ranks get those with ``every_rank``.
 
     Yields:
         Ranks, for ``Trainer``.
 
     Raises:
+        APIUsageError: A callback wraps the environments of this rank only, or something cannot be sent.
         PufferError: Not all ranks have connected in time.
     """
     place, settings = place_of_this_process(), config.train
@@ -57,7 +66,8 @@ def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None, loss: 
         yield ALONE
         return
     own = {name: found for name, found in registry.registrations().items() if name == config.env_name}
-    job = Job(config, run_dir.absolute(), resumed.checkpoint.absolute() if resumed else None, own, loss).pack()
+    checkpoint, shared = resumed.checkpoint.absolute() if resumed else None, for_other_ranks(callbacks)
+    job = Job(config, run_dir.absolute(), checkpoint, own, loss, shared).pack()
     with _start_ranks(config) if place is None else join(place, settings.processes_timeout) as ranks:
         ranks.share(job)
         yield ranks
@@ -249,6 +259,7 @@ class Job:
         checkpoint: Checkpoint to resume from, or None for a new training.
         registered: Environment that the caller has registered, by its name.
         loss: Loss that all ranks minimize.
+        callbacks: Callbacks of the caller that all ranks call.
     """
 
     config: Config
@@ -256,12 +267,13 @@ class Job:
     checkpoint: Path | None
     registered: Mapping[str, Any] = field(default_factory=dict)
     loss: Loss = ppo_loss
+    callbacks: Sequence[Callback | CallbackFunction] = ()
 
     def pack(self) -> bytes:
         """Return bytes for ``unpack`` in another process. They include objects that only this process has.
 
         Raises:
-            APIUsageError: An environment or a loss of the caller cannot be sent.
+            APIUsageError: An environment, a loss or a callback of the caller cannot be sent.
         """
         return pickle.dumps((list(sys.path), os.getcwd(), pickle_by_value(self)))
 
@@ -295,7 +307,8 @@ def follow(place: Place, timeout_s: float) -> int:
 
 
 def _train(job: Job, ranks: JoinedRanks) -> int:
-    with contextlib.closing(Trainer(job.config, job.run_dir, ranks=ranks, loss=job.loss)) as trainer:
+    trainer = Trainer(job.config, job.run_dir, callbacks=job.callbacks, ranks=ranks, loss=job.loss)
+    with contextlib.closing(trainer):
         if job.checkpoint:
             trainer.restore(job.checkpoint, allow_pickle=job.config.train.save_games == "pickle")
         try:

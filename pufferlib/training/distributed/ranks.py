@@ -304,13 +304,13 @@ def config_of_all(config: Config, ranks: Ranks) -> Config:
     if wanted not in (1, ranks.size):
         raise APIUsageError(
             f"train.processes asks for {wanted} processes, and there {'is' if ranks.size == 1 else 'are'} "
-            f"{ranks.size}; puffer train and pufferlib.train start the processes, or join those of torchrun "
-            f"--nproc-per-node {wanted}; a Trainer without ranks is one process"
+            f"{ranks.size}; puffer train and pufferlib.train start the processes, and torchrun --nproc-per-node "
+            f"{wanted} -m pufferlib.training joins its own; a Trainer without ranks is one process"
         )
     if ranks.size == 1 and (count := _launched()) > 1:
         warnings.warn(
             f"Trainer: this process is one of {count}, and trains alone, because Trainer was called without ranks; use "
-            "puffer train or pufferlib.train, which train in all processes together, or start one process",
+            "torchrun ... -m pufferlib.training, which trains in all processes together, or start one process",
             stacklevel=3,
         )
     return config if wanted == ranks.size else config.override({"train.processes": ranks.size})

@@ -1,13 +1,13 @@
 """Base class of the wrappers around vector environments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, PufferEnv, Received, Stepped, check_env_ids
+from pufferlib.env import EnvIds, Infos, PufferEnv, Received, Stepped, check_env_ids
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.proxy import VectorProxy
@@ -91,18 +91,29 @@ class VectorWrapper(VectorProxy):
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
         """Start new episodes. See ``VectorEnv.reset``."""
         observations, infos = self.vecenv.reset(seed, **others)
-        if self._tracker is None:
-            found = self._finish(self.vecenv.transitions)
-        else:
-            inner, env_ids = self.vecenv, others.get("env_ids")
-            flags = inner.rewards, inner.terminals, inner.truncations
-            received = (observations, *flags, infos, inner.agent_ids, inner.masks)
-            if env_ids is None:
-                self._tracker.reset()
-                found = self._finish(self._tracker.after(received))
-            else:
-                found = self._finish(self._tracker.after_reset_of(_agents_of(inner, env_ids), received))
+        found = self._begin(observations, infos, others.get("env_ids"))
         return found.observations, found.infos
+
+    def load_state(self, states: bytes | Sequence[bytes], env_ids: EnvIds = None, **others: Any) -> Array:
+        """Restore environments. See ``VectorEnv.load_state``.
+
+        The states contain nothing of the wrappers, for which new episodes start. To continue their episodes too, write
+        into ``episode_arrays`` afterwards.
+        """
+        observations = self.vecenv.load_state(states, env_ids, **others)
+        return self._begin(observations, [], range(self.vecenv.num_envs) if env_ids is None else env_ids).observations
+
+    def _begin(self, observations: Array, infos: Infos, env_ids: EnvIds) -> Transitions:
+        """Return the transitions after new episodes started in all environments, or in ``env_ids``."""
+        if self._tracker is None:
+            return self._finish(self.vecenv.transitions)
+        inner = self.vecenv
+        flags = inner.rewards, inner.terminals, inner.truncations
+        received = (observations, *flags, infos, inner.agent_ids, inner.masks)
+        if env_ids is None:
+            self._tracker.reset()
+            return self._finish(self._tracker.after(received))
+        return self._finish(self._tracker.after_reset_of(_agents_of(inner, env_ids), received))
 
     def step(self, actions: Any) -> Stepped:
         """Take one step with every agent of the last batch."""

@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
-from pufferlib.env import AutoresetMode, Infos, Received, Stepped
+from pufferlib.env import AutoresetMode, EnvIds, Infos, Received, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector.specs import InfoSource
 from pufferlib.wrappers.vector._kernels import push_frames
@@ -159,15 +159,13 @@ class ActionRepeat(VectorWrapper):
         """Sources of the infos of the last step, in the order of the repeats."""
         return self._inner_sources() if self._actions is None else self._sources
 
-    def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
-        """Start new episodes. See ``VectorEnv.reset``."""
-        outcome = super().reset(seed, **others)
+    def _begin(self, observations: Array, infos: Infos, env_ids: EnvIds) -> Transitions:
+        transitions = super()._begin(observations, infos, env_ids)
         self._actions = None
-        started = self.transitions.begins
         for array in (self.rewards, self.terminals, self.truncations, self._next_rewards):
-            array[started] = 0
-        self._absent = ~self.transitions.masks
-        return outcome
+            array[transitions.begins] = 0
+        self._absent = ~transitions.masks
+        return transitions
 
     def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
         """Start new episodes. ``recv`` returns the first observations."""

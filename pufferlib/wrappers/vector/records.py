@@ -220,8 +220,10 @@ class RecordVideo(VectorWrapper):
 
     def close(self) -> None:
         """Finish the video, and close all environments."""
-        self._finish_video()
-        super().close()
+        try:
+            self._finish_video()
+        finally:
+            super().close()
 
     def transform(self, transitions: Transitions) -> None:
         """Record a frame if the current episode is recorded."""
