@@ -103,7 +103,7 @@ class Trial:
 
 
 def run_trials(
-    trials: Sequence[Trial], seconds: float, pause_s: float, env_bytes: int, max_bytes: int, progress: Progress
+    trials: Sequence[Trial], seconds: float, pause_s: float, env_bytes: int, max_bytes: float, progress: Progress
 ) -> None:
     """Measure all trials in turns, so that other load on the machine affects all of them.
 
@@ -126,7 +126,7 @@ def run_trials(
             trial.skipped = f"the environments need {needed:.3g} GiB of memory, max_env_ram_gb is {limit:.3g}"
     waiting = [trial for trial in trials if not trial.skipped]
     while waiting:
-        together = _first_that_fit(waiting, max_bytes // env_bytes)
+        together = _first_that_fit(waiting, max_bytes / env_bytes)
         with ExitStack() as stack:
             for trial in together:
                 report_progress(f"starting {trial.num_envs} environments")
@@ -139,7 +139,7 @@ def run_trials(
         waiting = waiting[len(together) :]
 
 
-def _first_that_fit(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
+def _first_that_fit(trials: Sequence[Trial], max_envs: float) -> list[Trial]:
     """Return the first trials with at most ``max_envs`` environments in total."""
     together: list[Trial] = []
     for trial in trials:

@@ -87,6 +87,8 @@ def autotune(
         PufferError: No configuration could be measured.
     """
     _check(env_creator, batch_size, max_envs, model_forward_s, time_per_test)
+    _check_memory(max_env_ram_gb, max_batch_vram_gb)
+    batch_size, max_envs = int(batch_size), int(max_envs)
     limits = (batch_size, max_envs, model_forward_s, max_env_ram_gb, max_batch_vram_gb, time_per_test)
     cache = TuningCache(cache_key(env_creator, env_args, env_kwargs, limits))
     with_common_arguments = partial(_with_common_arguments, env_args, env_kwargs)
@@ -103,7 +105,7 @@ def autotune(
             Trial(partial(make, env_creator, **with_common_arguments(candidate)), _num_envs(candidate, games))
             for candidate in to_try
         ]
-        ram_bytes = max(1, profile.ram_bytes), int(max_env_ram_gb * GIB)
+        ram_bytes = max(1, profile.ram_bytes), max_env_ram_gb * GIB
         run_trials(trials, time_per_test, model_forward_s, *ram_bytes, report_progress)
         configs = [_config(candidate, trial, profile) for candidate, trial in zip(to_try, trials, strict=True)]
         configs.sort(key=lambda config: -config.steps_per_second)
@@ -161,13 +163,21 @@ def _check(env_creator: object, batch_size: Any, max_envs: Any, model_forward_s:
         )
 
 
+def _check_memory(max_env_ram_gb: float, max_batch_vram_gb: float) -> None:
+    if not max_env_ram_gb > 0 or not max_batch_vram_gb > 0:
+        raise APIUsageError(
+            f"{WHERE}: expected max_env_ram_gb and max_batch_vram_gb above 0, in GiB, got {max_env_ram_gb!r} and "
+            f"{max_batch_vram_gb!r}; math.inf is no limit"
+        )
+
+
 def _check_batch(profile: EnvProfile, batch_size: int, max_gib: float) -> None:
-    fitting = int(max_gib * GIB / profile.observation_bytes)
+    fitting = max_gib * GIB / profile.observation_bytes
     if batch_size > fitting:
         raise APIUsageError(
             f"{WHERE}: the observations of one batch may take max_batch_vram_gb={max_gib}, "
             f"got {batch_size * profile.observation_bytes / GIB:.3g} GiB with batch_size={batch_size}; "
-            + (f"try batch_size={fitting}, or raise the limit" if fitting else "raise the limit")
+            + (f"try batch_size={int(fitting)}, or raise the limit" if fitting >= 1 else "raise the limit")
         )
 
 

@@ -110,7 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("stopped")
         return 130
-    except SystemExit as ended:  # a verb's --help
+    except SystemExit as ended:  # a verb's --help, or code of the user
+        if isinstance(ended.code, str):
+            complain(ended.code)
+            return 1
         return int(ended.code or 0)
     return code
 

@@ -151,16 +151,18 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's methods take more argume
         """Return infos with rows for all environments, and masks of those in the batch, as Gymnasium does."""
         players, ids = self.spec.pool_spec.num_players, self.all_env_ids
         mask = np.isin(ids, batch.env_id)
+        player_rows = (batch.env_id[:, None] * players + np.arange(players)).ravel()
         infos = {}
         for name, values in {"elapsed_step": batch.elapsed_step, **batch.infos}.items():
-            rows = np.repeat(mask, players) if name.startswith(PLAYERS) else mask
-            infos[name] = np.full((len(rows), *values.shape[1:]), None if values.dtype == object else 0, values.dtype)
+            count, rows = (len(ids) * players, player_rows) if name.startswith(PLAYERS) else (len(ids), batch.env_id)
+            infos[name] = np.full((count, *values.shape[1:]), None if values.dtype == object else 0, values.dtype)
             infos[name][rows] = values
             if not name.startswith(("_", PLAYERS)):
                 infos[f"_{name}"] = mask
         elapsed = infos.pop("elapsed_step")
+        everyone = {"env_id": ids, "player_env_id": np.repeat(ids, players)}
         return self._info(
-            batch._replace(env_id=ids, player_env_id=np.repeat(ids, players), elapsed_step=elapsed, infos=infos)
+            batch._replace(**everyone, elapsed_step=elapsed, infos=infos, final_observations=None, final_infos=None)
         )
 
     def _ids_in_mask(self, env_id: Any, options: Info) -> Any:

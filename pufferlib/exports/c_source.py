@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,15 @@ C_TYPES = {
     "d": "double",
 }
 FLAGS = ("-std=c99", "-O2")
+
+# Keywords of C and C++, which may be keys of observations.
+KEYWORDS = frozenset(
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double else "
+    "enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "nullptr operator or private protected public register restrict return short signed sizeof static static_assert "
+    "struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual "
+    "void volatile wchar_t while xor".split()
+)
 
 
 def c_source(trained: TrainedPolicy) -> str:
@@ -288,21 +297,28 @@ def _observation_struct(trained: TrainedPolicy) -> Iterator[str]:
         return
     at = 0
     yield "typedef struct {"
-    for index, field in enumerate(trained.fields):
+    names = _identifiers(trained.fields)
+    for index, (field, name) in enumerate(zip(trained.fields, names, strict=True)):
         if field.size:
             if field.offset > at:
                 yield f"    uint8_t padding{index}[{field.offset - at}];"
-            yield f"    {_type_of(field)} {_identifier(field)}[{field.size}]; /* {_shape_text(field)} */"
+            yield f"    {_type_of(field)} {name}[{field.size}]; /* {_shape_text(field)} */"
             at = field.offset + field.size * field.dtype.itemsize
     if not at:
         yield "    uint8_t nothing[1];"
     yield f"}} {trained.name}_observation;"
 
 
-def _identifier(field: Field) -> str:
-    """Return the name of the field in C."""
-    name = re.sub(r"\W", "_", "_".join(field.path))
-    return f"_{name}" if name[:1].isdigit() else name
+def _identifiers(fields: Sequence[Field]) -> list[str]:
+    """Return a different name for each field, valid in C and C++."""
+    found: list[str] = []
+    for field in fields:
+        name = re.sub(r"\W", "_", "_".join(field.path), flags=re.ASCII)
+        name = f"_{name}" if name[:1].isdigit() else name
+        while name in found or name in KEYWORDS or re.fullmatch(r"padding\d+", name):
+            name += "_"
+        found.append(name)
+    return found
 
 
 def _shape_text(field: Field) -> str:

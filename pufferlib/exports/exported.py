@@ -150,6 +150,8 @@ def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | N
             f"{WHERE}: {given} is for to='c', got to={to!r}, which returns both the most likely action and the "
             "distribution; remove the option"
         )
+    if header and path and Path(path).suffix == ".h":
+        raise APIUsageError(f"{WHERE}: the C file must not end with .h if a header is written, got {path}; name it .c")
     if to != "onnx" and opset is not None:
         raise APIUsageError(f"{WHERE}: opset is for to='onnx', got to={to!r}; remove the option")
 

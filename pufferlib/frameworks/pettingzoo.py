@@ -36,7 +36,7 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
 
     Attributes:
         np_random: Generator for wrappers, such as SuperSuit's ``frame_skip_v0``. ``reset`` seeds it. The environment
-            does not use it.
+            uses it only for the seed of a first ``reset`` without one.
     """
 
     def __init__(self, env: PufferEnv) -> None:
@@ -53,6 +53,7 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = {"name": type(env).__name__, **getattr(env, "metadata", {})}
         self.np_random, _ = seeding.np_random()
+        self._was_reset = False
         self._rows = {agent: row for row, agent in enumerate(self.possible_agents)}
 
     def observation_space(self, agent: str) -> Space:
@@ -67,6 +68,9 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         """Start a new episode of every agent that is present. Options are ignored."""
         if seed is not None:
             self.np_random, _ = seeding.np_random(seed)
+        elif not self._was_reset:  # different games in each environment, as with those of PettingZoo
+            seed = int(self.np_random.integers(2**31))
+        self._was_reset = True
         observations, _ = self._env.reset(seed)
         self.agents = [agent for agent, row in self._rows.items() if self._env.masks[row]]
         return self._by_agent(observations), {agent: {} for agent in self.agents}
@@ -81,7 +85,8 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
             actions: Action of each agent in ``agents``.
 
         Raises:
-            APIUsageError: An agent has no action, or actions are given after all agents have left.
+            APIUsageError: An agent has no action, an action does not fit the space, or actions are given after all
+                agents have left.
         """
         env, alive = self._env, self.agents
         if not alive and not actions:
@@ -93,7 +98,7 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
                 if missing
                 else "to_pettingzoo: all agents have left; call reset first"
             )
-        rows = np.zeros_like(env.actions)
+        rows: list[Any] = [*np.zeros_like(env.actions)]  # a list, so that the environment checks what it is given
         for agent in alive:
             rows[self._rows[agent]] = actions[agent]
         observations, rewards, terminals, truncations, infos = env.step(rows)

@@ -181,9 +181,10 @@ class Policy(nn.Module):
             return params
         logits = self.distribution.num_logits
         is_forbidden = mask.view(*params.shape[:-1], logits) == 0
+        value = max(FORBIDDEN, torch.finfo(params.dtype).min)  # float16 ends at -65504
         if logits == params.shape[-1]:
-            return params.masked_fill(is_forbidden, FORBIDDEN)
-        return torch.cat([params[..., :logits].masked_fill(is_forbidden, FORBIDDEN), params[..., logits:]], -1)
+            return params.masked_fill(is_forbidden, value)
+        return torch.cat([params[..., :logits].masked_fill(is_forbidden, value), params[..., logits:]], -1)
 
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
         """Return the memory at the start of an episode, one row per agent. Empty for policies without memory."""

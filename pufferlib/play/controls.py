@@ -168,7 +168,7 @@ class KeyMap:
         if isinstance(space, MultiDiscrete):
             action = np.zeros(space.nvec.size, np.int64)
             action[list(values)] = list(values.values())
-            return action.reshape(space.nvec.shape)
+            return action.reshape(space.nvec.shape) + space.start
         assert isinstance(space, Box), space
         numbers = np.zeros(int(np.prod(space.shape)))
         numbers[list(values)] = list(values.values())

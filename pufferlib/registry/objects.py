@@ -255,7 +255,7 @@ def _reporting_import_errors(where: str, name: str) -> Iterator[None]:
     """Convert any error from importing ``name`` to an APIUsageError with the line of the error."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end with sys.exit(main())
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
         raise APIUsageError(

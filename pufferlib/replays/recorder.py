@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, PufferEnv, Received, Stepped
+from pufferlib.env import Infos, PufferEnv, Received, Stepped, env_seeds
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.replays.bundle import Bundle, cause, digest, free_path
-from pufferlib.seeding import env_seed
 from pufferlib.vector.proxy import VectorProxy
 from pufferlib.vector.specs import EnvSpec
 from pufferlib.vector.vector_env import VectorEnv
@@ -115,14 +114,16 @@ class Recorder(VectorProxy):
             self._resets.append(int(self._steps[0]))
             self._is_complete = self._is_complete and len(set(self._steps)) == 1
             return None
+        is_of_games = isinstance(self.vecenv, PufferEnv) and not isinstance(seed, int | np.integer | None)
+        count = range(len(self._specs))
+        seeds = [] if seed is None or is_of_games else env_seeds("reset", seed, count)  # before anything is written
         self._save_all()
         self._clear()
-        self._is_complete = True
-        if seed is not None:
-            is_one = isinstance(seed, int | np.integer)
-            seeds = [env_seed(int(seed), index) for index in range(len(self._specs))] if is_one else list(seed)
-            self._specs = [replace(spec, seed=new) for spec, new in zip(self._specs, seeds, strict=True)]
-        elif isinstance(
+        self._is_complete = not (is_of_games or None in seeds)  # a bundle has one seed
+        if seeds:
+            found = zip(self._specs, seeds, strict=True)
+            self._specs = [spec if new is None else replace(spec, seed=new) for spec, new in found]
+        elif seed is None and isinstance(
             self.vecenv, PufferEnv
         ):  # without a seed its random numbers would continue from the constructor
             seed = self._specs[0].seed

@@ -271,7 +271,8 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
             f"{where}: the state does not fit this optimizer: {error}; use the config.toml of its run"
         ) from error
     # Tensors in files are row-major, parameters need not be. A fused step assumes equal layouts without a check.
-    for parameter, moments in optimizer.state.items():
+    parts = getattr(optimizer, "parts", {"": optimizer}).values()  # of MuonAndAdam, or the only one
+    for parameter, moments in (item for part in parts for item in part.state.items()):
         for name, value in moments.items():
             if isinstance(value, Tensor) and value.dim():
                 if value.shape != parameter.shape:

@@ -4,6 +4,8 @@ The runs of several seeds are in one such folder, as ``seed-<seed>/``.
 """
 
 import dataclasses
+import errno
+import fcntl
 import json
 import math
 import os
@@ -72,6 +74,18 @@ class Run:
     def is_seed(self) -> bool:
         """True if the run is one of several seeds, inside their common folder."""
         return self.folder.name.startswith(SEED)
+
+    @property
+    def is_locked(self) -> bool:
+        """True if a process is training the run."""
+        try:
+            with self.status.open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     @property
     def argument(self) -> str:
@@ -194,7 +208,8 @@ def removed_if_empty(run: Run) -> Iterator[Run]:
         yield run
     except BaseException:
         has_metrics = run.metrics.exists() and run.metrics.stat().st_size
-        if os.getpid() == owner and not (run.has_checkpoint or has_metrics or run.inspection.exists()):
+        is_used = run.is_locked or run.has_checkpoint or has_metrics or run.inspection.exists()
+        if os.getpid() == owner and not is_used:
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
 
@@ -329,22 +344,27 @@ def new_folder(runs: Path, env_name: str, name: str = "") -> Path:
     """
     runs = user_path(runs)
     place = runs.absolute()  # fails if the working directory was deleted
+    start = datetime.now()
     try:
         runs.mkdir(parents=True, exist_ok=True)
+        while True:
+            folder = runs / f"{start.strftime(STAMP)}-{_titled(env_name, name)}"
+            try:
+                folder.mkdir()
+            except FileExistsError:  # another run started in the same second
+                start += timedelta(seconds=1)
+            else:
+                return folder
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise APIUsageError(
+                f"puffer train: the names of the environment and the run must make a folder name of at most 255 "
+                f"bytes, got {_titled(env_name, name)!r:.80}; choose a shorter --track.name"
+            ) from error
         raise APIUsageError(
             f"puffer train: --runs must be a folder that can be created and written to, got {place} "
             f"({error.strerror}); choose another, for example --runs ~/runs"
         ) from error
-    start = datetime.now()
-    while True:
-        folder = runs / f"{start.strftime(STAMP)}-{_titled(env_name, name)}"
-        try:
-            folder.mkdir()
-        except FileExistsError:  # another run started in the same second
-            start += timedelta(seconds=1)
-        else:
-            return folder
 
 
 def all_runs(runs: Path, file: str = "config.toml") -> list[Run]:

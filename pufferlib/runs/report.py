@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.paths import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,7 +157,7 @@ def last_score(metrics: list[dict[str, float]]) -> float | None:
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """Write the result of a run as indented JSON. NaN and infinity become null, because JSON cannot represent them."""
-    path.write_text(json.dumps(finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
+    replace_file(path, json.dumps(finite(summary), indent=2, default=str) + "\n")
 
 
 def finite(value: Any) -> Any:

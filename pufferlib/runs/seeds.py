@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.machine.paths import user_path
+from pufferlib.machine.paths import replace_file, user_path
 from pufferlib.render.html import facts, media
 from pufferlib.runs.curves import Line, plot_curves
 from pufferlib.runs.folder import SEED, Run, new_folder, removed_if_empty
@@ -86,7 +86,7 @@ class SeedGroup:
     def save(self, config: Config) -> None:
         """Write the seeds and the settings."""
         config.save(self.folder / "config.toml")
-        (self.folder / SEEDS).write_text(json.dumps(list(self.seeds)) + "\n")
+        replace_file(self.folder / SEEDS, json.dumps(list(self.seeds)) + "\n")
 
 
 @dataclass(frozen=True)

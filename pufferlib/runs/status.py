@@ -65,7 +65,7 @@ def status_of(run: Run) -> Status:
     """Return the state of a run from its folder."""
     status = _read(run)
     match status.get("state"):
-        case "running" if _is_locked(run):
+        case "running" if run.is_locked:
             return Status("running")
         case "failed":
             return Status("failed", str(status.get("reason", "")))
@@ -96,14 +96,3 @@ def _read(run: Run) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return status if isinstance(status, dict) else {}
-
-
-def _is_locked(run: Run) -> bool:
-    try:
-        with run.status.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_orig
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.machine.paths import user_path
+from pufferlib.machine.paths import replace_file, user_path
 from pufferlib.settings.env_values import from_plain, to_plain
 from pufferlib.settings.sections import all_names, names_beside, split_by_env
 from pufferlib.settings.sources import (
@@ -493,7 +493,7 @@ class Config:
 
     def save(self, path: Path) -> None:
         """Write the settings as TOML. Unset ones are left out."""
-        path.write_text(self.to_toml(), encoding="utf-8")
+        replace_file(path, self.to_toml())
 
     def to_toml(self) -> str:
         """Return the settings as TOML."""

@@ -180,7 +180,7 @@ class _SearchLoop:
             PufferError: They cannot be built.
         """
         worker, folder = self._worker(0), self._folder / "probe"
-        worker.send(ProbeRequest(folder))
+        worker.send(ProbeRequest(folder.absolute()))  # environments may change the working directory
         answer = worker.receive()
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(answer, TrialFailure):
@@ -216,7 +216,7 @@ class _SearchLoop:
     def _start(self, index: int, trial: "Trial") -> None:
         settings, folder = trial.user_attrs[SETTINGS], run_folder(self._folder, trial.number)
         self._trials[index] = trial
-        self._worker(index).send(TrialRequest(trial.number, settings, folder, self._num_agents))
+        self._worker(index).send(TrialRequest(trial.number, settings, folder.absolute(), self._num_agents))
         self._display.start(index, trial.number, settings)
 
     def _receive(self, index: int) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.paths import user_path
 from pufferlib.runs.resume import FREE
 from pufferlib.sweeps.spaces import Search
 
@@ -53,9 +54,10 @@ def create_study(folder: Path, name: str, search: Search) -> "Study":
         APIUsageError: The study belongs to another search, or its storage cannot be used.
         BindingMissing: Optuna is not installed.
     """
-    storage, study_name = search.sweep.storage, _STUDY
+    storage, study_name = _place(search.sweep.storage), _STUDY
     if "://" in storage:  # a database holds many studies
         study_name = name
+    _check_place(folder, storage)
     # Two processes that create the tables at the same time would fail.
     with quiet_optuna(), storage_errors(folder), _locked(folder / "study.lock"):
         import optuna
@@ -74,6 +76,23 @@ def create_study(folder: Path, name: str, search: Search) -> "Study":
     if storage:
         (folder / LOCATION).write_text(f"{storage}\n{study_name}\n", "utf-8")
     return study
+
+
+def _check_place(folder: Path, storage: str) -> None:
+    """Raise APIUsageError if ``folder`` has runs of a study in another place.
+
+    Trials of this study with the same numbers would continue them, with settings that they were not trained with.
+    """
+    if not any(folder.glob("runs/*")):
+        return
+    before = "" if (folder / DATABASE).is_file() else "a study that was removed"
+    if (folder / LOCATION).is_file():
+        before = _place((folder / LOCATION).read_text("utf-8").splitlines()[0])
+    if before != storage:
+        raise APIUsageError(
+            f"{folder}: has runs of a study in {before or DATABASE}, got {storage or DATABASE}; set --sweep.storage as "
+            "before, or choose another --sweep.name"
+        )
 
 
 def open_study(folder: Path) -> "Study":
@@ -125,7 +144,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
         if "locked" in cause:
             advice = f"another program has held it for {LOCKED_S:g} s; stop that and run this again: no trial is lost"
         elif "malformed" in cause or "not a database" in cause:
-            advice = "it is damaged, or no database; move it away, or choose another --sweep.name; the runs stay"
+            advice = "it is damaged, or no database; choose another --sweep.name; the runs stay"
         else:
             advice = "check --sweep.storage, and that the folder can be written to"
         raise APIUsageError(f"{folder / DATABASE}: the study cannot be used ({cause}); {advice}") from error
@@ -411,7 +430,12 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _journal(place: str) -> Path | None:
     """Return the path of the journal that the setting ``sweep.storage`` names, or None if it names no journal."""
-    return Path(place).absolute() if place.endswith(".log") and "://" not in place else None
+    return user_path(place).absolute() if place.endswith(".log") and "://" not in place else None
+
+
+def _place(storage: str) -> str:
+    """Return the setting ``sweep.storage`` as other folders can use it, with the absolute path of a journal."""
+    return str(_journal(storage) or storage)
 
 
 def _open_storage(folder: Path, place: str) -> "BaseStorage":

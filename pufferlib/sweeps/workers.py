@@ -286,7 +286,7 @@ def _probe(request: ProbeRequest, setup: WorkerSetup) -> ProbeResult:
 
     request.folder.mkdir(parents=True, exist_ok=True)
     use_own_gpu(setup.config, setup.index)
-    with contextlib.closing(Trainer(setup.config, request.folder)) as trainer:
+    with contextlib.chdir("."), contextlib.closing(Trainer(setup.config, request.folder)) as trainer:
         return ProbeResult(trainer.config, trainer.vecenv.num_agents)
 
 
@@ -345,7 +345,7 @@ def fit_minibatch(config: Config, num_agents: int) -> Config:
 def _count_agents(config: Config) -> int:
     from pufferlib.training.build import make_vecenv
 
-    with contextlib.closing(make_vecenv(config)) as vecenv:
+    with contextlib.chdir("."), contextlib.closing(make_vecenv(config)) as vecenv:  # which may change the directory
         return int(vecenv.num_agents)
 
 
@@ -353,7 +353,8 @@ def _evaluate(config: Config, policy: Any, metric: str) -> tuple[float, Mapping[
     """Evaluate ``policy`` and return its score, and the values for ``summary.json``."""
     from pufferlib.training.evaluation import evaluate
 
-    result = evaluate(config, policy)
+    with contextlib.chdir("."):
+        result = evaluate(config, policy)
     metrics = result.metrics()
     if metric != "score" and metric not in metrics:
         raise PufferError(f"sweep.metric: the environment reports {', '.join(sorted(metrics))}, got {metric!r}")

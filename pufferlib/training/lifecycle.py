@@ -192,6 +192,8 @@ def trained(config: Config, run: Run, resumed: Run | None, hooks: Hooks) -> Iter
     The folder is marked as in training, and the trackers are open, until the context ends.
     """
     here, folder = Run.at(run.folder.absolute()), Path.cwd()  # environments may change the working directory
+    if resumed:
+        resumed = Run(resumed.folder.absolute(), resumed.chosen and resumed.chosen.absolute())
     with contextlib.ExitStack() as opened:
         hooks.display.on_start(config)
         callbacks = hooks.callbacks()

@@ -280,14 +280,13 @@ class Trainer:
             self._start()
             signals = deferred(signal.SIGINT, *ending_signals(), then=self.on_signal)
             with signals as received, self.checkpointer.saved_when_lost():
-                stopped = self._synchronize_stop(received)
-                while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
+                stopped, ends = self._synchronize_stop(received)
+                while self.agent_steps < self.config.train.total_timesteps and not ends:  # the same in every rank
                     self._update()
-                    stopped = self._synchronize_stop(received)
+                    stopped, ends = self._synchronize_stop(received)
                     if self.checkpointer.is_due and (path := self.checkpointer.try_to_save()):
                         self.callbacks.on_checkpoint(self, path)
-                    if stopped:
-                        break
+                        stopped, ends = self._synchronize_stop(received)  # a callback may have asked for it
                 if not self.checkpointer.has_all:
                     self.save()
                 self.ranks.leave()
@@ -391,15 +390,19 @@ class Trainer:
             self.callbacks.on_training_start(self)
             self.callbacks.raise_failure()
 
-    def _synchronize_stop(self, received: list[int]) -> int:
-        """Stop or save if any rank wants to. Return the number of the signal that one of them received, or 0."""
+    def _synchronize_stop(self, received: list[int]) -> tuple[int, bool]:
+        """Stop or save if any rank wants to.
+
+        Returns:
+            Number of the signal that one of the ranks received, or 0, and whether the training ends.
+        """
         number = max(received, default=0)
         number, stops, saves = self.ranks.largest(number, self.stop_reason is not None, self.checkpointer.is_requested)
         if stops:
             self.stop("another rank has stopped")
         if saves:
             self.checkpointer.request(None)
-        return number
+        return number, bool(number or stops)
 
     def _update(self) -> dict[str, float]:
         """Collect a rollout, learn from it, and report the metrics."""

@@ -287,7 +287,7 @@ cdef class EnvLoop:
     cdef Py_buffer notice_view
     cdef unsigned char own_notice
     cdef unsigned char *notice  # nonzero if the environments are to be notified
-    cdef object lost_seeds  # seeds of the next episodes while the rows show lost episodes, else None
+    cdef dict lost_seeds  # seeds of the next episodes, by position, while rows show lost episodes, else None
 
     def __cinit__(self):
         self.notice = &self.own_notice
@@ -346,7 +346,6 @@ cdef class EnvLoop:
         """
         cdef list infos = []
         cdef EnvSlot slot
-        self.lost_seeds = None
         self.sources = []
         positions = range(len(self.slots)) if positions is None else positions
         options = [None] * len(positions) if options is None else options
@@ -355,11 +354,15 @@ cdef class EnvLoop:
         try:
             for position, seed, each in zip(positions, seeds, options, strict=True):
                 slot = self.at(position)
+                if self.lost_seeds is not None:
+                    lost_seed = self.lost_seeds.pop(position, None)
+                    seed = lost_seed if seed is None else seed
                 slot.begin(seed, each, infos)
                 self.note_sources(slot, position, infos)
         except BaseException as error:
             error.add_note(f"while resetting environment {self.at(self.position).spec.index} with seed {seed}")
             raise
+        self.lost_seeds = self.lost_seeds or None
         return infos
 
     cdef inline int note_sources(self, EnvSlot slot, Py_ssize_t position, list infos) except -1:
@@ -412,17 +415,33 @@ cdef class EnvLoop:
         return 0
 
     def show_ended(self, seeds):
-        """Clear all rows to show that episodes were lost, until the next reset.
+        """Clear all rows to show that episodes were lost, until the next reset of each environment.
 
-        With autoreset "next_step", the next step is this reset, with ``seeds``.
+        ``seeds`` are those of the next episodes, unless that reset has others. With autoreset "next_step", the next step
+        is this reset.
         """
-        self.lost_seeds = seeds
+        self.lost_seeds = dict(enumerate(seeds))
         self.sources = []
         for slot in self.slots:
             clear_rows((<EnvSlot>slot).buffers)
 
     cdef list step_lost(self):
-        if (<EnvSlot>self.slots[0]).autoreset == "next_step":
-            return EnvLoop.reset(self, self.lost_seeds)  # not the override of a subclass
-        self.show_ended(self.lost_seeds)
-        return []
+        """Step the environments that were reset after the loss. The others start episodes, or wait for their reset."""
+        cdef list infos = [], sources = []
+        cdef Py_ssize_t position
+        cdef bint resets = (<EnvSlot>self.slots[0]).autoreset == "next_step"
+        lost = self.lost_seeds
+        if resets:
+            infos += EnvLoop.reset(self, [lost[position] for position in lost], None, list(lost))  # no override
+            sources += self.sources
+        for position in range(len(self.slots)):
+            if position not in lost:
+                self.sources = []
+                found = self.step_at(position)
+                self.note_sources(self.slots[position], position, found)
+                infos += found
+                sources += self.sources
+            elif not resets:
+                clear_rows((<EnvSlot>self.slots[position]).buffers)
+        self.sources = sources
+        return infos

@@ -414,8 +414,8 @@ class PooledVectorEnv(VectorEnv):
                     failure = again
             raise failure.error from None
         except BaseException as error:
-            self._workers.close()
             leave_bundles(error, self._workers.last_context, self.autoreset, self._logged_actions)
+            self._workers.close()
             raise
 
     def _logged_actions(self, env: int) -> Array | None:

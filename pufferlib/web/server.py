@@ -11,7 +11,6 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookies import SimpleCookie
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
@@ -173,8 +172,7 @@ class Server:
         """Return the reply to a request that is not allowed."""
         host = re.sub(r":\d+$", "", headers.get("host", "")).strip("[]")
         if self._token:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-            given = query.get("token", urllib.parse.unquote(cookie.value) if cookie else "")
+            given = query.get("token", _cookie_value(headers.get("cookie", ""), self._cookie))
             if not secrets.compare_digest(given.encode(), self._token.encode()):
                 title = "This token is wrong" if given else "This page needs a token"
                 return Reply(TOKEN_PAGE.format(title=title).encode(), status=HTTPStatus.FORBIDDEN)
@@ -209,6 +207,15 @@ class Server:
         assert self._talk is not None  # otherwise _answer refuses
         with contextlib.suppress(ConnectionClosed):
             self._talk(connection)
+
+
+def _cookie_value(header: str, name: str) -> str:
+    """Return the value of a cookie, or "". Cookies of other services of the host may be in any form."""
+    for part in header.split(";"):
+        own, _, value = part.strip().partition("=")
+        if own == name:
+            return urllib.parse.unquote(value)
+    return ""
 
 
 def read_static(name: str) -> bytes:

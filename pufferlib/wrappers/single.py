@@ -352,9 +352,11 @@ class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any], RecordConst
         space = self.env.observation_space
         if not isinstance(space, Box) or len(space.shape) not in (2, 3):
             raise APIUsageError(f"ResizeObservation: expected a Box (height, width[, channels]), got {space}")
-        if downscale < 1 or any(side % downscale for side in space.shape[:2]):
+        is_int = isinstance(downscale, int | np.integer) and not isinstance(downscale, bool)
+        if not is_int or downscale < 1 or any(side % downscale for side in space.shape[:2]):
             raise APIUsageError(
-                f"ResizeObservation: downscale must divide height and width, got {downscale} for {space.shape[:2]}"
+                f"ResizeObservation: downscale must be an int that divides height and width, got {downscale} for "
+                f"{space.shape[:2]}"
             )
         self._every = (slice(None, None, downscale),) * 2
         self.observation_space = Box(space.low[self._every], space.high[self._every], dtype=np.dtype(space.dtype).type)

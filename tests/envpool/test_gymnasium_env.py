@@ -144,6 +144,17 @@ def test_reset_of_some_environments():
     assert env.step([1, 1, 1, 1])[4]["elapsed_step"].tolist() == [1, 1, 1, 1]
 
 
+def test_reset_mask_after_send_returns_infos_of_each_environment():
+    env = make(num_envs=3, autoreset="same_step")
+    env.reset()
+    env.step([1, 1, 1])
+    env.send(np.array([0]), np.array([2]))
+    _, info = env.reset(options={"reset_mask": np.array([True, False, False])})
+    assert info["elapsed_step"].tolist() == [0, 0, 2]
+    assert info["env_id"].tolist() == [0, 1, 2]
+    assert not {"final_obs", "_final_obs", "final_info", "_final_info"} & info.keys(), "no episode ended"
+
+
 @pytest.mark.parametrize(
     "options",
     [

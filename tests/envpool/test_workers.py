@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import cloudpickle
 import gymnasium
@@ -91,6 +92,31 @@ def test_sync_batch_has_the_order_of_sending():
         assert batch.env_id.tolist() == [2, 0, 3, 1]
         assert numbers(batch) == [1, 2, 0, 1]
         assert batch.elapsed_step.tolist() == [1, 2, 0, 1]
+
+
+def test_sync_batch_waits_for_the_environments_sent_first(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    def env(seed):
+        return FunctionEnv(observe=functools.partial(wait_for_fifo, str(fifo) if seed == 43 else None))
+
+    with open_pool(env, 3, num_threads=3) as pool, ThreadPoolExecutor(1) as threads:
+        pool.reset()
+        pool.recv()
+        pool.send(np.ones(2), np.array([0, 1], np.int32))  # the second one waits for the file
+        received = threads.submit(pool.recv)
+        text = ""
+        while "one thread at a time" not in text:  # until then, the error is about environment 7
+            with pytest.raises(APIUsageError) as error:
+                pool.render([7])
+            text = str(error.value)
+        pool.send(np.ones(1), np.array([2], np.int32))
+        assert not wait([received], 0.3).done
+        fifo.write_text("go on")
+        batch = received.result()
+        assert (batch.env_id.tolist(), batch.elapsed_step.tolist()) == ([0, 1], [1, 1])
+        assert pool.recv().env_id.tolist() == [2]
 
 
 def wait_for_fifo(path, env):

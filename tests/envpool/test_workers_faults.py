@@ -223,6 +223,29 @@ def test_render_waits_for_an_environment_in_flight(tmp_path):
         assert pool.recv().elapsed_step.tolist() == [1]
 
 
+def test_another_thread_may_send_while_frames_are_drawn(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    def env(seed, render_mode=None):
+        return DrawnEnv(render_mode, str(fifo) if seed == 42 else None)
+
+    with open_pool(env, 2, render_mode="rgb_array", num_threads=2) as pool:
+        send_and_recv(pool, [1, 1])
+        pool.send(np.ones(1), np.array([0], np.int32))
+        drawing = threading.Thread(target=pool.render, args=([0],))
+        drawing.start()
+        text = ""
+        while "one thread at a time" not in text:  # until then, the error is about environment 7
+            with pytest.raises(APIUsageError) as error:
+                pool.render([7])
+            text = str(error.value)
+        pool.send(np.ones(1), np.array([1], np.int32))
+        fifo.write_text("go on")
+        drawing.join()
+        assert pool.recv().elapsed_step.tolist() == [1, 1]
+
+
 def test_render_without_render_mode_raises():
     with open_pool(DrawnEnv, 1) as pool:
         assert pool.spec.frame_shape is None

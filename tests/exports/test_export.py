@@ -33,7 +33,7 @@ NESTED = Dict(
         "cells": Box(0, 2, (3, 3), np.uint8),
         "action_mask": MultiBinary(5),
         "state": Tuple([Discrete(40, start=5), Box(-1, 1, (2,), np.float16)]),
-        "gold": Box(FAR.min, FAR.max, (2,), np.int64),
+        "long": Box(FAR.min, FAR.max, (2,), np.int64),
         "none": Box(0, 9, (0, 2), np.int16),
     }
 )

@@ -12,6 +12,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Default
 from pufferlib.runs import checkpoint
 from pufferlib.runs.checkpoint import About
+from pufferlib.settings.config import TrainConfig
+from pufferlib.training.optimizers import build_optimizer
 
 STATE = {"optimizer": {}, "generator": torch.zeros(1), "agent_steps": 64, "updates": 1, "uptime_s": 0.5}
 
@@ -173,16 +175,18 @@ def test_buffers_may_be_infinite(target_env):
     checkpoint.load_weights(policy, policy.state_dict(), "x")
 
 
-def test_optimizer_of_channels_last_weights_is_resumed(tmp_path):
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_optimizer_of_channels_last_weights_is_resumed(name, tmp_path):
     """A fused optimizer step uses the memory layout of weights and moments."""
 
     def learner():
         torch.manual_seed(0)
         convolution = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
-        return convolution, torch.optim.Adam(convolution.parameters(), fused=True)
+        network = torch.nn.Sequential(convolution, torch.nn.Linear(4, 4))
+        return network, build_optimizer(TrainConfig(optimizer=name), network)
 
-    def learn(convolution, optimizer):
-        for parameter in convolution.parameters():
+    def learn(network, optimizer):
+        for parameter in network.parameters():
             parameter.grad = torch.randn_like(parameter)
         optimizer.step()
 
@@ -193,10 +197,11 @@ def test_optimizer_of_channels_last_weights_is_resumed(tmp_path):
     )
     resumed.load_state_dict(checkpoint.read_policy(path))
     checkpoint.load_optimizer(of_resumed, checkpoint.read_state(path)["optimizer"], path)
-    for convolution, optimizer in ((whole, of_whole), (resumed, of_resumed)):
+    for network, optimizer in ((whole, of_whole), (resumed, of_resumed)):
         torch.manual_seed(1)
-        learn(convolution, optimizer)
-    assert torch.equal(whole.weight, resumed.weight)
+        learn(network, optimizer)
+    for before, after in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(before, after)
 
 
 def test_state_of_other_optimizer_raises():

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.runs.folder import Run, find_run, new_run
+from pufferlib.runs.folder import Run, find_run, new_run, removed_if_empty
+from pufferlib.runs.status import in_training
 
 
 def test_runs_of_same_second_get_distinct_folders(tmp_path: Path) -> None:
@@ -27,6 +28,19 @@ def test_child_that_an_env_forked_does_not_remove_folder(tmp_path: Path) -> None
     except SystemExit:
         os._exit(0)  # the child, which must not go on with the tests
     assert run.folder.exists()
+
+
+def test_refused_second_training_does_not_remove_folder(tmp_path: Path) -> None:
+    with new_run(tmp_path, "squared") as run, in_training(run):
+        with pytest.raises(APIUsageError, match="is being trained by process"), removed_if_empty(run), in_training(run):
+            pass
+        assert run.folder.exists()
+
+
+def test_name_that_is_too_long_raises(tmp_path: Path) -> None:
+    with pytest.raises(APIUsageError, match=r"at most 255 bytes, got 'squared-nnn.*; choose a shorter"):
+        with new_run(tmp_path, "squared", "n" * 300):
+            pass
 
 
 def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:

@@ -61,6 +61,14 @@ def test_study_of_another_search_raises(done, env, settings, options, message):
         sweep(env, settings, spaces=spaces, sweeps=done.folder.parent, **chosen)
 
 
+def test_runs_of_study_in_another_place_are_refused(done, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = {"only": ONLY, "name": "squared", "spaces": SPACES, "sweeps": done.folder.parent}
+    with pytest.raises(APIUsageError, match=rf"squared: has runs of a study in study.db, got {tmp_path}/new.log; set"):
+        sweep("squared", TINY, storage="~/new.log", **options)
+    assert not list(tmp_path.iterdir())
+
+
 def test_invalid_search_raises_and_leaves_no_files(tmp_path):
     with pytest.raises(UnknownNameError, match="squarred"):
         sweep("squarred", sweeps=tmp_path)

@@ -122,6 +122,21 @@ def test_run_keeps_its_folder_if_env_changes_directory(tmp_path, monkeypatch):
     assert os.getcwd() == str(tmp_path)
 
 
+class StartsElsewhere(Short):
+    def __init__(self):
+        super().__init__()
+        os.chdir("/")
+
+
+def test_run_of_relative_folder_is_resumed_if_env_changes_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = train(StartsElsewhere, "runs")
+    steps = done.config.train.total_timesteps
+    again = pufferlib.train(resume=done.run.folder, settings={"train.total_timesteps": 2 * steps}, runs="runs")
+    assert again.run.about().agent_steps == 2 * steps
+    assert not done.run.folder.is_absolute()
+
+
 class BreaksLater(Short):
     """Environment that fails in the step whose number is in the environment variable BREAKS."""
 

@@ -57,6 +57,15 @@ def test_csv_logger_adds_columns_for_new_metrics(tmp_path: Path) -> None:
     logger.close()
 
 
+def test_csv_logger_starts_deleted_file_with_header(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    logger = CsvLogger(path)
+    log_all(logger, [{"agent_steps": 10, "sps": 1.0}])
+    path.unlink()
+    log_all(logger, [{"agent_steps": 20, "sps": 2.0}, {"agent_steps": 30, SCORE: 3.0}], close=1)
+    assert [list(row.values()) for row in table(path)] == [["20", "2.0", ""], ["30", "", "3.0"]]
+
+
 def test_csv_logger_continues_from_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("agent_steps,sps\n10,1.0\n20,1.0\n30,1.0\n4")  # killed while writing, the checkpoint was at 10

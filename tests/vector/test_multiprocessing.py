@@ -390,7 +390,6 @@ def test_error_in_close_raises_and_stops_workers():
 def test_worker_that_does_not_close_is_killed(monkeypatch):
     module = sys.modules["pufferlib.vector.multiprocessing.process"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
-    monkeypatch.setattr(module, "FORCE_S", 0.1)
     vecenv = faulty(on_close=lambda: time.sleep(60))
     pids = vecenv.worker_pids
     vecenv.close()

@@ -89,8 +89,7 @@ def test_calls_in_wrong_order_are_refused(backend):
 
 def stop_soon(monkeypatch):
     """Let close stop workers by force after a tenth of a second."""
-    for limit in ("CLOSE_S", "FORCE_S"):
-        monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], limit, 0.1)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.1)
 
 
 def test_environment_that_leaks_file_descriptors_raises():
@@ -129,7 +128,6 @@ import pufferlib, pufferlib.vector, pufferlib.vector.multiprocessing.process
 from pufferlib.errors import APIUsageError
 
 pufferlib.vector.multiprocessing.process.CLOSE_S = 0.5
-pufferlib.vector.multiprocessing.process.FORCE_S = 0.1
 
 class Env(pufferlib.PufferEnv):
     def __init__(self, buf=None):

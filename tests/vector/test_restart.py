@@ -13,6 +13,7 @@ import time
 import cloudpickle
 import gymnasium
 import numpy as np
+import psutil
 import pytest
 
 import pufferlib
@@ -127,6 +128,46 @@ def test_failed_worker_is_replaced(command, cause):
         assert observations[:, 1].tolist() == [5, 5, 1, 1]
         assert not truncations.any()
         assert infos == []
+
+
+class LargeEnv(pufferlib.PufferEnv):
+    """Environment whose spaces and infos do not fit into the pipe of a worker."""
+
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(0, 255, (160, 210, 3), np.uint8)
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 1
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        return self.observations, []
+
+    def step(self, actions):
+        infos = []
+        if actions[0] == SLEEP:  # the process ends while it sends the info, for which nobody waits yet
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            infos.append({"large": bytes(2**21)})
+        else:
+            fail_on_command(actions[0])
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("command", [EXIT, SLEEP], ids=["large spaces", "killed within a message"])
+def test_worker_with_large_messages_is_replaced(command):
+    with make(LargeEnv, num_envs=2, timeout_s=20.0) as vecenv:
+        vecenv.reset()
+        second = psutil.Process(vecenv.worker_pids[1])
+        vecenv.send([CONTINUE, command])
+        deadline = time.monotonic() + 20
+        while second.is_running() and second.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(0.02)
+        _, _, _, truncations, infos, _, _ = vecenv.recv()
+        assert truncations.tolist() == [False, True]
+        assert infos[0]["worker_restarts"] == 1
+        assert not vecenv.step([CONTINUE, CONTINUE])[3].any()
 
 
 def test_restarts_are_counted_and_use_new_seeds():
@@ -350,6 +391,36 @@ def test_disabled_autoreset_keeps_lost_episode_finished():
         assert vecenv.reset()[0].tolist() == [[0], [0]]
         assert vecenv.step([CONTINUE, CONTINUE])[0].tolist() == [[1], [1]]
         assert vecenv.masks.all()
+
+
+class Unending(FailingEnv):
+    """FailingEnv with autoreset "disabled", which must be reset before a step."""
+
+    autoreset = "disabled"
+    is_reset = False
+
+    def reset(self, seed=None):
+        self.is_reset = True
+        return super().reset(seed)
+
+    def step(self, actions):
+        assert self.is_reset
+        return super().step(actions)
+
+
+def test_lost_environments_wait_for_their_own_reset():
+    with make(Unending, num_envs=3, num_workers=1) as vecenv:
+        vecenv.reset()
+        vecenv.step([CONTINUE] * 3)
+        assert vecenv.step([KILL, CONTINUE, CONTINUE])[3].all()
+        seeds = [env_seed(seed, 1) for seed in SEEDS[:3]]
+        assert vecenv.reset(env_ids=[1])[0][1].tolist() == [seeds[1], 0], "the seed of the replacement"
+        for count in (1, 2):
+            observations, rewards, *_ = vecenv.step([KILL, CONTINUE, KILL])
+            assert observations[1].tolist() == [seeds[1], count]
+            assert rewards.tolist() == [0, 1, 0]
+        assert vecenv.reset(env_ids=[0, 2])[0][[0, 2]].tolist() == [[seeds[0], 0], [seeds[2], 0]]
+        assert vecenv.step([CONTINUE] * 3)[0][:, 1].tolist() == [1, 3, 1]
 
 
 def open_files():

@@ -37,7 +37,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--refresh", action="store_true", help="measure again even if there are cached results")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
-    batch_size = min(BATCH, options.max_envs or BATCH) if options.batch_size is None else options.batch_size
+    batch_size = options.batch_size
+    if batch_size is None:
+        batch_size = BATCH if options.max_envs is None else max(1, min(BATCH, options.max_envs))
     creator = registry.env_creator(options.env, PROG)
     keywords = typed(options.env, texts)
     config = load_config(options.env)
@@ -46,7 +48,7 @@ def run(argv: list[str]) -> int:
         configs = autotune(
             creator,
             batch_size=batch_size,
-            max_envs=options.max_envs or 3 * batch_size,
+            max_envs=3 * batch_size if options.max_envs is None else options.max_envs,
             model_forward_s=options.model_forward_s,
             time_per_test=options.time_per_test,
             env_kwargs={**tunable_keywords(config), **keywords},

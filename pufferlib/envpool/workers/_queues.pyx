@@ -227,6 +227,14 @@ cdef class EnvQueues:
         """Tell if an environment is not at work, as far as ``collect`` has seen."""
         return self._state[env] != IN_FLIGHT
 
+    def has_first(self, int32_t count):
+        """Return whether the ``count`` environments whose commands were sent first are ready."""
+        cdef int32_t place
+        for place in range(count):
+            if self._state[self._order[place]] != READY:
+                return False
+        return True
+
     def take(self, int32_t count, bint as_sent):
         """Take environments that are ready, in the order in which they finished, or were sent their commands.
 

@@ -204,6 +204,9 @@ class WorkerPool:
         self._collect()
         while (more := needed - self._queues.num_ready) > 0:
             self._wait(more)
+        # Those that another thread sent meanwhile may be ready before the first ones, which a synchronous pool returns.
+        while self._is_sync and not self._queues.has_first(needed):
+            self._wait(1)
 
     def _wait(self, more: int) -> None:
         """Wait until ``more`` commands are finished or the workers must be checked, then collect results."""
@@ -273,7 +276,7 @@ class WorkerPool:
         Raises:
             APIUsageError: There is no such environment, or it cannot render.
         """
-        with self._locked("render", self._sending, self._receiving):
+        with self._locked("render", self._receiving):  # another thread may send meanwhile
             ids = self._ids("render", env_ids)
             wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
             if wrong:

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from pufferlib.machine.paths import replace_file
+
 __all__ = ["CsvLogger", "JsonlLogger", "LineFile", "cut_to_whole_lines"]
 
 
@@ -25,6 +27,11 @@ class LineFile:
         cut_to_whole_lines(path)
         self.path, self._waiting = path, b""
         self._file = path.open("ab", buffering=0)
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if the file was deleted after it was opened."""
+        return os.fstat(self._file.fileno()).st_nlink == 0
 
     def append(self, lines: bytes) -> None:
         """Append complete lines."""
@@ -61,7 +68,7 @@ class LineFile:
         Raises:
             OSError: Some lines cannot be written.
         """
-        if self._waiting and os.fstat(self._file.fileno()).st_nlink == 0:  # the file was deleted
+        if self._waiting and self.is_deleted:
             deleted, self._file = self._file, self.path.open("ab", buffering=0)
             deleted.close()
         while self._waiting:  # a full disk may take only a part of a line; the rest follows later
@@ -156,6 +163,8 @@ class CsvLogger:
 
     def _write(self) -> None:
         columns = list(dict.fromkeys([*self._columns, *(key for row in self._waiting for key in row)]))
+        if self._file.is_deleted:
+            self._columns = []  # a new file needs a header
         if columns != self._columns:
             self._widen(columns)
         rows = ([str(row[key]) if key in row else "" for key in columns] for row in self._waiting)
@@ -166,14 +175,9 @@ class CsvLogger:
         """Rewrite the file with columns added on the right. The file is replaced atomically."""
         path = self._file.path
         self._file.flush()
-        _, *rows = path.read_bytes().splitlines() or [b""]
+        _, *rows = (path.read_bytes() if path.exists() else b"").splitlines() or [b""]
         empty = b"," * (len(columns) - len(self._columns)) + b"\n"
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            partial.write_bytes(_text([columns]) + b"".join(row + empty for row in rows))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        replace_file(path, _text([columns]) + b"".join(row + empty for row in rows))
         self._file.close()
         self._file, self._columns = LineFile(path), columns
 

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import shlex
 import threading
 import time
 import warnings
@@ -176,7 +177,7 @@ def _check_tensorboard(config: Config) -> None:
 
 def _open_tensorboard(config: Config, run: Run, title: str) -> Opened:
     board = TensorBoardLogger(run.folder, _shown(config), title)
-    place = f"TensorBoard: tensorboard --logdir {run.folder.parent}"
+    place = f"TensorBoard: tensorboard --logdir {shlex.quote(str(run.folder.parent))}"
     return BackgroundTracker("TensorBoard", board, config.track.interval), place
 
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ class WandbLogger:
     def place(self) -> str:
         """Address of the run's page, or the command that uploads the run."""
         if self.run.settings.mode == "offline":
-            return f"wandb sync {os.path.relpath(self.run.settings.sync_dir)}"
+            return f"wandb sync {shlex.quote(os.path.relpath(self.run.settings.sync_dir))}"
         return str(self.run.url or "")
 
     def log(self, metrics: dict[str, float]) -> None:

@@ -49,7 +49,6 @@ __all__ = [
 PRELOAD = "pufferlib.vector.multiprocessing.preload"
 STACK_S = 5.0  # time for a stuck worker to write its stack
 PART_S = 0.1  # longest pause between parts of one stack
-FORCE_S = 1.0
 KILL_S = 10.0  # killing a large process takes seconds on a busy machine
 CLOSE_S = 5.0  # time for all environments to close, before workers are stopped by force
 LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes: Linux allows 107 in a socket's address
@@ -75,9 +74,6 @@ class Process(Protocol):
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the process has ended, up to ``timeout`` seconds."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
 
     def kill(self) -> None:
         """Send SIGKILL."""
@@ -145,10 +141,9 @@ class WorkerProcess:
     def end(self, deadline: float) -> None:
         """Wait for the process until ``deadline``, then stop it by force, and release its files."""
         self.process.join(max(0.0, deadline - time.monotonic()))
-        for force, limit_s in ((self.process.terminate, FORCE_S), (self.process.kill, KILL_S)):
-            if self.process.exitcode is None:
-                force()
-                self.process.join(limit_s)
+        if self.process.exitcode is None:  # workers ignore SIGTERM
+            self.process.kill()
+            self.process.join(KILL_S)
         self.conn.close()
         self.stacks.close()
         if self.process.exitcode is not None:
@@ -423,7 +418,7 @@ def _final_messages(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
         handle.set_timeout(max(0.0, deadline - time.monotonic()))
         try:
             data = handle.conn.recv_bytes()
-        except (EOFError, ConnectionError, BlockingIOError):
+        except (EOFError, OSError):  # also in the middle of a message
             return
         message = None
         with contextlib.suppress(Exception):  # infos that cannot be unpickled are not needed anymore

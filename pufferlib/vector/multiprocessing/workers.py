@@ -260,7 +260,7 @@ class WorkerProcesses(Workers):
             message = self._unpickled(worker, handle.conn.recv_bytes())
         except BlockingIOError:  # stalled in the middle of a message
             self._raise_stalled(worker)
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):  # the worker has ended, perhaps in the middle of a message
             message = None
         if message is not None and not isinstance(message, Failed):
             return message

@@ -84,6 +84,7 @@ def test_exported_torch_program_runs_without_pufferlib(here: Path) -> None:
         (["breakout", "--to", "c", "--device", "cuda"], 1, "device is for to='torch', got to='c': C runs on the CPU"),
         (["breakout", "--to", "torch", "--device", "tpu"], 2, "export: device must be auto, cpu, cuda or cuda:<n>"),
         (["breakout", "--to", "c", "--out", "no/b.c"], 1, "the file must be in a folder that exists, got no/b.c"),
+        (["breakout", "--to", "c", "--out", "b.h", "--header"], 1, "the C file must not end with .h if a header"),
         (["breakout", "--to", "c", "--out", "pipe"], 1, "export: the file must be a regular file, got pipe; choose"),
     ],
 )
