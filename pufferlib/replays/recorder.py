@@ -114,7 +114,7 @@ class Recorder(VectorProxy):
             self._resets.append(int(self._steps[0]))
             self._is_complete = self._is_complete and len(set(self._steps)) == 1
             return None
-        is_of_games = isinstance(self.vecenv, PufferEnv) and not isinstance(seed, int | np.integer | None)
+        is_of_games = isinstance(self.vecenv, PufferEnv) and isinstance(seed, list | tuple | range | np.ndarray)
         count = range(len(self._specs))
         seeds = [] if seed is None or is_of_games else env_seeds("reset", seed, count)  # before anything is written
         self._save_all()

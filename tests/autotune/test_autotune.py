@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import multiprocessing
 import stat
 from dataclasses import asdict
@@ -321,6 +322,7 @@ def test_ctrl_c_stops_all_workers(text, cache):
         ({"batch_size": None}, "batch_size must be an int, got None"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"batch_size": 5}, "max_envs must be at least 5, got 4"),
+        ({"max_env_ram_gb": math.nan}, "max_batch_vram_gb above 0, in GiB, got nan and 0.05; math.inf is no limit"),
         ({"time_per_test": 0}, "got 0.0 and 0;"),
         ({"model_forward_s": -1}, "got -1 and 0.02;"),
         ({"max_batch_vram_gb": 1e-9}, "got 2.98e-08 GiB with batch_size=2; raise the limit"),

@@ -57,6 +57,19 @@ def test_cloudpickle_makes_an_independent_copy():
     env.close()
 
 
+@pytest.mark.parametrize("action", [1.7, float("nan"), np.array([1, 2]), None], ids=str)
+def test_actions_outside_of_the_space_raise(action):
+    env = to_pettingzoo(pufferlib.make("rware", num_envs=1))
+    env.reset()
+    with pytest.raises(APIUsageError, match="actions must"):
+        env.step({**dict.fromkeys(env.agents, 0), env.agents[-1]: action})
+
+
+def test_first_reset_without_seed_differs_between_environments():
+    observations = [to_pettingzoo(pufferlib.make("rware", num_envs=1)).reset()[0] for _ in range(4)]
+    assert len({str(each) for each in observations}) > 1
+
+
 def test_step_without_agents_returns_empty_dicts():
     """SuperSuit's ``black_death`` calls ``step`` this way."""
     env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))

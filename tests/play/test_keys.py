@@ -80,3 +80,5 @@ def test_actions_without_keys_are_typed_as_numbers():
     pairs = KeyMap(MultiDiscrete([5, 20]), ())
     assert pairs.read(["4", "space", "1", "9", "enter"]).tolist() == [4, 19]
     assert pairs.read(["5", "space", "1", "enter"]) is None
+    from_five = KeyMap(MultiDiscrete([3, 3], start=[5, 0]), ())
+    assert from_five.read(["1", "space", "2", "enter"]).tolist() == [6, 2]

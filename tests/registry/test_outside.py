@@ -220,6 +220,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A, for a run in"),
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
+        ("ends.py:A", r"ends\.py cannot be imported: SystemExit: no data here \(\S+ends\.py, line 2\)"),
         ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
     ],
 )
@@ -229,6 +230,7 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "creator.py").write_text("def make():\n    return gymnasium.make('CartPole-v1')\n")
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
+    (folder / "ends.py").write_text("import sys\nsys.exit('no data here')\n")
     (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make(name)

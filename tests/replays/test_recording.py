@@ -298,6 +298,28 @@ def test_new_seed_starts_new_bundle(tmp_path):
     assert len(list(tmp_path.iterdir())) == 8
 
 
+def test_seeds_of_any_form_are_recorded(tmp_path):
+    creator = functools.partial(pufferlib.env_creator("squared"), num_envs=1)
+    with pufferlib.vector.make(creator, num_envs=2, backend="Serial", record=tmp_path) as vecenv:
+        vecenv.reset(seed=np.int64(3))
+        for seed in (1.5, [1, 2, 3]):
+            with pytest.raises(APIUsageError, match="seed"):
+                vecenv.reset(seed=seed)
+        vecenv.reset(seed=np.array([1, 2]))
+        vecenv.step([1, 1])
+        vecenv.reset(seed=[None, 4])
+    assert replay(Bundle.load(tmp_path / "env1-seed2.npz")).is_same
+    assert not Bundle.load(tmp_path / "env1-seed4.npz").is_complete, "the other environment has no seed"
+
+
+def test_seeds_of_the_games_of_a_native_env_leave_its_bundle_incomplete(tmp_path):
+    with pufferlib.vector.make(pufferlib.env_creator("squared"), env_kwargs={"num_envs": 2}, record=tmp_path) as env:
+        env.reset(seed=[1, 2])
+        env.step([1, 1])
+    (path,) = tmp_path.iterdir()
+    assert not Bundle.load(path).is_complete
+
+
 def test_native_env_is_recorded_as_one_bundle(tmp_path):
     with pufferlib.vector.make(pufferlib.env_creator("squared"), env_kwargs={"num_envs": 8}, record=tmp_path) as env:
         env.reset()

@@ -102,6 +102,7 @@ def test_two_servers_keep_their_own_tokens() -> None:
         assert first.url.endswith("?token=a%20b")
         cookies = [get(server.url, f"/?{server.url.partition('?')[2]}")[2]["Set-Cookie"] for server in (first, second)]
         both = "; ".join(cookie.partition(";")[0] for cookie in cookies)
+        both = f'k={{"a":1}}; a/b=1; {both}'  # and those of other services
         assert [get(server.url, Cookie=both)[0] for server in (first, second)] == [200, 200]
 
 

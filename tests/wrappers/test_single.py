@@ -246,8 +246,9 @@ def test_resize_observation_keeps_every_second_pixel():
     assert observation.flags.c_contiguous
     colour = ResizeObservation(image_env(Box(0, 255, (4, 6, 3), np.uint8)))
     assert colour.observation_space.shape == (2, 3, 3)
-    with pytest.raises(APIUsageError, match=r"must divide height and width, got 4 for \(4, 6\)"):
-        ResizeObservation(image_env(), downscale=4)
+    for downscale in (4, 2.0, True):
+        with pytest.raises(APIUsageError, match=rf"that divides height and width, got {downscale} for \(4, 6\)"):
+            ResizeObservation(image_env(), downscale=downscale)
     with pytest.raises(APIUsageError, match=r"expected a Box \(height, width"):
         ResizeObservation(image_env(Discrete(2)))
 
