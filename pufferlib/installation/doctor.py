@@ -193,7 +193,7 @@ def docker(root: Path = Path("/")) -> list[Finding]:
     engine = Finding("docker", f"engine {output}", data={"version": output})
     code, output = _run("docker", "compose", "version", "--short")
     if code:
-        advice = "apt install docker-compose-plugin or, from Debian, docker-compose"
+        advice = "in a checkout: sudo scripts/docker-engine; with packages of Docker: apt install docker-compose-plugin"
         return [engine, Finding("docker compose", "missing", "advice", advice)]
     return [engine, Finding("docker compose", output, data={"version": output})]
 

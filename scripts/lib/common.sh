@@ -14,6 +14,10 @@ die() {
     exit "$status"
 }
 
+# macOS lacks flock, timeout and a current bash.
+[[ $OSTYPE == linux* ]] ||
+    die 2 "the scripts need Linux, got $OSTYPE; use the image there: docker compose run --rm tank train breakout"
+
 # Prints the help of the running script, which is the comment at its top.
 show_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 

@@ -195,9 +195,11 @@ build_image() { "${compose[@]}" build "$1" || { fetch_parts && "${compose[@]}" b
 fetch_parts() {
     user_sets TANK_BASE_IMAGE || docker/bootstrap-base >&2 ||
         die 1 "there is no base image; connect to a container registry, or build one as root: sudo docker/bootstrap-base"
-    [ "$device" = cpu ] && ! compgen -G 'docker/wheels/cpu/*.whl' >/dev/null &&
+    [ "$device" = cpu ] && ! compgen -G "docker/wheels/cpu/torch-$(locked_torch)-*.whl" >/dev/null &&
         docker/fill-wheels >&2 2>/dev/null
 }
+
+locked_torch() { sed -n 's/^torch==\([^ ]*\).*/\1/p' docker/locks/torch-cpu.txt; }
 
 # Succeeds if Docker should use the GPU. If the user's settings already choose the device, they are left alone.
 gpu_for_docker() {

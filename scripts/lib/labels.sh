@@ -8,6 +8,9 @@ label_images() {
     local base=${TANK_BASE_IMAGE:-debian:bookworm-slim}
     TANK_VERSION=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../pufferlib/__init__.py")
     TANK_REVISION=$(git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || true)
+    if [[ $TANK_REVISION =~ ^[0-9a-f]+$ && $(git ls-files --others --exclude-standard -- bindings docker pufferlib) ]]; then
+        TANK_REVISION+=-dirty # new files, which an image would contain
+    fi
     TANK_CREATED=$(git log -1 --format=%cI 2>/dev/null || true)
     # Only public https URLs, without a user name or password.
     TANK_SOURCE=$(git remote get-url origin 2>/dev/null | sed -n 's#^\(https://\)\([^/@]*@\)\?#\1#p' || true)

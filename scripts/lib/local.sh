@@ -5,24 +5,30 @@ venv=$root/.venv/bin
 
 # setup_local EXTRAS: installs pufferlib with these comma-separated extras into .venv, unless it is there already.
 setup_local() {
-    local extras=$1 stamp=$root/.venv/tank-stamp built='' installed='' print
+    local extras=$1 stamp=$root/.venv/tank-stamp built='' installed='' place='' print
     if inside_image; then
         venv=/opt/venv/bin
         ! command -v tank-develop >/dev/null || step "compiling what changed" tank-develop
         return
     fi
-    # A second script that starts at the same time waits here, instead of installing into the same folder.
-    exec 9<"$root/pyproject.toml"
-    flock 9
+    # A second script that starts at the same time waits here, instead of installing into the same folder. NFS locks only
+    # files that are open for writing.
+    if [ -w "$root/pyproject.toml" ]; then exec 9<>"$root/pyproject.toml"; else exec 9<"$root/pyproject.toml"; fi
+    flock 9 || say "$root cannot be locked; do not start two scripts at once"
     print=$(fingerprint)
     if [ -f "$stamp" ]; then
-        read -r built installed <"$stamp"
+        read -r built installed place <"$stamp" || true
+    fi
+    if [ -n "$place" ] && [ "$place" != "$root" ]; then
+        say "$root/.venv was made in $place, whose paths it contains: making a new one"
+        rm -rf "$root/.venv"
+        built='' installed=''
     fi
     if [ "$built" != "$print" ] || ! includes "$installed" "$extras"; then
         [ -w "$root" ] || die 1 "$root cannot be written; use a checkout that belongs to you, on a writable disk"
         extras=$(tr ',' '\n' <<<"$extras,$installed" | sed '/^$/d' | sort -u | paste -sd,)
         install_local "$extras"
-        echo "$print $extras" >"$stamp"
+        echo "$print $extras $root" >"$stamp"
     fi
     exec 9<&-
     export PATH=$venv:$PATH VIRTUAL_ENV=$root/.venv
@@ -51,8 +57,9 @@ includes() {
 }
 
 install_local() {
-    local extras=$1 requirements
-    command -v "${CC:-cc}" >/dev/null ||
+    local extras=$1 requirements compiler
+    read -ra compiler <<<"${CC:-cc}" # it may have options
+    command -v "${compiler[0]}" >/dev/null ||
         die 1 "no C compiler (${CC:-cc}) to build the environments with; install one (Debian: apt-get install gcc)" \
             "or choose the image, which needs none here: --docker"
     [ -x "$venv/pip" ] || make_venv

@@ -61,7 +61,8 @@ def resolve(wanted: list[str], *options: str | Path, cuda: bool = False, build: 
         cuda: Whether to use the CUDA builds of torch.
         build: Whether to run the setup.py of packages that have no static metadata.
     """
-    local = any(WHEELS.glob("*.whl"))
+    pin = next((found[1] for each in wanted if (found := re.match(r"torch==([^\s;]+)", each))), "")
+    local = any(WHEELS.glob(f"torch-{pin}*.whl"))
     torch = [] if cuda else ["--find-links", WHEELS] if local else ["--torch-backend", "cpu"]
     command = [find_uv(), "pip", "compile", "-", "--quiet", "--no-header", "--no-annotate"]
     command += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM, *torch, *options]

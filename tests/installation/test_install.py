@@ -147,10 +147,13 @@ def test_missing_debian_packages_are_reported_first(
     facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dpkg = tmp_path / "dpkg-query"
-    dpkg.write_text('#!/bin/sh\n[ "$3" = libhere1 ] && printf installed\nexit 0\n')
+    dpkg.write_text(
+        "#!/bin/sh\nfor each; do case $each in libhere1) echo installed; echo installed ;; "
+        "libnew1t64) echo installed ;; esac; done\n"
+    )  # the first one for two architectures, the second one as Debian 13 names it
     dpkg.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    known = replace(facts, apt={"libhere1": "its pictures", "libabsent1": "its sounds"})
+    known = replace(facts, apt={"libhere1": "its pictures", "libnew1": "its text", "libabsent1": "its sounds"})
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": known})
     assert install.plan("tiny").libraries == ("libabsent1",)
     monkeypatch.setattr(

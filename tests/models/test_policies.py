@@ -215,6 +215,9 @@ def test_action_mask_field_forbids_actions(memory):
     assert torch.isfinite(policy.distribution.entropy(params)).all()
     one_step, _ = policy.forward_eval(observations[0], policy.initial_state(6))
     assert torch.allclose(one_step, params[0])
+    with torch.autocast("cpu", torch.float16):
+        halved, _ = policy.forward_eval(observations[0], policy.initial_state(6))
+    assert (halved.split([2, 3], -1)[1].float().softmax(-1)[:, 1] == 0).all()
 
 
 @pytest.mark.parametrize("made", [EnvDescription, lambda env: torch.nn.Linear(2, 2)])

@@ -327,6 +327,10 @@ def test_labels_contain_the_commit_and_mark_local_changes(tmp_path: Path) -> Non
     assert re.fullmatch("[0-9a-f]{40}", revision)
     assert created.startswith("2026-11-22T12:00:00")
     assert source == "https://example.org/x.git"
+    (tmp_path / "pufferlib").mkdir()
+    (tmp_path / "pufferlib/new.c").touch()
+    assert labels("true")[1] == f"{revision}-dirty", "the image would contain the new file"
+    (tmp_path / "pufferlib/new.c").unlink()
     (tmp_path / "file").write_text("changed")
     assert labels("git remote set-url origin /some/folder") == [version, f"{revision}-dirty", created, ""]
 

@@ -105,6 +105,7 @@ def test_runs_are_stored_in_the_claimed_volume(name: str) -> None:
         (["1-pong-other/checkpoints/000009"], "train breakout --name train"),
         (["1-pong-train/checkpoints/000009"], "train --resume runs/1-pong-train"),
         (["1-pong-train/checkpoints/000009", "2-pong-train"], "train --resume runs/1-pong-train"),
+        (["1-pong-train/seed-1/checkpoints/000009"], "train --resume runs/1-pong-train"),
     ],
 )
 def test_replaced_pod_resumes_the_run_of_its_job(earlier: list[str], command: str, tmp_path: Path) -> None:

@@ -41,15 +41,46 @@ def test_tank_runs_the_compose_service_if_an_engine_answers(
     assert "using the Docker engine: docker compose run --rm tank (.venv instead: --local)" in output
 
 
-def test_page_of_view_is_published_on_this_machine(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize(("verb", "default"), [("view", 6080), ("board", 6006)])
+def test_page_is_published_on_this_machine(sandbox: Sandbox, verb: str, default: int) -> None:
     sandbox.docker()
-    for port in (6080, 7000):
-        assert sandbox.run("tank", "view", "breakout")[0] == 0
+    for port in (default, 7000):
+        assert sandbox.run("tank", verb, "breakout")[0] == 0
         assert sandbox.compose_run() == (
             f"docker compose --progress quiet run --rm --publish 127.0.0.1:{port}:{port} -T "
-            f"tank view --host 0.0.0.0 --port {port} breakout"
+            f"tank {verb} --host 0.0.0.0 --port {port} breakout"
         )
-        (sandbox.root / ".env").write_text("TANK_VIEW_PORT=7000\n")
+        (sandbox.root / ".env").write_text(f"TANK_{verb.upper()}_PORT=7000\n")
+
+
+def test_board_that_writes_files_publishes_no_port(sandbox: Sandbox) -> None:
+    assert sandbox.docker().run("tank", "board", "--export", "site")[0] == 0
+    assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T tank board --export site"
+
+
+def test_other_system_is_told_to_use_the_image(sandbox: Sandbox) -> None:
+    status, output = sandbox.run("tank", OSTYPE="darwin23")
+    assert status == 2
+    assert output == (
+        "tank: the scripts need Linux, got darwin23; use the image there: docker compose run --rm tank train breakout\n"
+    )
+
+
+def test_moved_checkout_gets_a_new_venv(sandbox: Sandbox) -> None:
+    sandbox.python()
+    assert sandbox.run("tank", "--local")[0] == 0
+    stamp = sandbox.root / ".venv/tank-stamp"
+    assert stamp.read_text().split()[-1] == str(sandbox.root)
+    stamp.write_text(stamp.read_text().replace(str(sandbox.root), "/old place"))
+    (sandbox.root / ".venv/old").touch()
+    status, output = sandbox.run("tank", "--local")
+    assert status == 0
+    assert ".venv was made in /old place, whose paths it contains: making a new one" in output
+    assert not (sandbox.root / ".venv/old").exists()
+
+
+def test_compiler_with_options_is_found(sandbox: Sandbox) -> None:
+    assert sandbox.python().run("tank", "--local", CC="cc -m64")[0] == 0
 
 
 def test_test_passes_pytest_arguments_to_its_compose_service(sandbox: Sandbox) -> None:

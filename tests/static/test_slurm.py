@@ -88,6 +88,14 @@ def test_restarted_job_resumes_its_own_run(node: Node, settings: dict[str, str],
     assert node.run("train", "pong", **settings) == (0, f"puffer train --resume runs/1-pong-{name}\n")
 
 
+@pytest.mark.parametrize("flags", [["--runs", "my runs"], ["--runs=my runs/", "--train.seeds=2"]])
+def test_restarted_job_resumes_all_seeds_in_any_folder(node: Node, flags: list[str]) -> None:
+    folder = "my runs/1-pong-slurm-7"
+    seed = "seed-2/" if "--train.seeds=2" in flags else ""
+    (node.folder / f"{folder}/{seed}checkpoints/000002").mkdir(parents=True)
+    assert node.run("train", "pong", *flags) == (0, f"puffer train --resume {folder}\n")
+
+
 def test_image_runs_in_apptainer(node: Node) -> None:
     (node.folder / "tank.sif").touch()
     node.fake("apptainer", 'echo "apptainer $*"')
