@@ -35,16 +35,14 @@ def make(
     def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
         observation, state, reward, done, info = env.step(key, state, action, params)
         achieved = {name.lower(): value / 100 for name, value in info.items() if name.startswith("Achievements/")}
-        return observed(observation), state, reward, done, achieved
-
-    def truncated(state: Any) -> Any:
-        return (state.timestep >= params.max_timesteps) & (state.player_health > 0)
+        truncated = (state.timestep >= params.max_timesteps) & (state.player_health > 0)
+        return observed(observation), state, reward, done & ~truncated, done & truncated, achieved
 
     shape = env.observation_space(params).shape
     space = Box(0, 255, shape, np.uint8) if pixels else Box(-np.inf, np.inf, shape, np.float32)
     actions = Discrete(env.action_space(params).n)
     package = "craftax.craftax_classic" if "Classic" in name else "craftax.craftax"
-    functions = JaxFunctions(space, actions, reset, step, truncated, _painter(package))
+    functions = JaxFunctions(space, actions, reset, step, _painter(package))
     return JaxBatch(functions, num_envs, seed, render_mode, buf=buf)
 
 

@@ -49,19 +49,19 @@ def make(
         observation, state = env.reset(key, params, start if level else sample(key))
         return _finite(observation), state
 
-    def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
-        observation, state, reward, done, info = env.step(key, state, action, params)
-        return _finite(observation), state, jnp.nan_to_num(reward), done, {"perf": info["GoalR"]}
+    # With a later limit, the package's `done` is a touch or unstable physics, also in the last step.
+    later = params.replace(max_timesteps=max_timesteps + 1)
 
-    def truncated(state: Any) -> Any:
-        return state.timestep >= params.max_timesteps
+    def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
+        observation, state, reward, terminated, info = env.step(key, state, action, later)
+        truncated = state.timestep >= max_timesteps
+        return _finite(observation), state, jnp.nan_to_num(reward), terminated, truncated, {"perf": info["GoalR"]}
 
     shape = env.observation_space(params).shape
     space = Box(-np.inf, np.inf, shape, np.float32)
     draw = make_render_pixels(params, static.replace(downscale=1))
-    functions = JaxFunctions(
-        space, _action_space(env, params, action), reset, step, truncated, lambda state: _upright(draw(state))
-    )
+    actions = _action_space(env, params, action)
+    functions = JaxFunctions(space, actions, reset, step, lambda state: _upright(draw(state)))
     return JaxBatch(functions, num_envs, seed, render_mode, buf=buf)
 
 

@@ -13,7 +13,7 @@ from pufferlib.buffers import Array, BufferSource
 from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-from .._shared.options import check_counts, check_render_mode, check_switches
+from .._shared.options import check_counts, check_numbers, check_render_mode, check_switches
 from .java import FOLDER, OPPONENTS, common_chance, opponent, own_chance, shared_integers, start
 
 __all__ = ["MicrortsGames"]
@@ -195,3 +195,4 @@ def _check_lists(where: str, opponents: object, weights: object) -> None:
             raise UnknownNameError.of(where, "opponent", name, OPPONENTS)
     if not isinstance(weights, list | tuple) or len(weights) != len(REWARDS):
         raise APIUsageError(f"{where}: reward_weights must be {len(REWARDS)} numbers, one for each of {REWARDS}")
+    check_numbers(where, **{f"reward_weights[{place}]": weight for place, weight in enumerate(weights)})

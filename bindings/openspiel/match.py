@@ -147,6 +147,8 @@ def _load(where: str, name: str, settings: Mapping[str, Any]) -> Any:
     for key in settings:
         if key not in specification:
             raise UnknownNameError.of(where, "setting", key, specification)
+    if "rng_seed" in settings:
+        raise APIUsageError(f"{where}: settings must not contain rng_seed, which follows from the seed; use reset(seed)")
     try:
         return pyspiel.load_game(name, dict(settings))
     except (pyspiel.SpielError, TypeError) as error:

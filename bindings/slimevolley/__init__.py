@@ -15,7 +15,7 @@ Binary actions are forward, back and jump.
 * Terminal: one side has lost its five lives. Truncation: ``max_episode_steps``, 3,000.
 * The agent plays on the right. The opponent on the left is the package's small recurrent network, which plays
   well. With ``self_play=True``, a second agent plays on the left. Both see the court as if they stood on the right,
-  and their rewards sum to 0.
+  and the points of one are lost by the other.
 
 Differences from the package:
 

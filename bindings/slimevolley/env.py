@@ -66,6 +66,7 @@ class SlimeVolleySimulation:
         self.env = env
         self.render_mode = render_mode
         self.env.t_limit = self._max_steps = max_episode_steps
+        self.bonus = 0.01 if env.survival_bonus else 0.0  # part of the reward in each step, of either side
         self.action_space: Discrete | MultiBinary = Discrete(6) if env.atari_mode else MultiBinary(3)
         self.observation_space: Box = Box(-np.inf, np.inf, (12,), np.float32)
         if env.from_pixels:
@@ -161,7 +162,7 @@ class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             self.agents = []
         return (
             {"right": right, "left": left},
-            {"right": reward, "left": -reward},
+            {"right": reward, "left": 2 * self._simulation.bonus - reward},
             dict.fromkeys(SIDES, terminated),
             dict.fromkeys(SIDES, truncated),
             {side: {} for side in SIDES},

@@ -90,7 +90,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         """Start an episode. The next step overwrites the screens of the observation."""
         super().reset(seed=seed)
         with self._starting():
-            seen, _ = self._doom.reset(seed=seed)
+            seen, _ = self._doom.reset(seed=None if seed is None else seed % 2**32)
         self._update_screens(seen)
         self._screens[:-3] = np.tile(self._screens[-3:], (len(self._screens) // 3 - 1, 1, 1))
         return self._observation(), {}

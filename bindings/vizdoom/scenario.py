@@ -19,7 +19,7 @@ from gymnasium.spaces import Box, Discrete
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-from .._shared.options import check_counts, check_render_mode, check_switches
+from .._shared.options import check_counts, check_numbers, check_render_mode, check_switches
 from .engine import engine_folder
 
 __all__ = ["Scenario", "combinations", "make_env"]
@@ -294,6 +294,17 @@ def _reward_table(where: str, rewards: Mapping[str, Any]) -> dict[str, tuple[flo
     return {name: (float(pair[0]), float(pair[1])) for name, pair in rewards.items()}
 
 
+def check_amounts(where: str, button: str, amounts: object) -> None:
+    """Raise APIUsageError unless ``amounts`` are a count and two finite numbers."""
+    option = f"delta_button_config[{button!r}]"
+    if not isinstance(amounts, tuple | list) or len(amounts) != 3:
+        raise APIUsageError(f"{where}: {option} must be a count, a smallest and a largest amount, got {amounts!r}")
+    count, *limits = amounts
+    if type(count) is not int or count < 1:
+        raise APIUsageError(f"{where}: {option} must start with a count of at least 1, got {amounts!r}")
+    check_numbers(where, **{option: limits[0], f"{option}, largest": limits[1]})
+
+
 def combinations(
     where: str, buttons: list[str], amounts: Mapping[str, tuple[int, float, float]], force_speed: bool
 ) -> list[list[float]]:
@@ -313,6 +324,7 @@ def combinations(
     for name in amounts:
         if name not in buttons:
             raise UnknownNameError.of(where, "button in delta_button_config", name, buttons)
+        check_amounts(where, name, amounts[name])
     parts: list[list[dict[str, float]]] = []
     for button in buttons:
         group = next((names for names in _EXCLUSIVE if button in names), (button,))

@@ -53,13 +53,25 @@ class PlainReader:
         self._owners = {id(owner) for owner in owners}
         self._made: dict[int, Any] = {}
         self._count = self._depth = 0
-        self._groups: dict[int, list[np.ndarray[Any, Any]]] = {}  # arrays that share memory
+        self._groups: dict[int, list[tuple[str, Any]]] = {}  # paths and arrays that share memory
         self._writes: list[Callable[[], object]] = []
 
     def commit(self) -> None:
         """Apply all changes."""
         for write in self._writes:
             write()
+
+    def check_groups(self) -> None:
+        """Check that arrays share memory as they did when they were saved.
+
+        Raises:
+            NotPlainError: An array does not.
+        """
+        for arrays in self._groups.values():
+            for number, (path, array) in enumerate(arrays):
+                others = (other for place, (_, other) in enumerate(arrays) if place != number)
+                if len(arrays) > 1 and not any(np.may_share_memory(array, other) for other in others):
+                    raise NotPlainError(f"{path} shares its memory with another array, which it does not here")
 
     def read(self, tree: Any, current: Any = MISSING, path: str = "") -> Any:
         """Return the object of ``tree``: ``current`` if it can be filled in place, or a new object.
@@ -110,12 +122,10 @@ class PlainReader:
         if group is None:
             self._made[number] = value.copy(order)
             return self._made[number]
-        others = self._groups.setdefault(group, [])
         is_like = type(current) is np.ndarray and (current.shape, current.dtype) == (value.shape, dtype)
-        is_shared = not others or (is_like and any(np.may_share_memory(current, other) for other in others))
-        if not (is_like and is_shared and current.flags.writeable):
+        if not (is_like and current.flags.writeable):
             raise NotPlainError(f"{path} shares its memory with another array, which it does not here")
-        others.append(current)
+        self._groups.setdefault(group, []).append((path, current))
         self._made[number] = current
         self._writes.append(functools.partial(np.copyto, current, value))
         return current
@@ -133,8 +143,12 @@ class PlainReader:
         return self._made[number]
 
     def _frozenset(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
-        self._made[number] = frozenset(self._each(trees, MISSING, path))
+        self._made[number] = frozenset(self._hashable(tree, path) for tree in trees)
         return self._made[number]
+
+    def _hashable(self, tree: Any, path: str) -> Any:
+        """Return a new object whose attributes are set, because its hash may depend on them."""
+        return self._temporary(tree, path) if isinstance(tree, list) else tree
 
     def _list(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
         found: list[Any] = self._register(number, [])
@@ -171,10 +185,12 @@ class PlainReader:
             raise NotPlainError(f"{path} is of {name}, which cannot be made of plain data")
         pairs = []
         for key_tree, tree in items:
-            key = self.read(key_tree, MISSING, path)
+            key = self._hashable(key_tree, path)
             there = current.get(key, MISSING) if fits else MISSING
             pairs.append((key, self.read(tree, there, f"{path}[{key!r:.40}]")))
-        self._writes.append(functools.partial(dict.update, found, pairs))
+        # The method of the class keeps the order of an OrderedDict. That of a Counter would add to its counts.
+        update = dict.update if isinstance(found, collections.Counter) else type(found).update
+        self._writes.append(functools.partial(update, found, pairs))
         return found
 
     def _enum(self, number: int, current: Any, path: str, name: str, member: str) -> Any:

@@ -95,13 +95,18 @@ class PlainWriter:
         return tree
 
     def _group(self, value: np.ndarray[Any, Any]) -> int | None:
-        """Return the group number of arrays that share memory with ``value``, or None. Mark the others with it."""
-        for number, (other, tree) in enumerate(self._arrays):
-            if np.may_share_memory(value, other):
-                tree[4] = number if tree[4] is None else tree[4]
-                group: int = tree[4]
-                return group
-        return None
+        """Return the group number of arrays that share memory with ``value``, or None. Mark the others with it.
+
+        Groups that ``value`` connects become one.
+        """
+        found = [number for number, (other, _) in enumerate(self._arrays) if np.may_share_memory(value, other)]
+        if not found:
+            return None
+        joined = {self._arrays[number][1][4] for number in found} - {None}
+        for number, (_, tree) in enumerate(self._arrays):
+            if number in found or tree[4] in joined:
+                tree[4] = found[0]
+        return found[0]
 
     def _dtype(self, dtype: np.dtype[Any], path: str) -> Any:
         if dtype.hasobject:

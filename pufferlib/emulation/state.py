@@ -71,6 +71,7 @@ def load(where: str, owner: Any, state: object, contents: Mapping[str, Any], all
     reader = PlainReader(data[size:], {package for env in chain for package in _packages(env)}, chain)
     try:
         found = reader.read(json.loads(bytes(data[:size])), dict(contents), "state")
+        reader.check_groups()
     except (NotPlainError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = str(error).replace(ROOT, "env")
         raise APIUsageError(

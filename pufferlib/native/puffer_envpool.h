@@ -80,16 +80,16 @@ static inline bool puffer_any(const bool *flags, int32_t count) {
     return any;
 }
 
-/* Derives the flags of a game with several players from theirs, or theirs from the step limit. */
+/* Derives the flags of a game with several players from theirs, or theirs from the step limit. A player that ends alone
+ * in the step of the limit terminates no game. */
 static inline void puffer_join_flags(PufferEnvPool *pool, int32_t index, bool is_cut) {
     const int32_t agents = pool->batch.spec.agents;
     const size_t first = (size_t)index * (size_t)agents;
     bool *terminals = pool->batch.terminals + first, *truncations = pool->batch.truncations + first;
-    const bool is_over = pool->batch.over[index];
+    const bool has_ended = pool->batch.over[index]; /* by itself */
     for (int32_t i = 0; is_cut && i < agents; i++) truncations[i] |= pool->batch.masks[first + (size_t)i];
-    const bool truncated = is_over && puffer_any(truncations, agents);
-    pool->truncated[index] = truncated || is_cut;
-    pool->terminated[index] = is_over && (puffer_any(terminals, agents) || !pool->truncated[index]);
+    pool->truncated[index] = is_cut || (has_ended && puffer_any(truncations, agents));
+    pool->terminated[index] = has_ended && (puffer_any(terminals, agents) || !pool->truncated[index]);
 }
 
 /* Writes the infos of games [begin, end) to their rows. */
@@ -121,7 +121,15 @@ static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
     const size_t place = (size_t)index * batch->observation_bytes;
     bool *kept_truncations = pool->kept_flags + (size_t)batch->num_games * agents;
-    memcpy(batch->final_observations + place, batch->observations + place, batch->observation_bytes);
+    if (batch->spec.agents_end) { /* PUFFER_END_AGENT has kept those of agents that ended */
+        const size_t bytes = batch->observation_bytes / agents;
+        for (size_t i = 0; i < agents; i++) {
+            if (batch->terminals[first + i]) continue;
+            memcpy(batch->final_observations + place + i * bytes, batch->observations + place + i * bytes, bytes);
+        }
+    } else {
+        memcpy(batch->final_observations + place, batch->observations + place, batch->observation_bytes);
+    }
     memcpy(pool->kept_rewards + first, batch->rewards + first, agents * sizeof(float));
     memcpy(pool->kept_flags + first, batch->terminals + first, agents);
     memcpy(kept_truncations + first, batch->truncations + first, agents);
@@ -144,12 +152,12 @@ static inline void puffer_step_block(PufferEnvPool *pool, int32_t begin, int32_t
     for (int32_t i = 0; i < count; i++) elapsed[i] = over[i] ? 0 : elapsed[i] + 1;
     batch->type->step(batch, begin, end);
     for (int32_t i = 0; i < count; i++) cut[i] = elapsed[i] >= limit;
-    for (int32_t i = 0; i < count; i++) over[i] |= cut[i];
     if (batch->spec.agents == 1) {
         for (int32_t i = 0; i < count; i++) truncated[i] |= cut[i];
     } else {
         for (int32_t i = 0; i < count; i++) puffer_join_flags(pool, begin + i, cut[i]);
     }
+    for (int32_t i = 0; i < count; i++) over[i] |= cut[i];
     puffer_write_infos(pool, begin, end);
     if (pool->autoreset != PUFFER_SAME_STEP) return;
     for (int32_t i = 0; i < count; i++) {
@@ -373,7 +381,7 @@ static inline bool puffer_has_begun(const PufferEnvPool *pool, int32_t index) {
             const bool fits = number >= 0 && number < (Number)bounds[width == 1 ? 0 : i % width]; \
             const int32_t whole = fits ? (int32_t)number : -1;                                    \
             to[i] = whole;                                                                        \
-            bad |= (Number)whole != number;                                                       \
+            bad |= !fits || (Number)whole != number;                                              \
         }                                                                                         \
         return bad == 0;                                                                          \
     }

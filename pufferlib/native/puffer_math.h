@@ -10,7 +10,8 @@
 #define PUFFER_INLINE static inline __attribute__((always_inline))
 
 /* Compiles a function for the widest vectors of the CPU, selected when the module is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+/* Older compilers than GCC 12 do not know these names, and other C libraries than glibc cannot select. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
 #define PUFFER_VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PUFFER_VECTORIZED

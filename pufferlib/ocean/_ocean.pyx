@@ -475,6 +475,7 @@ cdef class OceanBatch:
     @property
     def exact_rewards(self):
         """Rewards of the last step, float32. See ``pufferlib.registry.in_c.Games``."""
+        self._check("exact_rewards")
         return <object>self.views[REWARDS].obj
 
     def last_infos(self, index):

@@ -53,8 +53,12 @@ def source_file(name: str) -> Path | None:
     place, _ = split_name(name)
     if not is_object_name(name) or not has_module(place):
         return None
-    spec = getattr(sys.modules.get(place), "__spec__", None) or importlib.util.find_spec(place)
-    origin = Path(spec.origin) if spec and spec.origin else None
+    if place in sys.modules:  # the running script has no spec
+        origin_text = getattr(sys.modules[place], "__file__", None)
+    else:
+        spec = importlib.util.find_spec(place)
+        origin_text = spec.origin if spec else None
+    origin = Path(origin_text) if origin_text else None
     return (
         origin if origin and origin.suffix == ".py" and origin.is_file() else None
     )  # there is no file if the module is part of an archive

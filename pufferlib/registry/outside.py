@@ -197,6 +197,12 @@ def _resolve_registered(where: str, name: str) -> Creator | None:
     from pufferlib.registry.creators import creator_of
 
     creator = _latest(name, REGISTERED[name].creator)
+    names = [name]
+    while isinstance(creator, str) and creator in REGISTERED:  # a name of a name
+        names.append(creator)
+        if creator in names[:-1]:
+            raise APIUsageError(f"{where}: a name must not be registered as itself, got {' as '.join(names)}")
+        creator = _latest(creator, REGISTERED[creator].creator)
     if isinstance(creator, str):
         found = outside_creator(where, creator)
         if found is None:
@@ -205,7 +211,7 @@ def _resolve_registered(where: str, name: str) -> Creator | None:
                 "mypkg.envs:Forage, path/to/file.py:Forage, or a Gymnasium id"
             )
         return found
-    return creator_of(name, creator)
+    return creator_of(names[-1], creator)
 
 
 def _latest(name: str, creator: Creator | str) -> Creator | str:

@@ -85,16 +85,15 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: i
 def _translate_lake(params: dict[str, Any]) -> bool:
     """Replace Gymnasium's keyword arguments of FrozenLake by those in C. Return False if C does not have them."""
     desc = params.pop("desc", None)
-    map_name = params.pop("map_name", None)
+    map_name = params.pop("map_name", "4x4")
     if desc is not None:
         if not isinstance(desc, tuple | list) or not all(isinstance(row, str) for row in desc):
             return False
         params["desc"] = "/".join(desc)
-    elif map_name is not None:
-        size = {"4x4": 4, "8x8": 8}.get(map_name)
-        if size is None:
-            return False
-        params["size"] = size
+    elif map_name in ("4x4", "8x8"):
+        params["size"] = int(map_name[0])
+    else:  # None makes a random map
+        return False
     if "reward_schedule" in params:
         rewards = params.pop("reward_schedule")
         if not isinstance(rewards, tuple | list) or len(rewards) != 3:

@@ -114,6 +114,13 @@ def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> tupl
         for array in batch.values():
             array[row : row + 1 or None].reshape(-1).view(np.uint8)[:] = MARKS[0]
     buf = slice_rows(batch, 1, made.num_agents + 1)
+    if not takes_any(creator, "buf"):
+        raise broken(
+            made,
+            "arrays",
+            "the creator must take the arrays as the keyword buf, got a signature without it",
+            "define __init__(self, ..., buf=None), and pass it on: super().__init__(buf)",
+        )
     env = creator(buf=buf, **keywords)
     for name, array in buf.items():
         if getattr(env, name) is not array:
@@ -138,6 +145,15 @@ def check_neighbouring_rows(env: Any, batch: Buffers) -> None:
                     f"got another value {'after' if row else 'before'} them",
                     "look for an index that is out of range",
                 )
+
+
+def takes_any(creator: Callable[..., Any], keyword: str) -> bool:
+    """Return False if ``creator`` has neither a parameter named ``keyword`` nor one for any keyword."""
+    try:
+        parameters = inspect.signature(creator).parameters
+    except (TypeError, ValueError):  # a C function without a signature
+        return True
+    return keyword in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 def takes(creator: Callable[..., Any], keyword: str) -> bool:

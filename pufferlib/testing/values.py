@@ -41,7 +41,8 @@ class StepChecks:
         self._after_end = _AfterEnd(env)
         self._range = _Range(env)
         self._changes = Changes(env)
-        self._end_key, self._was_present = "", False
+        self._end_keys, self._was_present = dict[str, int](), False  # of infos, with the steps that had them
+        self._steps = 0
         self.first_end: int | None = None
 
     @property
@@ -79,12 +80,14 @@ class StepChecks:
                 "set self.masks[:] = True in reset for the agents that act",
             )
         self._changes.finish()
-        if self._end_key and not self.ended:
+        # A key in every step is a running number.
+        end_key = next((key for key, steps in self._end_keys.items() if steps < self._steps), "")
+        if end_key and not self.ended:
             raise broken(
                 self._env,
                 "ends",
                 "the end of an episode must be set in terminals or truncations, "
-                f"got an info with {self._end_key!r} and no end in any step",
+                f"got an info with {end_key!r} and no end in any step",
                 "set self.terminals or self.truncations in the last step of an episode",
             )
 
@@ -128,8 +131,12 @@ class StepChecks:
     def _note_end(self, shown: Shown) -> None:
         if self.first_end is None and shown.ended.any():
             self.first_end = shown.index
-        for info in [] if shown.is_reset else shown.infos if isinstance(shown.infos, list) else [shown.infos]:
-            self._end_key = self._end_key or next((key for key in info if key in EPISODE_KEYS), "")
+        if shown.is_reset:
+            return
+        self._steps += 1
+        infos = shown.infos if isinstance(shown.infos, list) else [shown.infos]
+        for key in EPISODE_KEYS & {key for info in infos for key in info}:
+            self._end_keys[key] = self._end_keys.get(key, 0) + 1
 
 
 class _AfterEnd:

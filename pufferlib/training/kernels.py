@@ -261,6 +261,8 @@ class StepInC:
         self._has_failed = not abs(figures[0]) <= LARGEST  # also if it is NaN
         if not self._has_failed:
             d_params = distribution.differentiate(self._params, batch.actions, *outputs[:2])
+            if mask is not None:  # constants, also where no action is legal
+                d_params.flatten(0, 1)[:, : distribution.num_logits].masked_fill_(mask == 0, 0)
             net.backward(d_params.contiguous(), self._d_values)
             group = self._optimizer.param_groups[0]
             beta1, beta2 = group["betas"]

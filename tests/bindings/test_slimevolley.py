@@ -90,6 +90,12 @@ def test_self_play_agents_see_mirrored_courts() -> None:
     assert not duel.agents
 
 
+def test_both_sides_get_the_reward_for_survival() -> None:
+    duel = make_env("SlimeVolleySurvivalNoFrameskip-v0", self_play=True)
+    duel.reset(seed=0)
+    assert duel.step({"right": 0, "left": 0})[1] == {"right": 0.01, "left": 0.01}
+
+
 def test_import_changes_neither_gym_nor_numpy_print_options() -> None:
     assert "gym" not in sys.modules
     assert np.get_printoptions()["threshold"] == 1000

@@ -8,6 +8,7 @@ import json
 import pickle
 import random
 import sys
+from dataclasses import dataclass
 from typing import ClassVar
 
 import cloudpickle
@@ -62,6 +63,14 @@ class Thing:
         self.at, self.kind, self.owner = at, kind, owner
 
 
+@dataclass(frozen=True)
+class Place:
+    """Object whose hash depends on its attributes."""
+
+    x: int
+    y: int
+
+
 class Field(gymnasium.Env):
     """Environment with many kinds of attributes: three random generators, objects, and shared arrays."""
 
@@ -91,6 +100,10 @@ class Field(gymnasium.Env):
             "r": slice(2),
         }
         self.recent.clear()
+        memory = np.zeros(4)
+        self.left, self.right, self.memory = memory[:2], memory[2:], memory
+        self.places, self.closed = {Place(0, 1): 3}, frozenset([Place(1, 1)])
+        self.ordered = collections.OrderedDict(b=1, a=2)
         return self._observe(), {}
 
     def step(self, action):
@@ -99,6 +112,10 @@ class Field(gymnasium.Env):
         if self.np_random.random() < 0.2:
             self.things.append(Thing(self.at.copy(), Kind(len(self.things) % 2), self))
         total = len(self.things) + sum(self.recent) + sum(thing.kind is Kind.LEFT for thing in self.things)
+        self.memory += 1  # changes ``left`` and ``right`` too
+        self.ordered.move_to_end(next(iter(self.ordered)))
+        total += self.left.sum() + 2 * self.right.sum() + self.places[Place(0, 1)] + (Place(1, 1) in self.closed)
+        total += 7 * list(self.ordered).index("a")
         return self._observe(), float(total), len(self.things) > 9, False, {}
 
     def _show(self, scale):

@@ -262,6 +262,12 @@ def test_value_that_gymnasium_rejects_is_named(keywords: dict[str, Any]) -> None
             pufferlib.make("FrozenLake-v1", num_envs=num_envs, **keywords)
 
 
+def test_random_map_is_made_by_gymnasium() -> None:
+    single, batch = (pufferlib.make("FrozenLake-v1", num_envs=count, map_name=None) for count in (None, 2))
+    sizes = {gymnasium.make("FrozenLake-v1", map_name=None).observation_space}
+    assert {env.driver_env.env.observation_space if env is batch else env.env.observation_space for env in (single, batch)} == sizes
+
+
 def test_keyword_of_wrong_type_raises(fresh: None) -> None:
     class Typed(gymnasium.Env[int, int]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)
@@ -346,6 +352,10 @@ def test_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None:
     assert pufferlib.make("again").single_observation_space.shape == (4,)
     with pytest.raises(pufferlib.UnknownNameError, match="mine has 2 environments, for example mine/forage"):
         pufferlib.make("mine")
+    pufferlib.register("circle", "mine/circle")
+    pufferlib.register("mine/circle", "circle")
+    with pytest.raises(pufferlib.APIUsageError, match="itself, got circle as mine/circle as circle"):
+        pufferlib.make("circle")
     with pytest.raises(pufferlib.UnknownNameError, match="did you mean 'mine/forage'"):
         pufferlib.make("mine/foragge")
 

@@ -47,16 +47,15 @@ class JaxFunctions:
 
     Attributes:
         reset: Function key -> observation, state.
-        step: Function key, state, action -> observation, state, reward, done, metrics (a dict of scalars).
-        truncated: Function from the state after the last step of an episode to whether only the time limit ended it.
+        step: Function key, state, action -> observation, state, reward, terminated, truncated, metrics (a dict of
+            scalars). An episode that is both was terminated.
         draw: Function from a state to an image ``(height, width, 3)``, values 0 to 255.
     """
 
     observation_space: Box
     action_space: Space
     reset: Callable[[jax.Array], tuple[jax.Array, Any]]
-    step: Callable[[jax.Array, Any, jax.Array], tuple[jax.Array, Any, jax.Array, jax.Array, dict[str, jax.Array]]]
-    truncated: Callable[[Any], jax.Array]
+    step: Callable[[jax.Array, Any, jax.Array], tuple[Any, ...]]
     draw: Callable[[Any], jax.Array]
 
 
@@ -91,7 +90,7 @@ class JaxBatch(PufferEnv):
         super().__init__(buf)
         self._seed = seed
         self._reset = jax.jit(jax.vmap(_split_then(functions.reset)))
-        self._step = jax.jit(jax.vmap(_split_then(_with_truncation(functions))))
+        self._step = jax.jit(jax.vmap(_split_then(functions.step)))
         self._scatter = jax.jit(_scatter, donate_argnums=0)
         self._draw = jax.jit(lambda states: functions.draw(jax.tree.map(lambda leaf: leaf[0], states)))
         self._group = max(1, num_envs // 16)
@@ -116,17 +115,17 @@ class JaxBatch(PufferEnv):
 
     def step(self, actions: Any) -> Stepped:
         """Step every environment once."""
-        self._keys, (observations, self._states, rewards, done, truncated, metrics) = self._step(
+        self._keys, (observations, self._states, rewards, terminated, truncated, metrics) = self._step(
             self._keys, self._states, jnp.asarray(actions)
         )
-        done, truncated = np.asarray(done), np.asarray(truncated)
+        terminated, truncated = np.asarray(terminated), np.asarray(truncated)
         self.observations[:] = observations
         self.rewards[:] = rewards
-        self.truncations[:] = done & truncated
-        self.terminals[:] = done & ~truncated
+        self.terminals[:] = terminated
+        self.truncations[:] = truncated & ~terminated
         self._returns += self.rewards
         self._lengths += 1
-        ended = np.flatnonzero(done)
+        ended = np.flatnonzero(terminated | truncated)
         infos = self._next_episodes(ended, metrics) if len(ended) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
@@ -175,14 +174,6 @@ def _split_then(function: Callable[..., Any]) -> Callable[..., Any]:
         return kept, function(used, *arguments)
 
     return call
-
-
-def _with_truncation(functions: JaxFunctions) -> Callable[..., Any]:
-    def step(key: jax.Array, state: Any, action: jax.Array) -> tuple[Any, ...]:
-        observation, state, reward, done, metrics = functions.step(key, state, action)
-        return observation, state, reward, done, functions.truncated(state), metrics
-
-    return step
 
 
 def _scatter(states: Any, rows: jax.Array, fresh: Any) -> Any:

@@ -141,7 +141,7 @@ def _procgen_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     own = own_keywords(config)
     del own["channel_first"]
     mode = own["distribution_mode"]
-    if mode not in PROCGEN_MODES and mode not in PROCGEN_MODES.values():
+    if mode not in [*PROCGEN_MODES, *PROCGEN_MODES.values()]:
         raise APIUsageError(f"envpool.make: distribution_mode must be one of {[*PROCGEN_MODES]}, got {mode!r}")
     return {**own, "distribution_mode": PROCGEN_MODES.get(mode, mode)}
 
