@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
+    "cell_width",
     "complain",
     "highlight",
     "note",
@@ -129,12 +130,12 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Coll
         rows: Cells of each row, which may contain styles.
         right: Headers of the right-aligned columns.
     """
-    widths = [max([len(head), *(_width(row[i]) for row in rows)]) for i, head in enumerate(heads)]
+    widths = [max([len(head), *(cell_width(row[i]) for row in rows)]) for i, head in enumerate(heads)]
 
     def line(cells: Sequence[str]) -> str:
         padded = []
         for cell, width, head in zip(cells, widths, heads, strict=True):
-            room = " " * (width - _width(cell))
+            room = " " * (width - cell_width(cell))
             padded.append(room + cell if head in right else cell + room)
         return GAP.join(padded).rstrip()
 
@@ -143,5 +144,6 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Coll
         print(line(row))
 
 
-def _width(cell: str) -> int:
+def cell_width(cell: str) -> int:
+    """Return the number of characters that a terminal shows of ``cell``, which may contain styles."""
     return len(_STYLED.sub("", cell))

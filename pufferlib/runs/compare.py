@@ -29,13 +29,13 @@ def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSu
     if by:
         name = by.rpartition(".")[2]
         return _alike(runs, lambda run: f"{name} {value_text(run.settings.get(by))}")
-    groups = _alike(runs, lambda run: f"{run.name} {sorted(_learning_settings(run).items())}")
+    groups = _alike(runs, _identity)
     several = list(groups.values())
     differing = differing_settings([alike[0] for alike in several])
     names = short_names([name for name in differing if name != SEED and not is_free(name)])
     labels: dict[str, list[RunSummary]] = {}
     for alike in several:
-        label = _label(alike[0], names) or alike[0].title
+        label = (_label(alike[0], names) if alike[0].settings else "") or alike[0].title
         labels.setdefault(label, []).extend(alike)
     return labels
 
@@ -83,12 +83,16 @@ def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
     """
     furthest: dict[str, RunSummary] = {}
     for run in runs:
-        alike = f"{run.name} {run.settings.get(SEED)} {sorted(_learning_settings(run).items())}"
-        key = alike if run.settings else str(run.folder)
+        key = f"{run.settings.get(SEED)} {_identity(run)}"
         other = furthest.setdefault(key, run)
         if (run.agent_steps, run.title) > (other.agent_steps, other.title):
             furthest[key] = run
     return list(furthest.values())
+
+
+def _identity(run: RunSummary) -> str:
+    """Return a text that runs share if they differ only in their seed. A run without readable settings is like no other."""
+    return f"{run.name} {sorted(_learning_settings(run).items())}" if run.settings else str(run.folder)
 
 
 def _learning_settings(run: RunSummary) -> dict[str, Any]:

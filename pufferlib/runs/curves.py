@@ -266,8 +266,10 @@ def plot(
     metric = find_metric(metric, chosen)
     setting = find_setting(by, chosen) if by else ""
     panels: dict[str, list[RunSummary]] = {}
+    names = {run.env_name: registry.short_name(run.env_name) for run in chosen}
     for run in chosen:
-        panels.setdefault(registry.short_name(run.env_name), []).append(run)
+        is_unique = [*names.values()].count(names[run.env_name]) == 1  # files of one name may be different environments
+        panels.setdefault(names[run.env_name] if is_unique else run.env_name, []).append(run)
     lines = {env: group_runs(members, setting) for env, members in panels.items()}
     pictured = {
         env: [Line(label, [run.metrics for run in alike]) for label, alike in groups.items()]

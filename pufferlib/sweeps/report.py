@@ -47,7 +47,7 @@ def write_report(result: SweepResult) -> Path:
         BindingMissing: Optuna or matplotlib is not installed.
     """
     name = registry.short_name(result.about["env_name"])
-    body = "\n".join([_summary(result, name), _best(result, name), _plots(result), _table(result)])
+    body = "\n".join([_summary(result, name), _best(result), _plots(result), _table(result)])
     title = f"<title>Sweep of {html.escape(name)}</title>"
     head = f'<head>\n<meta charset="utf-8">\n{title}\n<style>{_STYLE}</style>\n</head>'
     page = f'<!doctype html>\n<html lang="en">\n{head}\n<body>\n{body}\n</body>\n</html>\n'
@@ -69,9 +69,9 @@ def _summary(result: SweepResult, name: str) -> str:
     )
 
 
-def _best(result: SweepResult, name: str) -> str:
+def _best(result: SweepResult) -> str:
     best = result.best
-    command = f"{as_typed('puffer train', name)} {result.flags(best)}"
+    command = f"{as_typed('puffer train', result.about['env_name'])} {result.flags(best)}"
     outcome = f"score {short(best.score)} after {duration(best.seconds)} of training"
     return (
         f"<h2>The best: trial {best.number}, {outcome}</h2>\n"

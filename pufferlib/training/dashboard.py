@@ -46,14 +46,15 @@ GAP = 4
 def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
     """Return the live dashboard if ``console`` (by default stdout) is a terminal, otherwise a logger of plain lines.
 
-    In a notebook, the progress is part of the output of the cell.
+    A terminal that cannot move its cursor, with ``TERM=dumb``, gets lines too. In a notebook, the progress is part of the output of the cell.
     """
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
     title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""
     if console.is_jupyter:
         return NotebookProgress(title)
-    return Dashboard(console, title, str(trainer.device)) if console.is_terminal else ProgressLines(console)
+    is_drawn = console.is_terminal and not console.is_dumb_terminal
+    return Dashboard(console, title, str(trainer.device)) if is_drawn else ProgressLines(console)
 
 
 class Progress:

@@ -4,7 +4,7 @@ import contextlib
 import math
 import statistics
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,6 +195,13 @@ def _generator(policy: Policy | None, seed: int) -> torch.Generator:
     return torch.Generator(device).manual_seed(env_seed(seed, 0))
 
 
+def _deviation(scores: Sequence[float]) -> float:
+    """Return the sample standard deviation, 0 for one score, and NaN if a score is infinite or NaN."""
+    if len(scores) < 2:
+        return 0.0
+    return statistics.stdev(scores) if all(map(math.isfinite, scores)) else math.nan
+
+
 def _result(config: Config, played: "list[_PlayedEpisode]", advice: str) -> EvalResult:
     ended = [episode for episode in played if episode.score is not None]
     if not ended:
@@ -205,7 +212,7 @@ def _result(config: Config, played: "list[_PlayedEpisode]", advice: str) -> Eval
     scores = tuple(episode.score for episode in ended if episode.score is not None)
     return EvalResult(
         score_mean=statistics.fmean(scores),
-        score_std=statistics.stdev(scores) if len(scores) > 1 else 0.0,
+        score_std=_deviation(scores),
         episode_length=statistics.fmean(episode.steps for episode in ended),
         episodes=len(ended),
         unfinished=len(played) - len(ended),

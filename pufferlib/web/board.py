@@ -6,6 +6,7 @@ The page asks for small JSON answers. An export is the same page beside the same
 import contextlib
 import json
 import math
+import secrets
 import shutil
 import sqlite3
 import threading
@@ -76,6 +77,7 @@ class Board:
         self._folder = WatchedFolder(path)
         self._lock = threading.Lock()  # each request has a thread
         self._slow = threading.Lock()  # for sweeps and leagues
+        self._id = secrets.token_hex(8)  # so that an open page notices that it asks another board than before
         self._metrics = {SCORE: 0}  # number of each metric, by which the page asks for it
         self._changes = 0  # number of changes of the list of runs and of curves
         self._listed = b""  # list of runs after its last change,
@@ -139,7 +141,7 @@ class Board:
                 return {"title": path.stem, "problem": str(error)}
 
     def runs(self, since: int = -1) -> dict[str, Any]:
-        """Return the list of all runs as plain data, or only its "version" if that is still ``since``."""
+        """Return the list of all runs as plain data, or only its "id" and "version" if that is still ``since``."""
         found, sweeps = self._folder.runs(), self._folder.sweeps()
         sections: dict[tuple[Path | None, str], list[WatchedRun]] = {}
         for known in found:
@@ -155,6 +157,7 @@ class Board:
             "sections": [
                 {
                     "title": registry.short_name(env_name) or "without readable settings",
+                    "env_name": env_name,
                     "sweep": sweeps.index(sweep) if sweep in sweeps else None,
                     **self._section(sweep, members),
                 }
@@ -167,7 +170,8 @@ class Board:
         if text != self._listed:
             self._changes += 1
             self._listed, self._listed_at = text, self._changes
-        return {"version": since} if self._listed_at == since else {"version": self._listed_at, **listed}
+        state = {"id": self._id, "version": self._listed_at}
+        return state if self._listed_at == since else {**state, **listed}
 
     def _section(self, sweep: Path | None, members: Sequence[WatchedRun]) -> dict[str, Any]:
         """Return the runs of an environment or a sweep, with the settings that differ between them.
@@ -239,7 +243,7 @@ class Board:
             ) from error
 
     def _export_data(self, out: Path) -> int:
-        answers: dict[str, Any] = {"runs": {**self.runs(), "live": False}}
+        answers: dict[str, Any] = {"runs": {**self.runs(), "id": "", "live": False}}
         found = self._folder.runs()
         for metric, number in self._metrics.items():
             ids = [known.id for known in found]
@@ -404,7 +408,7 @@ def _sweep(folder: Path) -> dict[str, Any]:
     result = load_sweep(folder.name, folder.parent)
     about, trials = result.about, result.trials
     best = result.best if any(trial.state == "finished" for trial in trials) else None
-    train = as_typed("puffer train", registry.short_name(about["env_name"]))
+    train = as_typed("puffer train", about["env_name"])
     return {
         "title": folder.name,
         "metric": about["metric"],

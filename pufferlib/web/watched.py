@@ -60,7 +60,7 @@ class WatchedFolder:
         found: dict[Path, WatchedRun] = {}
         for run, sweep in self._find():
             if (known := self._known.get(run.folder)) is None:
-                if not self._is_inside(run.folder):
+                if not all(map(self._is_inside, (run.folder, run.config, run.metrics, run.summary))):
                     continue
                 path = run.folder.relative_to(self.folder).as_posix()
                 known = self._known[run.folder] = WatchedRun(len(self._known), path, run, sweep)

@@ -106,6 +106,17 @@ def test_termination_at_the_step_limit_is_reported():
     assert info["elapsed_step"][0] == falls_after
 
 
+def test_player_that_ends_at_the_step_limit_terminates_no_game():
+    pool = make_pool("snake", 16, max_episode_steps=LIMIT)
+    rng = np.random.default_rng(0)
+    pool.step(sample_actions(pool.spec, rng, 16))
+    for _ in range(LIMIT):
+        _, _, terminated, truncated, info = pool.step(sample_actions(pool.spec, rng, 16))
+        assert not terminated.any()
+    assert truncated.all()
+    assert info["players"]["terminated"].any()
+
+
 def test_pool_step_limit_replaces_the_environment_limit():
     assert make_pool("rware", 1, max_episode_steps=700).spec == make_pool("rware", 1).spec
     pool = make_pool("rware", 1, max_episode_steps=700)

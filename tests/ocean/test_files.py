@@ -152,6 +152,11 @@ def test_compiler_errors_name_file_and_line(corridor):
         ("puffer_random_below(", "puffer_random_bellow(", "puffer_random_bellow"),
         ("PUFFER_ENV(", "const void *unused = &corridor_keys; // PUFFER_ENV(", r"PUFFER_ENV\(Corridor, corridor\)"),
         ("length, 10, 2", "length, 1, 2", "the default of parameter length must be an int from 2 to 1000, got 1"),
+        (
+            "PUFFER_ENV(Corridor, corridor",
+            "static const PufferInfo many[17]; PUFFER_ENV(Corridor, corridor, PUFFER_INFOS(many)",
+            "many infos",
+        ),
         (".agents = 1", ".agents = 0", "Corridor: spec: agents must be at least 1$"),
         (".observation_shape = {2}", ".observation_shape = {0}", "spec: observation_shape must have at least one"),
         (".observation_type = PUFFER_FLOAT32", ".observation_type = PUFFER_BOOL", "spec: observation_type must be"),

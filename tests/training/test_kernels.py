@@ -35,6 +35,7 @@ def batch_of(policy, space, rows, legal=None, **changes):
     if legal is not None:
         observations[..., legal] = (torch.rand(1, rows, legal.stop - legal.start, **draw) < 0.6).float()
         observations[..., legal.start] = 1
+        observations[:, ::7, legal] = 0  # no action is legal
     with torch.no_grad():
         params, values = policy(observations)
         actions = policy.distribution.sample(params, draw["generator"])

@@ -1,5 +1,6 @@
 """``puffer board``: show runs in a web page, live while they train."""
 
+import shlex
 import webbrowser
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def run(argv: list[str]) -> int:
     if options.export:
         count = board.export(options.export)
         say(f"exported {plural(count, 'run')} to {options.export}; any web server can serve this folder, for example:")
-        say(f"python -m http.server --directory {options.export}")
+        say(f"python -m http.server --directory {shlex.quote(str(options.export))}")
         return 0
     with Server(board, host=options.host, port=options.port, token=options.token) as server:
         say(f"board: {style(server.url, 'accent')}")

@@ -84,7 +84,7 @@ def _print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
     if "address" not in report.sanitizers:
         lacks = "the address sanitizer" if report.sanitizers else "the address and undefined-behaviour sanitizers"
         note(f"the C compiler has no library for {lacks}, which find most defects; Debian's gcc has them: CC=gcc "
-             f"{as_typed('puffer check')} {path}")  # fmt: skip
+             f"{as_typed('puffer check', path)}")  # fmt: skip
     count = len(report.defects)
     say(
         f"{path}, {steps} steps in C with seed {seed}: "

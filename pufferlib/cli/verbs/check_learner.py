@@ -4,6 +4,7 @@ import json
 import math
 import textwrap
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pufferlib import registry
@@ -48,9 +49,8 @@ def run(argv: list[str]) -> int:
         return max([_print_json(result) for result in results])
     say(f"checking {style(options.learner or 'the trainer of pufferlib', 'bold')}, seed {options.seed}\n")
     say(style(f"  {'environment':<12}{'asks to':<42}{'score':>7}{'bar':>7}{'seconds':>9}", "muted"))
-    return _print_summary(
-        [_print(result) for result in results], f" --with {options.learner}" if options.learner else ""
-    )
+    flags = [*(["--with", options.learner] if options.learner else []), "--seed", options.seed, "--scale", options.scale]
+    return _print_summary([_print(result) for result in results], flags)
 
 
 def _print_json(result: "LearnerResult") -> int:
@@ -92,13 +92,13 @@ def _findings(result: "LearnerResult") -> list[str]:
     return [f"raised {type(result.error).__name__}: {result.error}"]
 
 
-def _print_summary(results: "list[LearnerResult]", learner: str) -> int:
+def _print_summary(results: "list[LearnerResult]", flags: Sequence[object]) -> int:
     failed = [result.env_name for result in results if not result.passed]
     took = f"{plural(len(results), 'environment')} in {sum(result.seconds for result in results):.0f} s"
     if not failed:
         say(f"\n{took}: all learned")
         return 0
-    again = as_typed(f"puffer check-learner{learner} --only {failed[0]}")
+    again = as_typed("puffer check-learner", "--only", failed[0], *flags)
     say(
         f"\n{took}: {len(failed)} not learned. Start with {failed[0]}, because later environments build on earlier "
         f"ones.\nRun it again: {again}"

@@ -1,5 +1,6 @@
 """``puffer export``: export a trained agent to a file that does not need this library."""
 
+import shlex
 from pathlib import Path
 
 from pufferlib.cli.console import highlight, say, style
@@ -55,7 +56,8 @@ def run(argv: list[str]) -> int:
     say(f"{files} ({size}): {made.env_name}, as {TITLES[made.to]}")
     worst = f"{made.difference:.1e}"
     say(highlight(f"compared with the policy in {made.steps:,} steps: outputs differ by at most {worst}", worst))
-    say(NEXT[made.to].format(path=made.path, stem=made.path.stem))
+    path = shlex.quote(str(made.path)) if made.to == "c" else made.path
+    say(NEXT[made.to].format(path=path, stem=made.path.stem))
     return 0
 
 

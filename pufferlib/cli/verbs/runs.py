@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
-from pufferlib.cli.console import note, print_table, say, style
+from pufferlib.cli.console import cell_width, note, print_table, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.machine.commands import as_typed
 from pufferlib.runs.compare import short_names, value_text
@@ -91,9 +91,9 @@ def _number_that_fit(
     if not sys.stdout.isatty():
         return len(heads)
     plain = [[*own], *rows]
-    used = sum(max(len(row[i]) for row in plain) + 2 for i in range(len(own)))
+    used = sum(max(cell_width(row[i]) for row in plain) + 2 for i in range(len(own)))
     for count, (head, column) in enumerate(zip(heads, columns, strict=True)):
-        used += max(map(len, [head, *column])) + 2
+        used += max(map(cell_width, [head, *column])) + 2
         if used > shutil.get_terminal_size().columns:
             return count
     return len(heads)

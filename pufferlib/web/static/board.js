@@ -5,10 +5,11 @@ import { Parallel } from "./parallel.js";
 
 const POLL_MS = 1000;
 const CHOSEN_LINES = 8; // lines that are shown until the user chooses
+const MOST_IDS = 500; // runs of a request, whose address has a limit of 8 kB
 const $ = (id) => document.getElementById(id);
 
 // What the server knows
-let board = { version: -1, sections: [], metrics: [], sweeps: [], leagues: [] };
+let board = { id: "", version: -1, sections: [], metrics: [], sweeps: [], leagues: [] };
 const curves = new Map(); // by metric: {version, asked: ids of runs, byRun: curves by id}
 // What the user chooses, which the address keeps
 const DEFAULTS = {
@@ -60,8 +61,12 @@ async function ask(name, query = {}) {
 
 /** Read the list of runs, and the curves that are shown. Return true if some of their files are not yet read. */
 async function refresh() {
-  const answer = await ask("runs", { since: board.version });
-  const isNew = answer.version !== board.version;
+  let answer = await ask("runs", { since: board.version });
+  if (board.id && answer.id !== board.id) { // of a board that was started meanwhile, with other numbers of runs
+    curves.clear();
+    answer = await ask("runs");
+  }
+  const isNew = answer.id !== board.id || answer.version !== board.version;
   if (isNew) {
     board = answer;
     drawTable();
@@ -85,15 +90,21 @@ async function readCurves(metric) {
   // Versions count all changes, so curves that were never asked for are a request of their own.
   for (const [ids, since] of [[asked, known.version], [missing, -1]]) {
     if (!ids.length) continue;
-    const answer = await ask(`curves/${number}`, { runs: ids.join(","), since });
-    if (since >= 0 || !asked.length) known.version = answer.version;
-    if (known.share !== answer.share) isNew = true;
-    known.share = answer.share;
-    for (const id of ids) known.asked.add(id);
-    for (const [id, curve] of Object.entries(answer.curves)) {
-      known.byRun.set(Number(id), curve);
-      isNew = true;
+    let version = Infinity, share = 1;
+    for (let at = 0; at < ids.length; at += MOST_IDS) {
+      const part = ids.slice(at, at + MOST_IDS);
+      const answer = await ask(`curves/${number}`, { runs: part.join(","), since });
+      version = Math.min(version, answer.version);
+      share = Math.min(share, answer.share);
+      for (const id of part) known.asked.add(id);
+      for (const [id, curve] of Object.entries(answer.curves)) {
+        known.byRun.set(Number(id), curve);
+        isNew = true;
+      }
     }
+    if (since >= 0 || !asked.length) known.version = version;
+    if (known.share !== share) isNew = true;
+    known.share = share;
   }
   return isNew ? known.share : null;
 }
@@ -122,11 +133,17 @@ function showProblem(text) {
 
 const allGroups = () => board.sections.flatMap((section) => section.groups.map((group) => ({ section, group })));
 
+let latest = {}; // paths of the latest runs, and what they were found for
+
 /** Return the paths of the runs that are shown. */
 function chosenPaths() {
   if (view.runs) return view.runs;
-  const groups = board.sections.map(sorted).find((found) => found.length)?.slice(0, CHOSEN_LINES) ?? [];
-  return new Set(groups.flatMap((group) => group.runs.map((run) => run.path)));
+  const { find, sort, up } = view;
+  if (latest.board !== board || latest.find !== find || latest.sort !== sort || latest.up !== up) {
+    const groups = board.sections.map(sorted).find((found) => found.length)?.slice(0, CHOSEN_LINES) ?? [];
+    latest = { board, find, sort, up, paths: new Set(groups.flatMap((group) => group.runs.map((run) => run.path))) };
+  }
+  return latest.paths;
 }
 
 function chosenSections() {
@@ -194,7 +211,7 @@ function linesOf(section, metric) {
     const parts = view.seeds ? [runs] : runs.map((run) => [run]);
     for (const members of parts.filter((part) => part.length)) {
       const isWhole = view.seeds && group.runs.length > 1;
-      const key = isWhole ? `${section.title} ${group.label}` : members[0].path;
+      const key = isWhole ? `${sectionKey(section)} ${group.label}` : members[0].path;
       const seeds = isWhole ? `, ${plural(members.length, "seed")}` : group.runs.length > 1 ? `, ${members[0].title.split("/").pop()}` : "";
       lines.push({ label: group.label + seeds, number: numberOf(key), curves: members.map((run) => known.get(run.id)).filter(Boolean), members });
     }
@@ -227,7 +244,7 @@ function drawTable() {
   $("count").textContent = view.find ? `${found} of ${total}` : plural(total, "run");
 }
 
-const sectionKey = (section) => `${section.title} ${section.sweep ?? ""}`;
+const sectionKey = (section) => `${section.env_name} ${section.sweep ?? ""}`;
 
 function drawSection(section) {
   const groups = sorted(section);
@@ -258,7 +275,7 @@ function titleOf(section, group) {
 }
 
 function drawGroup(section, group) {
-  const key = `${section.title} ${group.label}`, title = titleOf(section, group);
+  const key = `${sectionKey(section)} ${group.label}`, title = titleOf(section, group);
   if (group.runs.length === 1 && section.groups.find((each) => each.label === group.label).runs.length === 1) {
     return drawRun(section, group.runs[0], title, "", true);
   }
@@ -491,7 +508,8 @@ async function drawSweep(name) {
         const settings = trial && sweep.spaces.map(({ setting }) => `${setting.split(".").pop()} ${valueText(trial.settings[setting])}`).join(", ");
         $("pointed").textContent = trial ? `Trial ${trial.number}, ${trial.state}, score ${short(trial.score)}: ${settings}` : "Point at a line to see its trial.";
       };
-      const path = (trial) => allGroups().flatMap(({ group }) => group.runs).find((run) => run.path.endsWith(`/${trial.run}`) && run.path.includes(name))?.path;
+      const own = board.sections.filter((section) => section.sweep === number).flatMap((section) => section.groups).flatMap((group) => group.runs);
+      const path = (trial) => own.find((run) => run.path.split("/").pop() === trial.run)?.path;
       parallel = new Parallel(canvas, sweep, show, (trial) => path(trial) && open(`run ${path(trial)}`));
     },
   };
