@@ -99,8 +99,10 @@ def test_columns_are_the_settings_that_differ(board: Board) -> None:
 
 
 def test_unchanged_list_is_not_sent_again(board: Board, kept: Path) -> None:
-    version = answer(board, "runs")["version"]
-    assert answer(board, "runs", since=version) == {"version": version}
+    first = answer(board, "runs")
+    version = first["version"]
+    assert answer(board, "runs", since=version) == {"id": first["id"], "version": version}
+    assert answer(Board(kept), "runs", since=version)["id"] != first["id"], "a page must notice another board"
     add_updates(kept / FAST, [9.0], first=4)
     changed = answer(board, "runs", since=version)
     assert changed["version"] > version
@@ -181,7 +183,11 @@ def test_links_out_of_the_folder_are_ignored(
     make_run(outside / "20260101-000008-pong", env="pong")
     (kept / "runs/20260101-000008-pong").symlink_to(outside / "20260101-000008-pong")
     (kept / PONG / "evaluation.mp4").symlink_to(outside / "video.mp4")
-    assert "runs/20260101-000008-pong" not in rows(board)
+    linked = "runs/20260101-000009-pong"
+    make_run(kept / linked, env="pong")
+    (kept / linked / "metrics.jsonl").unlink()
+    (kept / linked / "metrics.jsonl").symlink_to(outside / "20260101-000008-pong/metrics.jsonl")
+    assert not {"runs/20260101-000008-pong", linked} & rows(board).keys()
     assert ask(board, f"/files/{rows(board)[PONG]['id']}/evaluation.mp4").status == 404
 
 

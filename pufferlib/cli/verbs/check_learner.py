@@ -49,7 +49,8 @@ def run(argv: list[str]) -> int:
         return max([_print_json(result) for result in results])
     say(f"checking {style(options.learner or 'the trainer of pufferlib', 'bold')}, seed {options.seed}\n")
     say(style(f"  {'environment':<12}{'asks to':<42}{'score':>7}{'bar':>7}{'seconds':>9}", "muted"))
-    flags = [*(["--with", options.learner] if options.learner else []), "--seed", options.seed, "--scale", options.scale]
+    given = {"--with": options.learner, "--seed": options.seed, "--scale": options.scale}
+    flags = [word for flag, value in given.items() if value not in (None, 1) for word in (flag, value)]  # no defaults
     return _print_summary([_print(result) for result in results], flags)
 
 
@@ -98,7 +99,7 @@ def _print_summary(results: "list[LearnerResult]", flags: Sequence[object]) -> i
     if not failed:
         say(f"\n{took}: all learned")
         return 0
-    again = as_typed("puffer check-learner", "--only", failed[0], *flags)
+    again = as_typed("puffer check-learner", *flags, "--only", failed[0])
     say(
         f"\n{took}: {len(failed)} not learned. Start with {failed[0]}, because later environments build on earlier "
         f"ones.\nRun it again: {again}"
