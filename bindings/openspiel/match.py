@@ -148,7 +148,9 @@ def _load(where: str, name: str, settings: Mapping[str, Any]) -> Any:
         if key not in specification:
             raise UnknownNameError.of(where, "setting", key, specification)
     if "rng_seed" in settings:
-        raise APIUsageError(f"{where}: settings must not contain rng_seed, which follows from the seed; use reset(seed)")
+        raise APIUsageError(
+            f"{where}: settings must not contain rng_seed, which follows from the seed; use reset(seed)"
+        )
     try:
         return pyspiel.load_game(name, dict(settings))
     except (pyspiel.SpielError, TypeError) as error:

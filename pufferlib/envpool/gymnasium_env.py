@@ -160,10 +160,8 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's methods take more argume
             if not name.startswith(("_", PLAYERS)):
                 infos[f"_{name}"] = mask
         elapsed = infos.pop("elapsed_step")
-        everyone = {"env_id": ids, "player_env_id": np.repeat(ids, players)}
-        return self._info(
-            batch._replace(**everyone, elapsed_step=elapsed, infos=infos, final_observations=None, final_infos=None)
-        )
+        whole = batch._replace(env_id=ids, player_env_id=np.repeat(ids, players), elapsed_step=elapsed, infos=infos)
+        return self._info(whole._replace(final_observations=None, final_infos=None))
 
     def _ids_in_mask(self, env_id: Any, options: Info) -> Any:
         mask = options.get("reset_mask")

@@ -40,13 +40,15 @@ C_TYPES = {
 FLAGS = ("-std=c99", "-O2")
 
 # Keywords of C and C++, which may be keys of observations.
-KEYWORDS = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double else "
-    "enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "nullptr operator or private protected public register restrict return short signed sizeof static static_assert "
-    "struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual "
-    "void volatile wchar_t while xor".split()
-)
+KEYWORDS = {
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
+    "constexpr", "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
+    "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "static_assert", "struct", "switch", "template", "this",
+    "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "wchar_t", "while", "xor",
+}  # fmt: skip
 
 
 def c_source(trained: TrainedPolicy) -> str:

@@ -155,11 +155,13 @@ typedef struct {
 #define PUFFER_NAMED_INFO(Type, field, name, low, high) \
     {name, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), sizeof((Type *)0)->field, (low), (high)}
 
-#define PUFFER_INFOS(table)                                                                      \
-    .infos = (table), .num_infos = sizeof(table) / sizeof(PufferInfo) + 0 * sizeof(struct {      \
-        _Static_assert(sizeof(table) / sizeof(PufferInfo) <= PUFFER_MAX_INFOS, "many infos");     \
-        char any;                                                                                \
-    })
+#define PUFFER_INFOS(table)                                                                                \
+    .infos = (table),                                                                                      \
+    .num_infos = sizeof(table) / sizeof(PufferInfo) +                                                      \
+                 0 * sizeof(struct {                                                                       \
+                     _Static_assert(sizeof(table) / sizeof(PufferInfo) <= PUFFER_MAX_INFOS, "many infos"); \
+                     char any;                                                                             \
+                 })
 
 /* Infos of the last step of an episode, for batches in the place of a Python environment. The fields are read when
  * an episode ends. */

@@ -125,7 +125,8 @@ static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
         const size_t bytes = batch->observation_bytes / agents;
         for (size_t i = 0; i < agents; i++) {
             if (batch->terminals[first + i]) continue;
-            memcpy(batch->final_observations + place + i * bytes, batch->observations + place + i * bytes, bytes);
+            memcpy(batch->final_observations + place + i * bytes, batch->observations + place + i * bytes,
+                   bytes);
         }
     } else {
         memcpy(batch->final_observations + place, batch->observations + place, batch->observation_bytes);

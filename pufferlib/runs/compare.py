@@ -91,7 +91,7 @@ def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _identity(run: RunSummary) -> str:
-    """Return a text that runs share if they differ only in their seed. A run without readable settings is like no other."""
+    """Return a text that runs share if they differ only in their seed. Runs without readable settings share none."""
     return f"{run.name} {sorted(_learning_settings(run).items())}" if run.settings else str(run.folder)
 
 

@@ -46,7 +46,8 @@ GAP = 4
 def progress_logger(trainer: TrainerView, console: Console | None = None) -> Logger:
     """Return the live dashboard if ``console`` (by default stdout) is a terminal, otherwise a logger of plain lines.
 
-    A terminal that cannot move its cursor, with ``TERM=dumb``, gets lines too. In a notebook, the progress is part of the output of the cell.
+    A terminal that cannot move its cursor, with ``TERM=dumb``, gets lines too. In a notebook, the progress is part of
+    the output of the cell.
     """
     console = console or Console()
     title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"

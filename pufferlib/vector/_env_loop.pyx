@@ -430,7 +430,7 @@ cdef class EnvLoop:
         cdef list infos = [], sources = []
         cdef Py_ssize_t position
         cdef bint resets = (<EnvSlot>self.slots[0]).autoreset == "next_step"
-        lost = self.lost_seeds
+        lost = dict(self.lost_seeds)  # a copy, because a reset removes those that it starts
         if resets:
             infos += EnvLoop.reset(self, [lost[position] for position in lost], None, list(lost))  # no override
             sources += self.sources

@@ -284,7 +284,9 @@ def test_native_environment_has_seeds_and_renders_every_row():
     env.reset(seed=[5, 6, 7])
     env.reset(seed=[1, 8, 1], options={"reset_mask": np.array([False, True, False])})
     assert env.np_random_seed == (5, 8, 7)
-    with pytest.raises(APIUsageError, match=r"one for each of the 3 environments, also with a reset_mask, got 1: \[4\]"):
+    with pytest.raises(
+        APIUsageError, match=r"one for each of the 3 environments, also with a reset_mask, got 1: \[4\]"
+    ):
         env.reset(seed=[4], options={"reset_mask": np.array([False, True, False])})
     with pytest.raises(APIUsageError, match="np_random must be a generator of numpy, which native environments do"):
         _ = env.np_random

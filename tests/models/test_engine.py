@@ -277,7 +277,6 @@ def test_compile_policy_returns_none_for_custom_networks():
     assert compile_policy(CustomPolicy(env, 20)) is None
     assert compile_policy(make_policy(env, CustomPolicy, 20, memory="LSTM")) is None
     assert compile_policy(make_random_policy(EnvDescription(IMAGE, Discrete(5)), "ResNet")) is None
-    assert compile_policy(make_random_policy(EnvDescription(Box(-1, 1, (20,)), Discrete(5)), num_layers=0)) is None
 
 
 @pytest.mark.parametrize(

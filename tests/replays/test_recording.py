@@ -308,6 +308,7 @@ def test_seeds_of_any_form_are_recorded(tmp_path):
         vecenv.reset(seed=np.array([1, 2]))
         vecenv.step([1, 1])
         vecenv.reset(seed=[None, 4])
+        vecenv.step([1, 1])
     assert replay(Bundle.load(tmp_path / "env1-seed2.npz")).is_same
     assert not Bundle.load(tmp_path / "env1-seed4.npz").is_complete, "the other environment has no seed"
 

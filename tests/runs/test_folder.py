@@ -38,9 +38,9 @@ def test_refused_second_training_does_not_remove_folder(tmp_path: Path) -> None:
 
 
 def test_name_that_is_too_long_raises(tmp_path: Path) -> None:
-    with pytest.raises(APIUsageError, match=r"at most 255 bytes, got 'squared-nnn.*; choose a shorter"):
-        with new_run(tmp_path, "squared", "n" * 300):
-            pass
+    message = r"at most 255 bytes, got 'squared-nnn.*; choose a shorter"
+    with pytest.raises(APIUsageError, match=message), new_run(tmp_path, "squared", "n" * 300):
+        pass
 
 
 def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:

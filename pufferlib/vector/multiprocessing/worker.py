@@ -241,8 +241,8 @@ class Worker:
             assert self._row_spec is not None
             assert self._memory is not None
             self._runner.watch(self._memory.notify[setup.worker : setup.worker + 1])
-            # The parent knows the spaces already when it replaces a worker. It reads nothing before the first command is
-            # finished, and spaces of images may not fit into the pipe.
+            # When the parent replaces a worker, it knows the spaces already. It reads nothing before the first command
+            # is finished, and spaces of images may not fit into the pipe.
             if not self._is_new:
                 self._conn.send_bytes(pickled(Ready(self._row_spec, self._describe(self._runner))))
         except BaseException as error:
