@@ -91,7 +91,7 @@ class RobotBatch(SteppedGames):
         )  # fmt: skip
 
     def _begin_all(self, indices: Sequence[int], seeds: Sequence[int | None]) -> list[dict[str, Any]]:
-        if self._resetting is None or len(indices) == 1:
+        if self._resetting is None or len(indices) < 2:
             return super()._begin_all(indices, seeds)
         count = len(self._originals)
         commands = [*zip(indices, seeds, strict=True)]

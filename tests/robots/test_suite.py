@@ -1,5 +1,7 @@
 """Tasks of dm_control stepped in C, compared byte by byte with the package."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,14 @@ def test_threads_that_share_resets_give_the_results_of_one():
     assert one.observations.tobytes() == three.observations.tobytes()
     one.close()
     three.close()
+
+
+def test_steps_without_resets_use_no_python_threads(monkeypatch):
+    twins = TwinEnvs(twin_of("dmcontrol/cheetah-run", {}), num_envs=4, num_threads=2)
+    twins.reset(seed=1)
+    monkeypatch.setattr(ThreadPoolExecutor, "map", lambda *_: pytest.fail("a switch of threads costs 0.1 ms"))
+    twins.step(np.ones((4, 6), np.float32))
+    twins.close()
 
 
 def test_episodes_without_time_limit_are_not_truncated():
