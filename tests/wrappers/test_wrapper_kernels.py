@@ -33,6 +33,16 @@ def test_moments_match_numpy(dtype):
     assert np.allclose(out, np.clip(expected, -1.5, 1.5), atol=1e-5)
 
 
+def test_number_that_is_infinite_at_first_gets_the_moments_of_later_rows():
+    moments = Moments(2, 1e-8)
+    rows = np.random.default_rng(0).normal(1000, 1, (4, 64, 2))
+    moments.update(np.where(np.arange(2) == 1, np.inf, rows[0]))
+    for later in rows[1:]:
+        moments.update(later)
+    assert np.allclose(moments.mean, [rows[..., 0].mean(), rows[1:, :, 1].mean()], atol=0.05)
+    assert (moments.var < 2).all()
+
+
 @pytest.mark.parametrize(("value", "shown"), [(np.inf, 10.0), (-np.inf, -10.0), (np.nan, np.nan)])
 def test_infinite_and_missing_numbers_do_not_change_the_statistics(value, shown):
     moments = Moments(2, 1e-8)

@@ -50,11 +50,13 @@ cdef class Moments:
     cdef double epsilon
     cdef object plain
     cdef double[::1] means, vars, centers, scales, sums, squares, shifts
+    cdef uint8_t[::1] has_moments  # whether an element was finite in some update, or was loaded
 
     def __init__(self, Py_ssize_t size, double epsilon, plain=None):
         self.epsilon, self.plain = epsilon, plain
         self.mean, self.var, self.count = np.zeros(size), np.ones(size), 0.0
         self.means, self.vars = self.mean, self.var
+        self.has_moments = np.zeros(size, np.uint8)
         self.centers, self.scales = np.empty(size), np.empty(size)
         self.sums, self.squares, self.shifts = np.empty(size), np.empty(size), np.empty(size)
         self.rescale()
@@ -62,6 +64,7 @@ cdef class Moments:
     def load(self, mean, var, double count):
         """Replace the moments."""
         self.mean[:], self.var[:], self.count = mean, var, count
+        self.has_moments[:] = count > 0
         self.rescale()
 
     def update(self, rows, present=None):
@@ -109,17 +112,20 @@ cdef class Moments:
 
         An element that is infinite or NaN in one of the rows keeps its moments, which would be lost for ever.
         """
-        cdef double mean, spread, delta, total = self.count + n
+        cdef double mean, spread, delta, count, total
         cdef Py_ssize_t j
         for j in range(self.means.shape[0]):
             if not isfinite(self.squares[j]):
                 continue
+            count = self.count if self.has_moments[j] else 0
+            total = count + n
+            self.has_moments[j] = True
             mean = self.sums[j] / n
             spread = self.squares[j] - self.sums[j] * mean  # sum of squared distances from the mean
             delta = self.shifts[j] + mean - self.means[j]
             self.means[j] += delta * n / total
-            self.vars[j] = (self.vars[j] * self.count + max(spread, 0.0) + delta * delta * self.count * n / total) / total
-        self.count = total
+            self.vars[j] = (self.vars[j] * count + max(spread, 0.0) + delta * delta * count * n / total) / total
+        self.count += n
         self.rescale()
 
     cdef void rescale(self) noexcept:
