@@ -4,6 +4,7 @@ Sources: Ecoffet et al., "First return, then explore" (2021), for returning to s
 Jiang et al., "Prioritized Level Replay" (2021), for the size of advantages as a measure of what is left to learn.
 """
 
+import contextlib
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -105,7 +106,10 @@ class RestartedGames(VectorWrapper):
         if transitions.reset_rows is not None:
             self._games.is_partial[self._by_env(transitions.reset_rows).any(axis=1)] = False
             return
-        ended = np.asarray(self._by_env(transitions.ended).all(axis=1))
+        # The agents of a game may end one by one. It is over when the last of those that acted end.
+        stays = np.zeros_like(transitions.ended) if transitions.acted is None else ~transitions.acted
+        each_ended = self._by_env(transitions.ended)
+        ended = np.asarray(each_ended.any(axis=1) & (each_ended | self._by_env(stays)).all(axis=1))
         transitions.infos = self._games.counted(transitions.infos, ended)
         # Loading a state overwrites rewards and ends.
         outcome = transitions.rewards.copy(), transitions.terminals.copy(), transitions.truncations.copy()
@@ -296,7 +300,16 @@ class _EmulatedEnvs:
         return state
 
     def restart(self, games: list[int], state: bytes) -> Array:
-        observations: Array = self._vecenv.load_state([state] * len(games), games)
+        vecenv, generators = self._vecenv, None
+        each = vecenv.num_agents // self.count
+        rows = (np.array(games)[:, None] * each + np.arange(each)).ravel()
+        final = vecenv.final_observations[rows]  # a copy, because the state has those of another episode
+        with contextlib.suppress(AttributeError):  # an environment of PettingZoo may have none
+            generators = vecenv.get_attr("np_random", games)
+        observations: Array = vecenv.load_state([state] * len(games), games)
+        vecenv.final_observations[rows] = final
+        if generators is not None:  # continue the random streams, so that games in one state do not play alike
+            vecenv.set_attr("np_random", generators, games)
         self.is_partial[games] = True
         return observations
 

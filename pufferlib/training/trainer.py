@@ -420,7 +420,7 @@ class Trainer:
                 losses = self._learn(settings)
                 learned = time.perf_counter()
                 if settings.lr_schedule == "adaptive":
-                    self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], settings))
+                    self._set_rate(adapted_rate(settings.learning_rate, losses["losses/approx_kl"], self.config.train))
                 self.state.count_update(steps)
                 if self.callbacks.members:  # they may call the environments, which must not be stepping then
                     self._wait_for_envs()

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box
 
 import pufferlib
 from pufferlib import ocean, vector
@@ -175,6 +176,41 @@ def test_gymnasium_env_is_restarted_from_saved_state():
                 break
         assert (observations[0] == first).all(1).any()
         assert rewards[0] == 1  # reward of the last step, not of the restored state
+
+
+class Drawing(FunctionEnv):
+    """Environment whose episodes are truncated after 6 steps, and begin with a random number."""
+
+    def __init__(self):
+        super().__init__(Box(0, 99, (2,)), observe=lambda env: np.array([env.count, env.first], np.float32))
+
+    def reset(self, *, seed=None, options=None):
+        gymnasium.Env.reset(self, seed=seed)
+        self.first = self.np_random.random()
+        return super().reset(options=options)
+
+
+def test_restarted_episodes_end_with_their_own_observations_and_go_on_with_new_numbers():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: gymnasium.wrappers.TimeLimit(Drawing(), 6))
+    vecenv = vector.make(creator, num_envs=8, backend="Serial", autoreset="same_step")
+    with curriculum_of(vecenv, restart_states=1, restart_share=0.5) as envs:
+        envs.reset(seed=1)
+        envs.begin(2)
+        for _ in range(2):
+            envs.step([0] * 8)
+        envs.learn(torch.ones(2, 8))
+        envs.begin(1000)
+        cuts, firsts = 0, []
+        for _ in range(40):
+            observations, _, _, truncations, _ = envs.step([0] * 8)
+            cuts += truncations.sum()
+            assert (envs.final_observations[truncations, 0] == 6).all()
+            firsts += observations[truncations & (observations[:, 0] == 0), 1].tolist()
+        assert cuts > 40
+        kept = max(firsts, key=firsts.count)  # of the state in which episodes restart, if that is a first one
+        others = [first for first in firsts if first != kept]
+        assert len(others) > 10
+        assert len(set(others)) == len(others), "whole episodes must not repeat each other"
 
 
 def test_states_that_do_not_fit_the_environments_are_dropped_with_a_warning():

@@ -8,6 +8,7 @@ from torch.nn.utils import parameters_to_vector
 from pufferlib.errors import APIUsageError
 from pufferlib.runs import checkpoint
 from pufferlib.settings.config import load_config
+from pufferlib.training.callbacks import Callback
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.distributed.ranks import ALONE, Ranks, check_agents, config_of_all
 from pufferlib.training.trainer import Trainer
@@ -123,6 +124,31 @@ def test_stop_of_rank_0_stops_all_ranks(tmp_path):
         return trainer.updates
 
     assert in_threads(train) == [1, 1]
+
+
+def test_stop_of_rank_0_at_a_checkpoint_stops_all_ranks(tmp_path):
+    class StopsAtCheckpoint(Callback):
+        def on_checkpoint(self, trainer, path):
+            trainer.stop("one checkpoint is enough")
+
+    def train(ranks):
+        config = make_config({"train.checkpoint_interval": 2}, AGENTS)
+        trainer = make_trainer(config, tmp_path, ranks, Patchy(), callbacks=[StopsAtCheckpoint()])
+        trainer.train()
+        return trainer.updates
+
+    assert in_threads(train) == [2, 2]
+
+
+def test_ranks_scale_rewards_alike(tmp_path):
+    def train(ranks):
+        trainer = make_trainer(make_config({"train.normalize_rewards": True}, AGENTS), tmp_path, ranks, Patchy())
+        updates_of(trainer, 2)
+        return {name: value.tolist() for name, value in trainer.vecenv.state_dict().items()}
+
+    first, second = in_threads(train)
+    assert first == second
+    assert any(name.endswith(".seen") and value[1] > 0 for name, value in first.items())
 
 
 def test_rank_without_present_agents_learns_from_others(tmp_path):

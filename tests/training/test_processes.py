@@ -118,23 +118,6 @@ def test_exception_in_one_process_stops_all_and_saves(config, new_processes, tmp
     assert not new_processes()
 
 
-class StopsAtCheckpoint(Callback):
-    def on_checkpoint(self, trainer, path):
-        trainer.stop("one checkpoint is enough")
-
-
-@pytest.mark.all
-def test_stop_of_callback_after_checkpoint_stops_all_ranks(config, new_processes, tmp_path):
-    settings = config(Patchy, 10**6).override({"train.checkpoint_interval": 2, "train.processes_timeout": 30})
-    with (
-        open_ranks(settings, tmp_path) as ranks,
-        contextlib.closing(Trainer(settings, tmp_path, callbacks=[StopsAtCheckpoint()], ranks=ranks)) as trainer,
-    ):
-        trainer.train()
-    assert (trainer.updates, trainer.stop_reason) == (2, "one checkpoint is enough")
-    assert not new_processes()
-
-
 def test_missing_rank_is_named():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

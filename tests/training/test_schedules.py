@@ -85,9 +85,10 @@ ADAPTIVE = {
 }
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_adaptive_rate_follows_updates_and_is_resumed(tmp_path, optimizer):
-    config = load_config("squared", {**ADAPTIVE, "train.optimizer": optimizer})
+@pytest.mark.parametrize(("optimizer", "min_lr_ratio"), [("adam", 0.0), ("adam", 0.5), ("muon", 0.0)])
+def test_adaptive_rate_follows_updates_and_is_resumed(tmp_path, optimizer, min_lr_ratio):
+    settings = {"train.optimizer": optimizer, "train.min_lr_ratio": min_lr_ratio}
+    config = load_config("squared", {**ADAPTIVE, **settings})
     with contextlib.closing(Trainer(config, tmp_path)) as trainer:
         rows = [trainer.step() for _ in range(4)]
         trainer.save()

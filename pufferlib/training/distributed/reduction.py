@@ -146,7 +146,9 @@ class RankReduction(ppo.Reduction):
                 mean = sums / counts
                 now[name] = np.stack([counts, shift + mean, np.maximum(squares / counts - mean * mean, 0)])
         self._moments = now
-        vecenv.load_state_dict({**state, **_as_state(now, state)})
+        squares = {name: base + self._sum_of(state[name] - base) for name, base in self._squares.items()}
+        self._squares = {name: each.copy() for name, each in squares.items()}
+        vecenv.load_state_dict({**state, **_as_state(now, state), **squares})
 
     def _sum_of(self, array: Doubles) -> Doubles:
         device = self._flat.device
@@ -155,16 +157,21 @@ class RankReduction(ppo.Reduction):
 
     @override
     def start_moments(self, vecenv: Any) -> None:
-        self._moments = _moments_in(vecenv.state_dict()) if isinstance(vecenv, VectorWrapper) else {}
+        state = vecenv.state_dict() if isinstance(vecenv, VectorWrapper) else {}
+        self._moments = _moments_in(state)
+        # Sums of the squares of rewards and their numbers, which normalized rewards depend on too.
+        self._squares = {name: np.array(value, np.float64) for name, value in state.items() if name.endswith(".seen")}
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        return {"moments": dict(self._moments)}
+        return {"moments": dict(self._moments), "squares": dict(self._squares)}
 
     @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if state.get("moments"):
             self._moments = {name: np.asarray(moments, np.float64) for name, moments in state["moments"].items()}
+            saved = state.get("squares", {})  # absent in old checkpoints
+            self._squares |= {name: np.asarray(each, np.float64) for name, each in saved.items()}
 
 
 def build_reduction(ranks: Ranks, policy: nn.Module) -> ppo.Reduction:
