@@ -50,6 +50,7 @@ class RankReduction(ppo.Reduction):
             for part, weights in zip(parts, self._parameters, strict=True)
         ]
         self._moments: dict[str, Doubles] = {}
+        self._squares: dict[str, Doubles] = {}
         # Lower bounds of the three sums. Only the sum of weights is bounded.
         least = [1.0, -torch.inf, -torch.inf]
         self._least = torch.tensor(least, dtype=torch.float64, device=self._flat.device)
