@@ -37,8 +37,8 @@ static inline void breakout_draw(const Breakout *env, PufferCanvas *canvas) {
     breakout_draw_wall(env, canvas);
     draw_rectangle(canvas, (int32_t)env->paddle_x, (int32_t)breakout_paddle_y(env), (int32_t)env->paddle_size,
                    env->paddle_height, DRAW_CYAN);
-    draw_disc(canvas, (int32_t)env->ball_x + size / 2, (int32_t)env->ball_y + size / 2, size / 2 - 1,
-              DRAW_WHITE);
+    draw_disc(canvas, (int32_t)env->ball_x + size / 2, (int32_t)env->ball_y + size / 2,
+              size > 3 ? size / 2 - 1 : size / 2, DRAW_WHITE);
 }
 
 #endif

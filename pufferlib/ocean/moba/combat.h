@@ -72,7 +72,7 @@ static inline void moba_gain_xp(Moba *env, int32_t id, int32_t parts) {
     }
 }
 
-/* Divides the experience for a death equally among the side's heroes within 7 columns and rows of the dead
+/* Divides the experience for a death equally among the side's heroes up to 7 columns plus rows from the dead
  * unit, and the killer at any distance. */
 static inline void moba_share_xp(Moba *env, int32_t team, int32_t killer, const MobaUnit *dead,
                                  int32_t points) {

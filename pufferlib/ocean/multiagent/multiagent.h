@@ -1,6 +1,6 @@
 /* Multiagent: agents that must do different things. The first plays 0, the second 1, and so on alternately.
  *
- * With `absence`, each agent is absent from an episode with that probability, but never all of them. Its mask
+ * With `absence`, each agent except for a random one is absent from an episode with that probability. Its mask
  * is then False, its row 0, and its action is ignored.
  *
  * Observation  float[1]: the action to play, 0 or 1.

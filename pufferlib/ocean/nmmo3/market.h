@@ -36,6 +36,7 @@ static inline void nmmo3_buy(Nmmo3 *env, int32_t agent, int32_t type, int32_t ti
     if (shelf->count == 0 || slot < 0) return;
     const Nmmo3Offer offer = shelf->offers[shelf->count - 1];
     if (offer.price > player->gold) return;
+    if (offer.seller == agent && offer.life == player->life) return; /* nobody trades with themselves */
     shelf->count--;
     player->gold -= offer.price;
     player->bag[slot] = (uint8_t)nmmo3_item(type, tier);

@@ -21,8 +21,8 @@
  *              - 298: planes of 144 cells each, row by row: own unit, other unit, ground, walls, cells that
  *                the other unit sees, cells where its wind arrow can hit in its next turn after a walk
  *                (without the swift rabbit)
- *              - 1162: own hp, AP, MP, cooldowns of rooting arrow and swift rabbit, as fractions of their
- *                limits, then the same of the other unit, then whether the own unit is to act
+ *              - 1162: own hp, AP and MP as fractions of their limits, cooldowns of rooting arrow and swift
+ *                rabbit in turns (63 each), then the same of the other unit, then whether the own unit is to act
  * Actions      Discrete(298): 0 end the turn, 1 + cell walk there on the shortest path, 145 + cell explosive
  *              arrow to that cell, 289 flying, 290 rooting, 291 wind arrow at the other unit, 292 swift
  *              rabbit. 293 to 296 are one step up, right, down, left, and 297 is the explosive arrow at the

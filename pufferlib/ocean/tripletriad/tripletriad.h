@@ -100,7 +100,7 @@ static const PufferParameter tripletriad_parameters[] = {
 };
 
 static const PufferMetric tripletriad_metrics[] = {
-    PUFFER_METRIC(TripleTriad, score, "points of the first agent at the end, 0 to 10, over 5 wins, or 0 if the actions ran out"),
+    PUFFER_METRIC(TripleTriad, score, "points of the first agent at the end, 0 to 10, over 5 wins; 0 if its actions ran out, 10 if those of the second ran out"),
     PUFFER_METRIC(TripleTriad, perf, "share of games that the first agent won"),
     PUFFER_METRIC(TripleTriad, illegal, "share of actions that are illegal"),
     PUFFER_METRIC(TripleTriad, out_of_time, "share of games in which the actions ran out"),
