@@ -159,13 +159,15 @@ static inline MobaCell moba_neutral_home(int32_t id) {
     return (MobaCell){(uint8_t)(site.x + (number & 1 ? 1 : -1)), (uint8_t)(site.y + (number & 2 ? 1 : -1))};
 }
 
-/* Walks inside the clearing, which is round, so that a straight line connects any two cells. */
+/* Walks inside the clearing, which is round, so that a straight line connects any two cells. A unit that was dragged
+ * out of it walks anywhere, so that it finds the way back. */
 static inline void moba_walk_neutral(Moba *env, int32_t id, int32_t direction) {
     const MobaUnit *unit = &env->units[id];
     const int32_t d = moba_free_direction(env, MOBA_RADIANT, unit->x, unit->y, direction);
     if (d < 0 || !moba_minion_can_walk(unit)) return;
     const int32_t x = unit->x + moba_dx[d], y = unit->y + moba_dy[d];
-    if (moba_camp_at[y][x] == 1 + unit->place) moba_move(env, id, x, y);
+    const uint8_t camp = (uint8_t)(1 + unit->place);
+    if (moba_camp_at[y][x] == camp || moba_camp_at[unit->y][unit->x] != camp) moba_move(env, id, x, y);
 }
 
 /* Steps a neutral. Returns false once it is at home without a target. */
