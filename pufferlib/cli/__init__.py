@@ -51,12 +51,8 @@ ELSEWHERE = {
 }
 
 _REMEDIES = {
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; free some space, or choose a folder on another disk with --runs"
-    ),
-    **dict.fromkeys(
-        (errno.EACCES, errno.EPERM, errno.EROFS), "; make it writable, or choose another folder with --runs"
-    ),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; free some space, or choose a folder on another disk"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; make it writable, or choose another folder"),
 }
 
 EXAMPLES = (
@@ -76,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115 - closed by >&-
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - closed by <&-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # print ? for ✓ or ± if the locale lacks them

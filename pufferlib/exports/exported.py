@@ -14,6 +14,7 @@ from pufferlib.exports.recording import Outputs, Recording, difference, record
 from pufferlib.exports.trained import TrainedPolicy, open_trained
 from pufferlib.machine.paths import user_path
 from pufferlib.models.devices import pick_device
+from pufferlib.registry.outside import c_file
 from pufferlib.runs.folder import RUNS, find_run
 
 __all__ = ["FORMATS", "Exported", "export", "write_checked"]
@@ -71,7 +72,8 @@ def export(
         run: Folder of a run, checkpoint, policy file, or environment name for its latest run, or else its shipped
             agent.
         to: Format: "onnx", "c" (one C file, whose check needs a C compiler) or "torch" (a ``torch.export`` program).
-        path: Path of the file, by default the name of the environment in the current folder.
+        path: Path of the file, by default the name of the environment in the current folder, and NAME_agent for an
+            environment in C.
         best: True to use the checkpoint with the best score instead of the latest one. This is the score of the
             evaluations during training if there were any, and otherwise of the training.
         greedy: Default mode of the C file: True for the most likely action, False for sampling, or None for the mode of
@@ -91,7 +93,7 @@ def export(
     place_of_program = _device(to, device)
     found = find_run(WHERE, str(run), Path(runs), best)
     with open_trained(found.settings(), found, greedy) as trained:
-        place = user_path(path or trained.name + FORMATS[to])
+        place = _place(trained, to, path)
         differs = write_checked(trained, to, place, opset, device=place_of_program)
         beside = _write_header(trained, place) if header else None
         return Exported(place, to, trained.env_name, differs, STEPS, beside)
@@ -154,6 +156,21 @@ def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | N
         raise APIUsageError(f"{WHERE}: the C file must not end with .h if a header is written, got {path}; name it .c")
     if to != "onnx" and opset is not None:
         raise APIUsageError(f"{WHERE}: opset is for to='onnx', got to={to!r}; remove the option")
+
+
+def _place(trained: TrainedPolicy, to: str, path: Path | str | None) -> Path:
+    """Return the path of the file.
+
+    Raises:
+        APIUsageError: It is the source of the environment.
+    """
+    source = c_file(trained.env_name)
+    if not path:
+        return Path(trained.name + ("_agent" if source else "") + FORMATS[to])
+    place = user_path(path)
+    if source and place.resolve() == Path(source).resolve():
+        raise APIUsageError(f"{WHERE}: {path} is the source of the environment; choose another file")
+    return place
 
 
 def _device(to: str, name: str) -> torch.device:

@@ -68,6 +68,7 @@ class VideoWriter:
         self.fps, self.max_frames = fps, fps * max_seconds
         self._rate = Fraction(fps).limit_denominator(1000)
         self._shape: tuple[int, ...] = ()
+        self._is_broken = False  # a write failed
         self._stream: VideoStream | None = None
         self._partial = self.path.with_name(self.path.name + ".part")
         self._partial.touch()  # fail now if the folder is not writable, not after a minute of frames
@@ -98,7 +99,11 @@ class VideoWriter:
             return
         picture = av.VideoFrame.from_ndarray(_fit(frame), format="rgb24")
         stream = self._stream or self._open_stream(self._container, picture.width, picture.height)
-        self._container.mux(stream.encode(picture))
+        try:
+            self._container.mux(stream.encode(picture))
+        except OSError:
+            self._is_broken = True
+            raise
         self.frames += 1
 
     def close(self) -> None:
@@ -108,10 +113,10 @@ class VideoWriter:
         container, self._container = self._container, None
         stream, self._stream = self._stream, None  # a closed writer can be pickled, as part of the result of a training
         try:
-            if stream is not None:
+            if stream is not None and not self._is_broken:  # PyAV can crash if it writes after a failure
                 container.mux(stream.encode())
             container.close()
-            if self.frames:
+            if self.frames and not self._is_broken:
                 self._partial.replace(self.path)
         finally:
             self._partial.unlink(missing_ok=True)

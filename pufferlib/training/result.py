@@ -70,6 +70,7 @@ class EpisodeVideo:
             self._writer.close()
         except Exception as failure:  # a full disk, for example; keep the evaluation
             warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=2)
+            self._writer = None
 
     def about(self) -> str:
         """Describe the video. The text is empty if there is none."""

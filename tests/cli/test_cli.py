@@ -309,6 +309,12 @@ def test_closed_output_prints_no_error(argv: list[str], output: str) -> None:
     assert done.stderr == ""
 
 
+def test_closed_input_is_no_terminal() -> None:
+    code = "from pufferlib.cli import main; main(['play', 'squared'])"
+    done = subprocess.run(["bash", "-c", f'"{sys.executable}" -c "{code}" <&-'], capture_output=True, text=True)
+    assert done.stderr.startswith("error: "), done.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "spins"),
     once(

@@ -328,6 +328,7 @@ def test_unwritable_video_warns(tmp_path, monkeypatch):
         EpisodeVideo(tmp_path / "x.mp4", 0) as film,
     ):
         film(FRAME, 30)
+    assert film.about() == ""
 
 
 def test_failing_random_play_keeps_score(tmp_path, monkeypatch):

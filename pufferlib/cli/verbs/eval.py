@@ -57,7 +57,8 @@ def run(argv: list[str]) -> int:
     say(highlight(str(comparison), comparison.score))
     if comparison.video:
         about = comparison.video.about()
-        say(f"video: {comparison.video.path} ({about})" if about else "video: none, because no frames were rendered")
+        none = "none, because no frames were rendered or the file could not be written"
+        say(f"video: {comparison.video.path} ({about})" if about else f"video: {none}")
     if found.video.exists() or not found.summary.exists():  # a training records a video if there are images
         say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

@@ -25,7 +25,12 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--to", choices=TO, help="format: onnx (ONNX model), c (one C file with weights), torch (torch.export program)"
     )
-    parser.add_argument("--out", type=Path, metavar="PATH", help="output file (default: name of the environment)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="output file (default: name of the environment, or NAME_agent for NAME.c)",
+    )
     parser.add_argument("--best", action="store_true", help="use the checkpoint with the best score")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--greedy", action="store_true", default=None, help="c: take the most likely action")

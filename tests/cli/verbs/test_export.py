@@ -97,6 +97,19 @@ def test_invalid_export_exits_with_error(
     assert not (here / "pipe").is_file()
 
 
+@pytest.mark.all
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
+def test_export_keeps_source_of_environment(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "grid_world", "--folder", "."]) == 0
+    source = Path("grid_world.c").read_text()
+    assert main(["train", "grid_world.c", *TINY]) == 0
+    assert main(["export", "grid_world.c", "--to", "c", "--out", "grid_world.c"]) == 1
+    assert "grid_world.c is the source of the environment; choose another file" in capsys.readouterr().err
+    assert main(["export", "grid_world.c", "--to", "c"]) == 0
+    assert Path("grid_world.c").read_text() == source
+    assert Path("grid_world_agent.c").is_file()
+
+
 def test_export_to_a_folder_that_cannot_be_written_to_exits_with_error(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

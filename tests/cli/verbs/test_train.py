@@ -251,7 +251,7 @@ def test_full_disk_exits_before_training(size_bytes: int, here: Path, capsys: py
     assert code == 1
     (line,) = captured.err.splitlines()
     assert line.startswith("error: puffer: ")
-    assert line.endswith("File too large; free some space, or choose a folder on another disk with --runs")
+    assert line.endswith("File too large; free some space, or choose a folder on another disk")
     assert not list(here.glob("runs/*"))
 
 
