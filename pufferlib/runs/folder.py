@@ -240,7 +240,8 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
 
 def _run_at(where: str, path: Path, runs: Path) -> Run | None:
     """Return the run, checkpoint or policy at ``path``, or None."""
-    if path.is_file() and path.suffix not in (".py", ".c"):  # such files are environments
+    is_env = registry.full_name(str(path)) in registry.list_envs()  # such as a program named breakout
+    if path.is_file() and path.suffix not in (".py", ".c") and not is_env:  # Python and C files are environments
         if path.name != POLICY:
             return Run(path.parent, path)
         path = path.parent
@@ -258,6 +259,8 @@ def _run_at(where: str, path: Path, runs: Path) -> Run | None:
             f"{where}: {path} is a run of an earlier version, whose checkpoint.pt may contain code and is not read; "
             "train again"
         )
+    if is_env:
+        return None
     raise APIUsageError(f"{where}: {path} has no {CHECKPOINTS}; expected the folder of a run, as in {runs}/")
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
@@ -115,7 +115,7 @@ def list_runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequenc
         envs: Names of environments or of runs to include. Empty includes all.
         tags: Tags that each run must have.
     """
-    wanted = {registry.full_name(name.removeprefix("puffer_")) for name in envs}
+    wanted = {full for name in envs for full in _env_names(name)}
     found = [summary_of(run) for run in all_runs(Path(folder))]
     named = [run for run in found if not wanted or run.env_name in wanted or run.name in envs]
     chosen = [run for run in named if {*tags} <= {*run.tags}]
@@ -185,18 +185,22 @@ def find_metric(name: str, found: Iterable[RunSummary]) -> str:
 
 
 def _targeted(target: str, folder: Path) -> list[RunSummary]:
-    if user_path(target).is_dir():
-        return _at(user_path(target))
+    path = user_path(target)
+    if path.is_dir() and (runs := _at(path)):
+        return runs
     if glob.has_magic(target):
         if matches := sorted(path for path in map(Path, glob.glob(target)) if path.is_dir()):
-            return [run for path in matches for run in _at(path)]
+            return [run for match in matches for run in _at(match) or _no_run(match)]
         chosen = [run for run in reversed(list_runs(folder)) if _is_match(run, target)]
     else:
-        env_name = registry.full_name(target.removeprefix("puffer_"))
-        chosen = [run for run in reversed(list_runs(folder)) if target == run.name or env_name == run.env_name]
-    if not chosen:
-        raise _unknown(target, folder)
-    return chosen
+        env_names = _env_names(target)
+        chosen = [run for run in reversed(list_runs(folder)) if target == run.name or run.env_name in env_names]
+    return chosen or (_no_run(path) if path.is_dir() else _unknown(target, folder))
+
+
+def _env_names(name: str) -> list[str]:
+    """Return all names that the settings of a run can have for an environment."""
+    return registry.names_of_file(registry.full_name(name.removeprefix("puffer_")))
 
 
 def _is_match(run: RunSummary, pattern: str) -> bool:
@@ -205,20 +209,22 @@ def _is_match(run: RunSummary, pattern: str) -> bool:
 
 
 def _at(path: Path) -> list[RunSummary]:
-    """Return the run in a folder, or the runs of several seeds."""
+    """Return the run in a folder, or the runs of several seeds, or an empty list."""
     own = Run.at(path)
     seeds = [Run.at(inner.parent) for inner in sorted(path.glob(f"{SEED}*/config.toml"))]
-    if not seeds and not own.metrics.exists():
-        raise APIUsageError(f"{path}: is not a run: it has no metrics.jsonl; expected a folder as in {RUNS}/")
-    return [summary_of(run) for run in seeds or [own]]
+    return [summary_of(run) for run in seeds or [own] if seeds or own.metrics.exists()]
 
 
-def _unknown(target: str, folder: Path) -> UnknownNameError:
+def _no_run(path: Path) -> NoReturn:
+    raise APIUsageError(f"{path}: is not a run: it has no metrics.jsonl; expected a folder as in {RUNS}/")
+
+
+def _unknown(target: str, folder: Path) -> NoReturn:
     known = {name for run in list_runs(folder) for name in (run.env_name, run.name, run.title) if name}
     close = nearest(target, known)
     meant = f"did you mean {' or '.join(map(repr, close))}?"
     hint = meant if close else f"{as_typed('puffer runs')} lists the runs in {folder}"
-    return UnknownNameError(f"{target!r} is not a run, a pattern of runs or an environment with runs; {hint}")
+    raise UnknownNameError(f"{target!r} is not a run, a pattern of runs or an environment with runs; {hint}")
 
 
 def _number(value: Any) -> float:

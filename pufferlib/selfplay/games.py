@@ -55,6 +55,11 @@ class Arena:
         if entrant.config is not None and entrant.path is not None and entrant.identity not in self.policies:
             self.policies[entrant.identity] = load_policy(entrant.config, Run(entrant.path, entrant.path)).eval()
 
+    def check(self) -> None:
+        """Raise APIUsageError unless agents can play both sides of the game."""
+        with self._open(1, False, False) as vecenv:
+            check_two_sides(self._where, self._game.env_name, vecenv)
+
     def play(
         self, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
     ) -> npt.NDArray[np.float64]:

@@ -76,7 +76,7 @@ class League:
             Names of the new agents, and names of the agents whose weights were already in the league.
 
         Raises:
-            APIUsageError: The agents do not play the game of this league.
+            APIUsageError: The agents do not play the game of this league, or agents cannot play both of its sides.
             UsageError: There is no such run.
         """
         found = enter(self._where, [str(agent) for agent in agents], runs, best)
@@ -84,7 +84,7 @@ class League:
         known = {entrant.identity: entrant.name for entrant in members}
         fresh = [entrant for entrant in found if entrant.identity not in known]
         if fresh:
-            game_of(self._where, [*members, *fresh])
+            Arena(self._where, game_of(self._where, [*members, *fresh])).check()
         self._prepare()
         added = []
         with self._connection() as connection:

@@ -47,16 +47,20 @@ class EpisodeVideo:
         self.path, self._max_seconds = path, max_seconds or math.inf
         self._file = path.absolute()  # the working directory may change
         self._writer: VideoWriter | None = None
+        self._is_lost = False
         self._shape = (0, 0)
 
     def __call__(self, frame: Frame | None, fps: float) -> None:
         """Append a frame. ``fps`` is the number of frames per second."""
-        if frame is None:  # the environment renders no frames
+        if frame is None or self._is_lost:  # the environment renders no frames, or an earlier one was not written
             return
         if self._writer is None:
             self._writer = VideoWriter(self._file, max(1.0, fps), self._max_seconds)
             self._shape = frame.shape[:2]
-        self._writer.write(frame if frame.shape[:2] == self._shape else _fitted_frame(frame, self._shape))
+        try:
+            self._writer.write(frame if frame.shape[:2] == self._shape else _fitted_frame(frame, self._shape))
+        except OSError as failure:  # a full disk, for example; keep the evaluation
+            self._give_up(failure)
 
     def __enter__(self) -> Self:
         return self
@@ -68,9 +72,15 @@ class EpisodeVideo:
             return
         try:
             self._writer.close()
-        except Exception as failure:  # a full disk, for example; keep the evaluation
-            warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=2)
-            self._writer = None
+        except Exception as failure:
+            self._give_up(failure)
+
+    def _give_up(self, failure: Exception) -> None:
+        warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=3)
+        writer, self._writer, self._is_lost = self._writer, None, True
+        if writer is not None:
+            with contextlib.suppress(OSError):
+                writer.close()
 
     def about(self) -> str:
         """Describe the video. The text is empty if there is none."""

@@ -52,6 +52,16 @@ def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:
     assert find_run("here", "pong", tmp_path / "runs").folder.name == "20260101-000001-pong"
 
 
+def test_folder_and_file_do_not_hide_env(here: Path) -> None:
+    Path("breakout").mkdir()
+    Path("pong").touch()
+    for name in ("breakout", "pong"):
+        assert find_run("here", name, Path("runs")).checkpoint.name == "agent.safetensors"
+    Path("mine").mkdir()
+    with pytest.raises(APIUsageError, match="mine has no checkpoints"):
+        find_run("here", "mine", Path("runs"))
+
+
 def test_find_run_of_resumed_checkpoint_returns_its_run(tmp_path: Path) -> None:
     alone = tmp_path / "000007"
     later = alone / "checkpoints" / "000009"

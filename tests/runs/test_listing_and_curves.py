@@ -101,6 +101,19 @@ def test_select_accepts_folder_pattern_name_and_env(target: str, found: list[str
     assert titles(select([target, target])) == found
 
 
+@pytest.mark.parametrize("name", ["my_env.py", "my_env.py:Forage"])
+def test_select_accepts_both_names_of_an_env_in_a_file(name: str, here: Path) -> None:
+    (here / "my_env.py").write_text("import gymnasium\n\n\nclass Forage(gymnasium.Env): ...\n")
+    for env in ("my_env.py", "my_env.py:Forage"):
+        make_run(here / "runs" / env, str(here / env))
+    assert len(select([name])) == len(list_runs(here / "runs", [name])) == 2
+
+
+def test_folder_without_a_run_does_not_hide_env(kept: Path, here: Path) -> None:
+    (here / "pong").mkdir()
+    assert titles(select(["pong"])) == ["5-pong"]
+
+
 def test_select_of_unknown_run_raises(kept: Path) -> None:
     with pytest.raises(pufferlib.UnknownNameError, match=r"'squard' is not a run, .*; did you mean 'squared'"):
         select(["squard"])

@@ -71,6 +71,13 @@ def test_league_rejects_other_game_settings(league, runs, tmp_path):
         league.add([tmp_path / "shallow"])
 
 
+def test_league_rejects_games_with_one_side(tmp_path):
+    league = League(tmp_path / "one.db")
+    with pytest.raises(APIUsageError, match="both sides of a game must be agents, got 1 in each game of breakout"):
+        league.add(["breakout", "random"])
+    assert not league.path.exists()
+
+
 def test_other_file_raises_and_is_unchanged(tmp_path):
     file = tmp_path / "notes.db"
     file.write_text("not a table, but a text that is long enough to be read as the head of one" * 20)

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import resource
 import shutil
 import sys
 import warnings
@@ -329,6 +330,24 @@ def test_unwritable_video_warns(tmp_path, monkeypatch):
     ):
         film(FRAME, 30)
     assert film.about() == ""
+
+
+def test_video_on_full_disk_warns_once(tmp_path):
+    def record(film):
+        with film:
+            for frame in frames:
+                film(frame, 30)
+
+    film = EpisodeVideo(tmp_path / "x.mp4", 0)
+    frames = np.random.default_rng(0).integers(0, 255, (40, 320, 320, 3), np.uint8)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        with pytest.warns(UserWarning, match="could not be written") as warned:
+            record(film)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (len(warned), film.about(), list(tmp_path.iterdir())) == (1, "", [])
 
 
 def test_failing_random_play_keeps_score(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.signals import signals_exit
 from pufferlib.render.video import check_video_path
 from pufferlib.runs.folder import RUNS, find_run, shipped_agent
 from pufferlib.settings.config import load_config
@@ -53,7 +54,8 @@ def run(argv: list[str]) -> int:
     from pufferlib.training.agent import load_policy  # imports torch, which is slow
     from pufferlib.training.result import compare
 
-    comparison = compare(config, load_policy(config, found), options.video)
+    with signals_exit():
+        comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))
     if comparison.video:
         about = comparison.video.about()

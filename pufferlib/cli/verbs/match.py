@@ -6,6 +6,7 @@ from pufferlib.cli.console import progress, say
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.signals import signals_exit
 from pufferlib.render.video import check_video_path
 from pufferlib.runs.folder import RUNS
 
@@ -39,17 +40,18 @@ def run(argv: list[str]) -> int:
         check_video_path(f"{PROG}: --video", options.video)
     from pufferlib.selfplay.round_robin import match  # imports torch, which is slow
 
-    table = match(
-        options.agents,
-        options.games,
-        seed=options.seed,
-        greedy=options.greedy,
-        best=options.best,
-        video=options.video,
-        runs=options.runs,
-        report=lambda one, other, share: progress(share, f"{one} against {other}"),
-        where=PROG,
-    )
+    with signals_exit():
+        table = match(
+            options.agents,
+            options.games,
+            seed=options.seed,
+            greedy=options.greedy,
+            best=options.best,
+            video=options.video,
+            runs=options.runs,
+            report=lambda one, other, share: progress(share, f"{one} against {other}"),
+            where=PROG,
+        )
     progress(1, "")
     say(str(table))
     if options.video and options.video.is_file():

@@ -1,10 +1,13 @@
 """``puffer play``: play an environment, or watch an agent play it, in a window or the terminal."""
 
+import contextlib
+
 from pufferlib import registry
 from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.cli.sessions import add_session_options, open_session
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.signals import signals_exit
 from pufferlib.play.loop import play
 from pufferlib.render.viewer import choose_viewer
 
@@ -27,10 +30,8 @@ def run(argv: list[str]) -> int:
     try:
         open_viewer = choose_viewer(PROG, options.terminal, f"use {as_typed('puffer view')}, run it in a terminal")
         viewer = open_viewer(f"{PROG} {registry.short_name(session.name)}")
-        try:
+        with contextlib.closing(viewer), signals_exit():
             play(session, viewer, options.fps or session.fps, options.videos)
-        finally:
-            viewer.close()
     finally:
         session.close()
     say(session.result())

@@ -12,6 +12,7 @@ from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.machine.signals import signals_exit
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.video import Frame, VideoWriter, check_video_path
@@ -58,7 +59,7 @@ def run(argv: list[str]) -> int:
     is_shown = options.show or options.terminal
     if is_shown or options.video:
         viewer = choose_viewer(PROG, options.terminal, "record it with --video")(PROG) if is_shown else None
-        with _FrameOutput(viewer, options.video, options.fps) as output:
+        with _FrameOutput(viewer, options.video, options.fps) as output, signals_exit():
             outcome = replay(bundle, _with_rendering(creator), output.show)
     else:
         outcome = replay(bundle, creator)

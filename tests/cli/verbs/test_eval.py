@@ -45,6 +45,33 @@ def test_eval_accepts_run_checkpoint_policy_file_and_env(here: Path, capsys: pyt
     assert "policy.safetensors: is not a safetensors file: its header cannot be read" in capsys.readouterr().err
 
 
+SENDS_SIGTERM = """
+import os, signal
+from tests.envs import FunctionEnv
+import numpy as np
+
+class Ended(FunctionEnv):
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        super().__init__(length=100)
+        self.render_mode = render_mode
+
+    def render(self):
+        if os.path.exists("video.mp4.part"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return np.zeros((32, 32, 3), np.uint8)
+"""
+
+
+def test_sigterm_completes_video(here: Path) -> None:
+    Path("mine.py").write_text(SENDS_SIGTERM)
+    few = ["--train.total-timesteps=64", "--train.horizon=16", "--train.minibatch-size=0", "--eval.episodes=1"]
+    assert main(["train", "mine.py:Ended", "--vec.backend=Serial", "--vec.num-envs=2", *few]) == 0
+    assert main(["eval", "mine.py:Ended", "--eval.episodes=1", "--video", "video.mp4"]) == 143
+    assert [path.name for path in here.glob("video*")] == ["video.mp4"]
+
+
 NO_RENDER = """
 from tests.envs import FunctionEnv
 
