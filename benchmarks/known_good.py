@@ -217,7 +217,9 @@ def line(task: str, row: dict[str, Any], record: dict[str, Any]) -> str:
 
 
 def estimate(values: list[float]) -> str:
-    """Return the interquartile mean and its interval as text."""
+    """Return the interquartile mean and its interval as text. One seed has no interval."""
+    if len(values) == 1:
+        return f"{figure(values[0])} (one seed)"
     low, high = bootstrap_interval([values], lambda drawn: iqm(drawn, axis=1))
     return f"{figure(float(iqm(values)))} ({figure(low)} to {figure(high)})"
 

@@ -113,7 +113,7 @@ class VideoWriter:
         container, self._container = self._container, None
         stream, self._stream = self._stream, None  # a closed writer can be pickled, as part of the result of a training
         try:
-            if stream is not None and not self._is_broken:  # PyAV can crash if it writes after a failure
+            if stream is not None and not self._is_broken:  # a part is missing, and PyAV crashed here once
                 container.mux(stream.encode())
             container.close()
             if self.frames and not self._is_broken:
