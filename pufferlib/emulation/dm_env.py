@@ -55,7 +55,11 @@ class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
             self._reseed(self.dm_env, seed)
         elif seed is not None:
             name = type(self.dm_env).__name__  # not the address, so that many environments give one warning
-            warnings.warn(f"{name} cannot be seeded: it has no seed(); pass reseed=function", stacklevel=2)
+            warnings.warn(
+                f"{name} cannot be seeded: it has no seed(); add a method seed(seed), or pass reseed=function to "
+                f"{type(self).__name__}",
+                stacklevel=2,
+            )
         return self.dm_env.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:

@@ -263,7 +263,9 @@ class _Reset:
             gymnasium.Env.reset(self._env.unwrapped, seed=seed)  # only seeds np_random
         else:
             name = type(self._env).__name__  # not the address, so that many environments give one warning
-            warnings.warn(f"{name} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=4)
+            warnings.warn(
+                f"{name} cannot be seeded: it has neither reset(seed=...) nor seed(); add one of them", stacklevel=4
+            )
         return True
 
 
@@ -287,6 +289,8 @@ def _outcome(wrapper: object, outcome: Any) -> tuple[Any, ...]:
 
 
 def _render(env: Any, render_mode: str | None) -> Any:
+    if not hasattr(env, "render"):
+        raise NotImplementedError(f"{type(env).__name__} has no render()")
     if "mode" in _parameters(env.render):
         return env.render(mode=render_mode or "rgb_array")
     return env.render()

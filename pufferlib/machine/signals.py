@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["crash_explained", "deferred", "ending_signals", "handle", "signals_exit"]
+__all__ = ["ENDING_SIGNALS", "crash_explained", "deferred", "handle", "signals_exit"]
+
+#: Signals of batch systems and of a closed terminal, which end a program.
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 # Waits for the Python stack that a crash writes to the pipe. Prints nothing if the pipe closes without one.
 _WATCH = 'stack=$(cat); [ -z "$stack" ] || printf "%s\\n\\n%s\\n" "$0" "$stack" >&2'
@@ -50,10 +53,13 @@ os.register_at_fork(
 def handle(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     """Let ``handler`` handle signals of this process. Processes that it forks have it only for SIGINT.
 
+    Ignored signals stay ignored: ``nohup`` ignores SIGHUP, and a script that starts a job with ``&`` ignores SIGINT.
+
     Returns:
-        Earlier handler of each signal.
+        Earlier handler of each signal that ``handler`` handles now.
     """
     before: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
+    before = {number: earlier for number, earlier in before.items() if earlier is not signal.SIG_IGN}
     for number in before:
         _outside.setdefault(number, before[number])
         signal.signal(number, handler)
@@ -62,26 +68,22 @@ def handle(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType 
 
 @contextlib.contextmanager
 def _handled(numbers: tuple[signal.Signals, ...], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    added = set(numbers) - _outside.keys()
+    earlier = _outside.keys() & numbers
     before = handle(numbers, handler)
     try:
         yield
     finally:
-        for number in numbers:
+        for number in before:
             signal.signal(number, before[number])
-        for number in added:
+        for number in before.keys() - earlier:
             _outside.pop(number, None)  # a forked process has none
-
-
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return SIGTERM and SIGHUP, which a closed terminal sends, but no SIGHUP if it is ignored, as by ``nohup``."""
-    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return (signal.SIGTERM,) if is_ignored else (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def deferred(*numbers: signal.Signals, then: Callable[[], None] = lambda: None) -> Iterator[list[int]]:
     """Return a context that defers the first signal of each number. The second one has its usual effect.
+
+    Signals that the process ignores are not deferred.
 
     Processes that are forked in the context end on SIGTERM and SIGHUP as they do outside of it.
 
@@ -111,7 +113,7 @@ def deferred(*numbers: signal.Signals, then: Callable[[], None] = lambda: None) 
 
 @contextlib.contextmanager
 def signals_exit() -> Iterator[None]:
-    """Return a context in which ``ending_signals`` raise SystemExit, so that open files are saved or removed.
+    """Return a context in which ``ENDING_SIGNALS`` raise SystemExit, so that open files are saved or removed.
 
     The exit code is 128 plus the number of the signal: 143 for SIGTERM, 129 for SIGHUP.
     """
@@ -122,7 +124,7 @@ def signals_exit() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread receives signals
         return
-    with _handled(ending_signals(), end):
+    with _handled(ENDING_SIGNALS, end):
         yield
 
 

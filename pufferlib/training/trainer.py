@@ -14,7 +14,7 @@ import torch
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
-from pufferlib.machine.signals import deferred, ending_signals
+from pufferlib.machine.signals import ENDING_SIGNALS, deferred
 from pufferlib.models import Policy, materialize
 from pufferlib.models.devices import memory_explained, pick_device, ready_device, threads_kept
 from pufferlib.models.factory import no_policy
@@ -278,7 +278,7 @@ class Trainer:
         """
         try:
             self._start()
-            signals = deferred(signal.SIGINT, *ending_signals(), then=self.on_signal)
+            signals = deferred(signal.SIGINT, *ENDING_SIGNALS, then=self.on_signal)
             with signals as received, self.checkpointer.saved_when_lost():
                 stopped, ends = self._synchronize_stop(received)
                 while self.agent_steps < self.config.train.total_timesteps and not ends:  # the same in every rank

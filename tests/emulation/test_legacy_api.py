@@ -22,6 +22,7 @@ from pufferlib import (
 )
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.emulation.legacy_api import converted, new_space
+from pufferlib.render.picture import picture_of
 from pufferlib.wrappers import MultiagentEpisodeStats, PadAgents
 from tests.envs import FunctionEnv
 
@@ -87,6 +88,11 @@ def test_gym_21_environment_is_converted():
     env.close()
     assert not env.env.is_open
     assert "gym" not in sys.modules
+
+
+def test_environment_without_render_has_no_picture():
+    blind = SimpleNamespace(observation_space=BOX, action_space=DISCRETE, reset=None, step=None)
+    assert picture_of(GymToGymnasium(blind)) is None
 
 
 def test_time_limit_of_gym_is_a_truncation():

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from pufferlib.machine.signals import deferred, ending_signals, signals_exit
+from pufferlib.machine.signals import ENDING_SIGNALS, deferred, signals_exit
 
 
 def test_first_signal_is_deferred_and_second_is_not():
-    with signals_exit(), deferred(*ending_signals()) as came:
+    with signals_exit(), deferred(*ENDING_SIGNALS) as came:
         os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(SystemExit, match="129"):
@@ -38,7 +38,7 @@ def wait_for_signals(ready):
 def both():
     with contextlib.ExitStack() as stack:
         stack.enter_context(signals_exit())
-        stack.enter_context(deferred(*ending_signals()))
+        stack.enter_context(deferred(*ENDING_SIGNALS))
         return stack.pop_all()
 
 
@@ -51,7 +51,7 @@ def default_sigterm():
 
 
 @pytest.mark.usefixtures("default_sigterm")
-@pytest.mark.parametrize("context", [signals_exit, lambda: deferred(*ending_signals()), both])
+@pytest.mark.parametrize("context", [signals_exit, lambda: deferred(*ENDING_SIGNALS), both])
 def test_processes_that_are_forked_meanwhile_can_be_terminated(context):
     fork = multiprocessing.get_context("fork")
     ready = fork.Event()
@@ -116,11 +116,14 @@ def test_forked_processes_do_not_report_a_deferred_signal():
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_ignored_sighup_stays_ignored():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_ignored_signals_stay_ignored(number):
+    """``nohup`` ignores SIGHUP. A script that starts a training with ``&`` ignores SIGINT."""
+    before = signal.signal(number, signal.SIG_IGN)
     try:
-        with signals_exit(), deferred(*ending_signals()) as came:
-            os.kill(os.getpid(), signal.SIGHUP)
+        with signals_exit(), deferred(signal.SIGINT, *ENDING_SIGNALS) as came:
+            os.kill(os.getpid(), number)
         assert came == []
+        assert signal.getsignal(number) is signal.SIG_IGN
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(number, before)

@@ -25,7 +25,7 @@ from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.output import hide_output_for_good
 from pufferlib.machine.pickling import pickled
-from pufferlib.machine.signals import handle
+from pufferlib.machine.signals import ENDING_SIGNALS, handle
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
@@ -162,9 +162,7 @@ def leave_signals_to_parent() -> None:
     Batch systems and terminals send these signals to all processes. A handler is used, because programs started by an
     environment would inherit SIG_IGN. Forked processes still end on these signals.
     """
-    # nohup sets SIG_IGN for all of its processes
-    endings = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
-    handle(endings, lambda number, frame: None)
+    handle(ENDING_SIGNALS, lambda number, frame: None)
 
 
 class Parent:
