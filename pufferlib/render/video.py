@@ -116,7 +116,7 @@ class VideoWriter:
             if stream is not None and not self._is_broken:  # a part is missing, and PyAV crashed here once
                 container.mux(stream.encode())
             container.close()
-            if self.frames and not self._is_broken:
+            if self.frames:
                 self._partial.replace(self.path)
         finally:
             self._partial.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Tests of VideoWriter. The written videos are decoded again."""
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,24 @@ def test_invalid_use_raises(tmp_path: Path) -> None:
     writer.close()
     with pytest.raises(APIUsageError, match="closed"):
         writer.write(np.zeros((320, 320, 3), np.uint8))
+
+
+def test_failed_write_keeps_the_earlier_video(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    path.write_bytes(b"earlier")
+    pictures = np.random.default_rng(0).integers(0, 256, (100, 320, 320, 3), np.uint8)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    writer = VideoWriter(path)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, hard))  # fails like a full disk
+    try:
+        with pytest.raises(OSError, match="too large"):
+            for picture in pictures:
+                writer.write(picture)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(OSError, match="too large"):
+        writer.close()
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"earlier"]
 
 
 def test_missing_folder_raises_os_error(tmp_path: Path) -> None:
