@@ -77,3 +77,16 @@ def test_digits_are_random_and_independent():
     digits = shown[:4]
     np.testing.assert_allclose(digits.mean(axis=1), 0.5, atol=0.04)
     assert abs(np.corrcoef(digits) - np.eye(4)).max() < 0.06
+
+
+@pytest.mark.parametrize(("is_right", "color"), [(True, "green"), (False, "red")])
+def test_picture_shows_an_answer_after_its_step(is_right, color):
+    env = ocean.Memory(mem_length=2, mem_delay=1, seed=0, render_mode="rgb_array")
+    first = int(env.reset()[0].item())
+    for _ in range(2):
+        env.step([0])
+    before = env.render()
+    env.step([first if is_right else 1 - first])
+    changed = env.render()[(env.render() != before).any(-1)].astype(int)
+    red, green, _ = changed.mean(0)
+    assert (green > red) == (color == "green")

@@ -1,5 +1,5 @@
 /* Rendering of memory: a box for each step in three groups: the digits shown, the wait, and the answers. The
- * current box has a frame, right answers are green, and wrong ones red. */
+ * box of the last step has a frame, right answers are green, and wrong ones red. */
 #ifndef MEMORY_RENDER_H
 #define MEMORY_RENDER_H
 
@@ -29,7 +29,7 @@ static inline int32_t memory_known(const Memory *env, int32_t box) {
     const int32_t answer = box - env->mem_length - memory_drawn_delay(env);
     const int32_t step = env->game.episode_length;
     if (box < env->mem_length) return box <= step ? memory_digit(env, box) : -1;
-    if (answer < 0 || step <= answer + env->mem_length + env->mem_delay) return -1;
+    if (answer < 0 || step < answer + env->mem_length + env->mem_delay) return -1;
     return memory_digit(env, answer) ^ (env->wrong >> answer & 1);
 }
 
