@@ -101,17 +101,21 @@ def test_invalid_use_raises(tmp_path: Path) -> None:
         writer.write(np.zeros((320, 320, 3), np.uint8))
 
 
+def write_all(writer: VideoWriter, pictures: np.ndarray) -> None:
+    for picture in pictures:
+        writer.write(picture)
+
+
 def test_failed_write_keeps_the_earlier_video(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     path.write_bytes(b"earlier")
-    pictures = np.random.default_rng(0).integers(0, 256, (100, 320, 320, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (100, 320, 320, 3), np.uint8)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = VideoWriter(path)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, hard))  # fails like a full disk
     try:
         with pytest.raises(OSError, match="too large"):
-            for picture in pictures:
-                writer.write(picture)
+            write_all(writer, noise)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with pytest.raises(OSError, match="too large"):
