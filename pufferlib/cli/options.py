@@ -17,6 +17,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
+from pufferlib.render.video import check_video_path
 from pufferlib.settings.config import Config, Counts, setting_names
 from pufferlib.settings.suggestions import PUFFERLIB_3, RENAMED, suggest
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Parser",
+    "check_video",
     "parse_config",
     "parse_settings",
     "split_env",
@@ -108,6 +110,15 @@ class Parser(ArgumentParser):
 def with_commands(text: str) -> str:
     """Return a help text with each ``puffer VERB`` as it is typed here."""
     return text.replace("puffer ", as_typed("puffer "))
+
+
+def check_video(prog: str, video: Path | None) -> None:
+    """Raise unless ``--video`` was not given or names a file NAME.mp4 in a folder that exists."""
+    if video is None:
+        return
+    if video.is_dir() or not video.parent.is_dir():
+        raise UsageError(f"{prog}: --video must be a file in a folder that exists, got {video}")
+    check_video_path(f"{prog}: --video", video)
 
 
 def split_env(prog: str, argv: list[str]) -> tuple[dict[str, str], list[str]]:

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import highlight, say, style
-from pufferlib.cli.options import Parser, parse_config
+from pufferlib.cli.options import Parser, check_video, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import signals_exit
-from pufferlib.render.video import check_video_path
 from pufferlib.runs.folder import RUNS, find_run, shipped_agent
 from pufferlib.settings.config import load_config
 from pufferlib.text import plural
@@ -41,10 +40,7 @@ def run(argv: list[str]) -> int:
     if not target:
         example = as_typed("puffer eval breakout")
         raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: {example}")
-    if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
-        raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
-    if options.video:
-        check_video_path(f"{PROG}: --video", options.video)
+    check_video(PROG, options.video)
     if options.agent and options.best:
         raise UsageError(f"{PROG}: --best selects a checkpoint of a run; leave out --agent or --best")
     found = shipped_agent(PROG, target) if options.agent else find_run(PROG, target, options.runs, options.best)

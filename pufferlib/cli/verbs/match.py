@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from pufferlib.cli.console import progress, say
-from pufferlib.cli.options import Parser
+from pufferlib.cli.options import Parser, check_video
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import signals_exit
-from pufferlib.render.video import check_video_path
 from pufferlib.runs.folder import RUNS
 
 __all__ = ["run"]
@@ -34,10 +33,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: name two or more agents, got {len(options.agents)}; for example: {example}")
     if options.games < 1:
         raise UsageError(f"{PROG}: --games must be at least 1, got {options.games}")
-    if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
-        raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
-    if options.video:
-        check_video_path(f"{PROG}: --video", options.video)
+    check_video(PROG, options.video)
     from pufferlib.selfplay.round_robin import match  # imports torch, which is slow
 
     with signals_exit():

@@ -10,12 +10,12 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.options import Parser, split_env, typed
+from pufferlib.cli.options import Parser, check_video, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.signals import signals_exit
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
-from pufferlib.render.video import Frame, VideoWriter, check_video_path
+from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.render.viewer import Viewer, choose_viewer
 from pufferlib.vector import Bundle, replay
 
@@ -46,10 +46,7 @@ def run(argv: list[str]) -> int:
         )
     if options.fps is not None and not 1 <= options.fps <= 1000:
         raise UsageError(f"{PROG}: --fps must be from 1 to 1000, got {options.fps:g}")
-    if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
-        raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
-    if options.video:
-        check_video_path(f"{PROG}: --video", options.video)
+    check_video(PROG, options.video)
     bundle = Bundle.load(options.bundle)
     _print_description(bundle)
     keywords = typed(options.env or "", texts)
