@@ -1,5 +1,6 @@
 """Handling of signals: those that end a training, and crashes that Python cannot catch."""
 
+import _signal  # type: ignore[import-not-found]  # the signal module converts to enums, which takes microseconds
 import contextlib
 import faulthandler
 import functools
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["ENDING_SIGNALS", "crash_explained", "deferred", "handle", "signals_exit"]
+__all__ = ["ENDING_SIGNALS", "crash_explained", "deferred", "handle", "signals_exit", "uninterrupted"]
 
 #: Signals of batch systems and of a closed terminal, which end a program.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -126,6 +127,26 @@ def signals_exit() -> Iterator[None]:
         return
     with _handled(ENDING_SIGNALS, end):
         yield
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay Ctrl-C until the end of a block that must not be interrupted, such as reading a message."""
+    received: list[tuple[int, Any]] = []
+    before = _signal.getsignal(signal.SIGINT)
+    is_delayed = callable(before)
+    if is_delayed:
+        try:
+            _signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+        except ValueError:  # not the main thread, which alone gets signals
+            is_delayed = False
+    try:
+        yield
+    finally:
+        if is_delayed:
+            _signal.signal(signal.SIGINT, before)
+        if received:
+            before(*received[0])
 
 
 @contextlib.contextmanager

@@ -745,7 +745,7 @@ def test_editable_installs_are_pickled_by_name(monkeypatch, tmp_path, is_install
 
 def import_package_and_make():
     with warnings.catch_warnings(record=True) as caught:
-        gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
+        gymnasium.register("package/Other-v0", "gymnasium.envs.classic_control:PendulumEnv")
     assert not caught
     return gymnasium.make("package/Other-v0", disable_env_checker=True)
 
@@ -757,10 +757,10 @@ def import_package_and_make():
 )
 def test_workers_know_environments_registered_by_packages(creator):
     gymnasium.register("package/Cart-v0", "gymnasium.envs.classic_control:CartPoleEnv")
-    gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
+    gymnasium.register("package/Other-v0", "gymnasium.envs.classic_control:PendulumEnv")
     try:
         with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=creator))) as envs:
-            assert envs.reset()[0].shape == (2, 1)
+            assert envs.reset()[0].shape == (2, 3)
     finally:
         del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
 

@@ -15,10 +15,10 @@ from pufferlib.envpool.workers.arrays import ActionReader, FinalInfo, final_info
 from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.processes import PoolWorkers
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.signals import uninterrupted
 from pufferlib.vector.calls import Raised
 from pufferlib.vector.failures import WorkerFailed
 from pufferlib.vector.multiprocessing.workers import abandon_in_forks
-from pufferlib.vector.pooled import uninterrupted
 from pufferlib.vector.specs import RESET, STEP, VectorSpec
 
 __all__ = ["WorkerPool", "describe_env"]

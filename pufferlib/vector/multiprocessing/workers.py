@@ -34,8 +34,9 @@ from pufferlib.vector.multiprocessing.process import (
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.worker import CALL, REPLY, NeedMemory, Reply, Setup, Surroundings, Worker
-from pufferlib.vector.pooled import PooledVectorEnv, Workers
+from pufferlib.vector.pooled import PooledVectorEnv
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
+from pufferlib.vector.workers import Workers
 
 __all__ = ["Multiprocessing", "WorkerProcesses", "abandon_in_forks"]
 

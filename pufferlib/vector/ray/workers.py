@@ -16,10 +16,11 @@ from pufferlib.vector.arguments import Cores
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.env_runner import env_rows
 from pufferlib.vector.failures import Failed, FailureContext, WorkerFailed, error_of, late_error
-from pufferlib.vector.pooled import PooledVectorEnv, Workers
+from pufferlib.vector.pooled import PooledVectorEnv
 from pufferlib.vector.ray.actor import actor_class, shipped_layout
 from pufferlib.vector.ray.cluster import cluster_cpus, connect, cpus_per_worker, describe_room, session_of
 from pufferlib.vector.specs import PHASES, RESET, Ready, RowSpec, VectorSpec
+from pufferlib.vector.workers import Workers
 
 __all__ = ["ActorChannel", "ActorWorkers", "Ray"]
 
