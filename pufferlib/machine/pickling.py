@@ -20,7 +20,6 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
 
 from pufferlib.errors import APIUsageError
 
@@ -71,7 +70,8 @@ def pickle_by_value(value: object, with_registrations: bool = True) -> bytes:
 
     Args:
         value: Value.
-        with_registrations: The worker also registers the environments that the caller has registered with Gymnasium.
+        with_registrations: The worker also registers the environments that are registered with Gymnasium here. They
+            may be other versions of Gymnasium's own.
 
     Raises:
         APIUsageError: Some part of ``value`` cannot be pickled.
@@ -80,8 +80,6 @@ def pickle_by_value(value: object, with_registrations: bool = True) -> bytes:
         return _pickle(value)
     plain, others = [], []
     for spec in gymnasium.registry.values():
-        if _is_builtin_spec(spec):
-            continue
         if _is_plain([spec.entry_point, spec.vector_entry_point, spec.kwargs, spec.additional_wrappers]):
             plain.append(spec)
             continue
@@ -91,11 +89,6 @@ def pickle_by_value(value: object, with_registrations: bool = True) -> bytes:
         return _pickle(value)
     # Packages register hundreds of environments. Pickled together they take a third of the time.
     return _pickle(_WithSpecs(value, pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), others))
-
-
-def _is_builtin_spec(spec: EnvSpec) -> bool:
-    """Return True for an environment that Gymnasium itself registers."""
-    return isinstance(spec.entry_point, str) and spec.entry_point.startswith("gymnasium.")
 
 
 def _is_plain(value: Any) -> bool:
@@ -126,12 +119,11 @@ class _WithSpecs:
 
 def _register_specs(plain: bytes, others: Sequence[tuple[str, bytes]], value: object) -> object:
     for spec in pickle.loads(plain):
-        gymnasium.registry.setdefault(spec.id, spec)
+        gymnasium.registry[spec.id] = spec
     for name, spec in others:
-        if name not in gymnasium.registry:
-            # Skip only the specs that fail: their arguments may need a module that is not installed here.
-            with contextlib.suppress(Exception):
-                gymnasium.registry[name] = pickle.loads(spec)
+        # Skip only the specs that fail: their arguments may need a module that is not installed here.
+        with contextlib.suppress(Exception):
+            gymnasium.registry[name] = pickle.loads(spec)
     # A package that is imported later registers its environments again. Hide the warning about that.
     warnings.filterwarnings("ignore", ".*Overriding environment .* already in registry")
     return value

@@ -1,6 +1,7 @@
 """Multiprocessing: how workers start, fail and stop, and what is sent to them."""
 
 import contextlib
+import copy
 import enum
 import functools
 import gc
@@ -763,6 +764,16 @@ def test_workers_know_environments_registered_by_packages(creator):
             assert envs.reset()[0].shape == (2, 3)
     finally:
         del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
+
+
+def test_workers_know_changed_environments_of_gymnasium(monkeypatch):
+    monkeypatch.setattr(gymnasium, "registry", gymnasium.registry.copy())
+    changed = gymnasium.registry["CartPole-v1"] = copy.copy(gymnasium.spec("CartPole-v1"))
+    changed.max_episode_steps = 2
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
+    with contextlib.closing(make(creator)) as envs:
+        envs.reset()
+        assert [envs.step(envs.actions)[3].all() for _ in range(2)] == [False, True]
 
 
 def test_registrations_of_large_packages_are_sent_in_few_bytes(monkeypatch):
