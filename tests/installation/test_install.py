@@ -240,4 +240,4 @@ def test_smoke_test_reports_a_binding_that_does_not_work(facts: Any) -> None:
 
 def test_smoke_test_plays_a_working_binding() -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
-    install.smoke_test(install.plan("atari"))
+    assert install.smoke_test(install.plan("atari")) == "atari/breakout was played for 10 steps"

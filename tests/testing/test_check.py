@@ -274,7 +274,15 @@ class IgnoresMode(Modes):
 
 
 def test_all_autoreset_modes_are_checked():
-    check_env(Modes)
+    stepped = set()
+
+    class Recorded(Modes):
+        def step(self, actions):
+            stepped.add(self.autoreset)
+            return super().step(actions)
+
+    check_env(Recorded)
+    assert stepped == {"same_step", "next_step", "disabled"}
 
 
 @pytest.mark.parametrize(
@@ -296,13 +304,16 @@ class TakesNoSeed(Modes):
         return super().reset()
 
 
-class TakesAnything(Modes):
-    def reset(self, **anything):
-        return super().reset(**anything)
-
-
 def test_reset_with_kwargs_accepts_seed():
+    seeds = set()
+
+    class TakesAnything(Modes):
+        def reset(self, **anything):
+            seeds.add(anything.get("seed"))
+            return super().reset(**anything)
+
     check_env(TakesAnything)
+    assert len(seeds) > 1  # plays with different seeds are compared
 
 
 @pytest.mark.parametrize(

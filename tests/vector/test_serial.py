@@ -135,8 +135,17 @@ def test_seeds_may_be_any_sequence_of_ints(seeds):
 
 
 def test_any_int_is_a_seed():
-    with pufferlib.vector.make(SamplePufferEnv, backend="Serial", seed=2**64 + 1) as vecenv:
+    seeds = []
+
+    class Seeded(SamplePufferEnv):
+        def reset(self, seed=None):
+            seeds.append(seed)
+            return super().reset()
+
+    with pufferlib.vector.make(Seeded, backend="Serial", seed=2**64 + 1) as vecenv:
+        vecenv.reset()
         vecenv.reset(seed=-1)
+    assert seeds == [env_seed(2**64 + 1, 0), env_seed(-1, 0)]
 
 
 def test_first_reset_uses_the_seed_of_make():
