@@ -26,10 +26,12 @@ TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen":
 BINDINGS = set(all_facts())
 DEFAULT_BINDING = "atari"  # tested in the default suite, the others need --all
 
-# Files whose tests share a slow fixture: the Ray cluster, a sweep, all findings of the doctor, a release, the wheels.
+# Files whose tests share something slow: the Ray cluster, a sweep, the parsed package, all findings of the doctor, a
+# release, the wheels.
 SHARED = (
     "tests/cluster/",
     "tests/sweeps/",
+    "tests/static/test_layers.py",
     "tests/installation/test_doctor.py",
     "tests/installation/test_release.py",
     "tests/installation/test_wheels.py",
@@ -91,6 +93,22 @@ def here(tmp_path, monkeypatch):
     """Return the current folder, which is empty."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def blank_curves(monkeypatch):
+    """Leave learning curves of runs empty, because drawing one takes half of the time of a tiny training."""
+    from pufferlib.runs import report
+
+    draw = report.plot_learning_curve
+    monkeypatch.setattr(report, "plot_learning_curve", lambda path, *args: path.write_bytes(b""))
+    return draw
+
+
+@pytest.fixture
+def drawn_curves(blank_curves, monkeypatch):
+    """Draw learning curves, also in a file that uses ``blank_curves``."""
+    monkeypatch.setattr("pufferlib.runs.report.plot_learning_curve", blank_curves)
 
 
 @pytest.fixture(autouse=True)

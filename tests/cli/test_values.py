@@ -12,6 +12,8 @@ from pufferlib.registry.creators import creator_of, keyword_kinds
 from pufferlib.settings.config import Config
 from tests.tiny_runs import only_run
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 ENV = """
 from tests.envs import FunctionEnv
 

@@ -43,16 +43,32 @@ def part(dotted):
 
 
 @functools.cache
+def text_of(path):
+    return path.read_text()
+
+
+@functools.cache
+def tree_of(path):
+    return ast.parse(text_of(path))
+
+
+@functools.cache
 def nodes(path):
-    """Return the parts of a Python file that import something, and its calls."""
-    kinds = ast.Import | ast.ImportFrom | ast.Call
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+    """Return the statements of a Python file that import something, at its top or inside functions and classes."""
+    found, blocks = [], [tree_of(path)]
+    while blocks:  # ast.walk would also visit expressions, which are most of a tree
+        for node in ast.iter_child_nodes(blocks.pop()):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found.append(node)
+            elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+                blocks.append(node)
+    return found
 
 
 def imports(path):
     """Yield the dotted names of everything that a file imports, at its top or inside functions."""
     if path.suffix in CYTHON:
-        yield from cython_imports(path.read_text())
+        yield from cython_imports(text_of(path))
         return
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -77,7 +93,7 @@ def test_cython_imports_are_parsed():
 
 def test_cython_files_have_no_include():
     for path, _ in FILES:
-        assert path.suffix not in CYTHON or not re.search(r"^ *include ", path.read_text(), re.MULTILINE), path
+        assert path.suffix not in CYTHON or not re.search(r"^ *include ", text_of(path), re.MULTILINE), path
 
 
 def test_no_module_imports_a_higher_floor():
@@ -133,21 +149,22 @@ def import_graph():
     are left out too.
     """
     files = {module_of(path): path for path in (ROOT / "pufferlib").rglob("*.py")}
-    doors = {"pufferlib", *(name for name, path in files.items() if "open_door(__name__" in path.read_text())}
+    doors = {"pufferlib", *(name for name, path in files.items() if "open_door(__name__" in text_of(path))}
     modules = files.keys() - doors
+    compiled = {module_of(path) for path, _ in FILES if path.suffix == ".pyx"}
 
     def targets(path):
         for name in (*imports(path), *names_for_import_module(path)):
-            owner = name.rpartition(".")[0]
-            is_compiled = (ROOT / name.replace(".", "/")).with_suffix(".pyx").exists()
-            yield name if name in files else "" if is_compiled else owner
+            yield name if name in files else "" if name in compiled else name.rpartition(".")[0]
 
     return {name: {*targets(files[name])} & modules - {name} for name in sorted(modules)}
 
 
 def names_for_import_module(path):
     """Yield the names that a file passes to importlib.import_module as literals."""
-    for node in nodes(path):
+    if "importlib.import_module" not in text_of(path):
+        return
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module":
             yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 

@@ -20,6 +20,8 @@ from pufferlib.models.players import PolicyPlayer
 from pufferlib.training.agent import Agent
 from tests.envs import FunctionEnv
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 
 def nested_env():
     """Make an environment with nested observations and actions."""

@@ -12,12 +12,17 @@ from pufferlib.models import Default
 from tests.tiers import as_all, once
 from tests.training.test_fake_gpu import NATIVE, SMALL
 
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine")
+pytestmark = [
+    pytest.mark.skipif(torch.cuda.is_available(), reason="test_on_gpu.py uses the GPU of this machine"),
+    pytest.mark.usefixtures("blank_curves"),
+]
 
 FULL = (
     "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has 1.00 MiB free. If reserved but unallocated memory is "
     "large try setting PYTORCH_ALLOC_CONF=expandable_segments:True"
 )
+
+FEW = ("--eval.episodes=1", "--eval.video-seconds=1")
 
 
 def run_command(*flags):
@@ -96,7 +101,7 @@ def test_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, capsys, ha
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(run_display, "NVIDIA", tmp_path / "nvidiactl")
     monkeypatch.chdir(tmp_path)
-    assert run_command("--train.device", device, "--train.total-timesteps=64", "--eval.episodes=1") == 0
+    assert run_command("--train.device", device, "--train.total-timesteps=64", *FEW) == 0
     printed = capsys.readouterr()
     assert "breakout on the CPU" in printed.out
     note = "torch cannot use the NVIDIA GPU of this machine; to see why: puffer doctor --gpu"

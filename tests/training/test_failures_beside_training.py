@@ -31,6 +31,8 @@ from pufferlib.training.trainer import Trainer
 from tests.envs import FunctionEnv, MaskedEnv
 from tests.tiers import once
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 SMALL = {
     "train.device": "cpu",
     "train.num_threads": 1,
@@ -362,7 +364,7 @@ def test_failing_random_play_keeps_score(tmp_path, monkeypatch):
     assert "random play: no score" in str(done.comparison)
 
 
-def test_failing_learning_curve_keeps_summary(tmp_path, monkeypatch):
+def test_failing_learning_curve_keeps_summary(drawn_curves, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.warns(UserWarning, match="the learning curve is not drawn: BindingMissing"):
         done = train(Short, tmp_path)

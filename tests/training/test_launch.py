@@ -22,6 +22,8 @@ from pufferlib.vector import Bundle, replay
 from tests.loggers import ListLogger
 from tests.tiers import once
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 QUICK = {
     "train.total_timesteps": 1024, "train.device": "cpu", "train.num_threads": 1, "policy.hidden_size": 8,
     "eval.episodes": 2, "eval.max_steps": 600, "eval.video_seconds": 1, "vec.backend": "Serial", "vec.num_envs": 2,
@@ -32,6 +34,7 @@ def pole(max_episode_steps: int = 20) -> gymnasium.Env:
     return gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps)
 
 
+@pytest.mark.usefixtures("drawn_curves")
 def test_train_accepts_function_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = ListLogger()
     done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])

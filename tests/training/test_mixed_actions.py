@@ -7,6 +7,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 
 import pufferlib
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 
 class Aim(gymnasium.Env):
     """Reward 1 for the legal button at the shown place. Either part alone gives at most 1/3.

@@ -22,6 +22,8 @@ from pufferlib.training.opponent_pool import OpponentPool
 from pufferlib.training.trainer import Trainer
 from tests.envs import FunctionEnv
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 TARGET_ENV = """
     import gymnasium
     import numpy as np

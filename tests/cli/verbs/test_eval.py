@@ -14,6 +14,8 @@ from pufferlib.text import short
 from pufferlib.vector import factory
 from tests.tiny_runs import TINY, only_run
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 
 def test_eval_accepts_run_checkpoint_policy_file_and_env(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY]) == 0

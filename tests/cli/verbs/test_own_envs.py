@@ -13,6 +13,8 @@ from pufferlib.cli import main
 from pufferlib.settings.config import Config
 from tests.tiny_runs import only_run
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 FORAGE = """
 import gymnasium
 import numpy as np

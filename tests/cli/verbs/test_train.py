@@ -22,6 +22,8 @@ from pufferlib.settings.config import Config, load_config, setting_names
 from tests.tiers import once
 from tests.tiny_runs import TINY, only_run, untrained_run
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
 
 
@@ -29,6 +31,7 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("drawn_curves")
 def test_train_writes_run_folder_and_prints_summary(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--train.seed", "7", "--env.size=5"]) == 0
     run = only_run(here)
@@ -361,6 +364,7 @@ def test_sigterm_before_first_update_leaves_no_run(here: Path) -> None:
     assert list((here / "runs").iterdir()) == []
 
 
+@pytest.mark.usefixtures("drawn_curves")  # with evaluations and a limit
 def test_early_stopped_run_is_resumed_only_with_new_limit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--eval.interval", "600", "--eval.interval-episodes", "2", "--stop.score", "-2"]
     assert main(["train", "squared", *TINY, *flags]) == 0

@@ -9,6 +9,8 @@ import pytest
 from pufferlib.cli import main
 from tests.tiny_runs import TINY, only_run
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 CALLBACKS = """
 from pufferlib.training.callbacks import Callback
 
