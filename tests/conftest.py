@@ -26,11 +26,13 @@ TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen":
 BINDINGS = set(all_facts())
 DEFAULT_BINDING = "atari"  # tested in the default suite, the others need --all
 
-# Files whose tests share something slow: the Ray cluster, a sweep, the parsed package, all findings of the doctor, a
-# release, the wheels.
+# Files whose tests share something slow: the Ray cluster, a sweep, trained agents, compiled kernels, the parsed
+# package, all findings of the doctor, a release, the wheels.
 SHARED = (
     "tests/cluster/",
     "tests/sweeps/",
+    "tests/selfplay/",
+    "tests/models/test_gpu_kernels.py",
     "tests/static/test_layers.py",
     "tests/installation/test_doctor.py",
     "tests/installation/test_release.py",

@@ -309,10 +309,13 @@ def test_closed_output_prints_no_error(argv: list[str], output: str) -> None:
     assert done.stderr == ""
 
 
-def test_closed_input_is_no_terminal() -> None:
-    code = "from pufferlib.cli import main; main(['play', 'squared'])"
-    done = subprocess.run(["bash", "-c", f'"{sys.executable}" -c "{code}" <&-'], capture_output=True, text=True)
-    assert done.stderr.startswith("error: "), done.stderr
+def test_closed_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # as Python sets it after <&-
+    for display in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(display, raising=False)
+    assert main(["play", "squared"]) == 2
+    sys.stdin.close()  # main replaced it
+    assert "there is neither a display nor an interactive terminal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

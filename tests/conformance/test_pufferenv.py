@@ -14,6 +14,7 @@ from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.testing import check_env
 from tests.envs import FunctionEnv
+from tests.tiers import once
 
 
 @pytest.mark.parametrize("name", ocean.names())
@@ -26,7 +27,13 @@ def test_python_environment_passes_check_env(name):
     check_env(pufferlib.env_creator(name), steps=60)
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])
+@pytest.mark.parametrize(
+    "name",
+    once(
+        ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"],
+        ["CartPole-v1", "MountainCarContinuous-v0"],
+    ),
+)
 def test_gymnasium_environment_passes_check_env(name):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=[name]))
 
@@ -85,8 +92,8 @@ class SampledEnv(FunctionEnv):
 
 def test_environment_with_nested_spaces_passes_check_env():
     for truncates in (False, True):
-        check_env(functools.partial(GymnasiumPufferEnv, env_creator=SampledEnv, env_args=[truncates]))
+        check_env(functools.partial(GymnasiumPufferEnv, env_creator=SampledEnv, env_args=[truncates]), steps=80)
 
 
 def test_environment_with_variable_population_passes_check_env():
-    check_env(functools.partial(PettingZooPufferEnv, env_creator=PopulationEnv))
+    check_env(functools.partial(PettingZooPufferEnv, env_creator=PopulationEnv), steps=80)

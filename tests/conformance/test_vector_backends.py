@@ -25,7 +25,6 @@ from tests.tiers import once
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 NUM_ENVS, SEED = 4, 7
-STEPS = 1000
 
 LAYOUTS = {
     "serial": {"backend": "Serial"},
@@ -217,6 +216,12 @@ def check(name, layout, steps, autoreset=None):
         assert got.infos == expected.infos
 
 
+@pytest.fixture
+def steps(request):
+    """Return the number of steps to compare. Each environment ends several episodes in 250."""
+    return 250 if request.config.option.tier == "once" else 1000
+
+
 KINDS = [
     ("native", None),
     ("absent agents", "same_step"),
@@ -239,14 +244,14 @@ KINDS = [
         ],
     ),
 )
-def test_layouts_give_the_same_bytes(kind, autoreset, layout):
-    check(kind, LAYOUTS[layout], STEPS, autoreset)
+def test_layouts_give_the_same_bytes(kind, autoreset, layout, steps):
+    check(kind, LAYOUTS[layout], steps, autoreset)
 
 
 @pytest.mark.parametrize("layout", once(MOST, IN_THE_DAY))
 @pytest.mark.parametrize("name", once([name for name in pufferlib.list_envs() if "/" not in name], SAMPLE))
-def test_layouts_give_the_same_bytes_for_ocean_environments(name, layout):
-    check(name, LAYOUTS[layout], STEPS)
+def test_layouts_give_the_same_bytes_for_ocean_environments(name, layout, steps):
+    check(name, LAYOUTS[layout], steps)
 
 
 @pytest.mark.parametrize("layout", once(OTHERS, IN_THE_DAY))
@@ -258,15 +263,15 @@ def test_layouts_give_the_same_bytes_with_autoreset_disabled(kind, layout):
 @pytest.mark.all
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", ocean.python_names())
-def test_layouts_give_the_same_bytes_for_python_environments(name, layout):
-    check(name, LAYOUTS[layout], STEPS)
+def test_layouts_give_the_same_bytes_for_python_environments(name, layout, steps):
+    check(name, LAYOUTS[layout], steps)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
-def test_layouts_give_the_same_bytes_in_other_autoreset_modes(name, autoreset):
-    check(name, LAYOUTS["4 workers, first 3"], STEPS, autoreset)
+def test_layouts_give_the_same_bytes_in_other_autoreset_modes(name, autoreset, steps):
+    check(name, LAYOUTS["4 workers, first 3"], steps, autoreset)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +281,11 @@ def test_layouts_give_the_same_bytes_in_other_autoreset_modes(name, autoreset):
         [(name, mode) for name in ("breakout", "multiagent", "snake") for mode in MODES],
     ),
 )
-def test_num_envs_of_ocean_equals_num_envs_of_serial(name, autoreset):
+def test_num_envs_of_ocean_equals_num_envs_of_serial(name, autoreset, steps):
     creator, kwargs = pufferlib.env_creator(name), {"num_envs": NUM_ENVS}
     env = pufferlib.vector.make(creator, env_kwargs=kwargs, seed=SEED, autoreset=autoreset)
     try:
-        assert first_difference(reference(name, STEPS, autoreset), play(env, STEPS)) is None
+        assert first_difference(reference(name, steps, autoreset), play(env, steps)) is None
     finally:
         env.close()
 

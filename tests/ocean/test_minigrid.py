@@ -139,7 +139,7 @@ def test_many_seeds_give_the_drafts_of_the_package(name, nightly):
     ids=str,
 )
 def test_options_have_the_effect_of_the_packages(name, options):
-    assert compare(name, games=3, steps=120, **options).total() > 0
+    assert compare(name, games=2, steps=80, **options).total() > 0
 
 
 @needs_package

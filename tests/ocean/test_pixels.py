@@ -205,7 +205,9 @@ def test_final_image_of_agents_whose_environment_continues():
         rows = env.terminals | env.truncations
         ended += rows.sum()
         np.testing.assert_array_equal(env.final_observations[rows], env.observations[rows])
-    assert ended
+        if ended >= 20:  # each step draws the images of hundreds of snakes
+            return
+    pytest.fail(f"100 random steps end only {ended} snakes")
 
 
 @pytest.mark.parametrize("name", once(["breakout", "multiagent", "squared"], ["breakout"]))
@@ -213,9 +215,9 @@ def test_threads_give_the_same_images(name, monkeypatch):
     monkeypatch.setattr("pufferlib.ocean.arguments.usable_cpus", lambda: 8)
     monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
     one, *others = (ocean.OceanEnv(name, num_envs=21, num_threads=n, pixels=(20, 20)) for n in (1, 2, 5))
-    expected = outcomes(one, 100)
+    expected = outcomes(one, 40)
     for other in others:
-        assert outcomes(other, 100) == expected
+        assert outcomes(other, 40) == expected
 
 
 @pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing"])

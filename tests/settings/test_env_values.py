@@ -53,6 +53,7 @@ def test_env_keyword_is_read_back_from_file(value, tmp_path):
             assert found == value
 
 
+@pytest.mark.usefixtures("blank_curves")
 def test_object_is_found_in_same_process(tmp_path):
     frame = Frame()
     done = pufferlib.train(make_env, {**QUICK, "env.value": frame}, runs=tmp_path)

@@ -232,24 +232,32 @@ def test_only_stage_uv_uses_the_secret() -> None:
         assert (certificates in line) == bool(downloads), line
 
 
+def leave_sources(folder: Path) -> None:
+    """Copy the package, and remove everything that the stage ``sources`` removes."""
+    shutil.copytree(ROOT / "pufferlib", folder / "pufferlib", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    (command,) = (line.removeprefix("RUN ") for line in stages()["sources"][1] if line.startswith("RUN"))
+    subprocess.run(["sh", "-euc", command.replace("/sources", str(folder))], check=True)
+
+
 def test_only_c_and_cython_edits_compile_again(tmp_path: Path) -> None:
     copied = [line for line in stages()["native"][1] if line.startswith("COPY")]
     assert "COPY --from=sources /sources ./" in copied
     assert all(re.match(r"COPY --from=(sources|recipes|uv) ", line) for line in copied)
     assert "wheel.cmake=false" in "".join(stages()["build"][1])
 
-    sources = tmp_path / "pufferlib"
-    shutil.copytree(ROOT / "pufferlib", sources, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    before = source_hash(sources)
-    (command,) = (line.removeprefix("RUN ") for line in stages()["sources"][1] if line.startswith("RUN"))
-    subprocess.run(["sh", "-euc", command.replace("/sources", str(tmp_path))], check=True)
+    before = source_hash(ROOT / "pufferlib")
+    leave_sources(tmp_path)
     left = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert {path.suffix for path in left} == {".c", ".h", ".in", ".pxd", ".pyx", ".py"}
     python = {path.name for path in left if path.suffix == ".py" and path.stat().st_size}
     assert python == {"cached_cython.py", "source_hash.py"}
-    assert source_hash(sources) == before
+    assert source_hash(tmp_path / "pufferlib") == before
 
+
+@pytest.mark.all
+def test_left_sources_are_enough_for_cython(tmp_path: Path) -> None:
     pytest.importorskip("Cython", reason="it comes with the extra dev")
+    leave_sources(tmp_path)
     # This module has its types in a .pxd file, which Cython finds only inside a package.
     cython = [
         sys.executable,

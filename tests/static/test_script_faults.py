@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.static.sandbox import ROOT, Sandbox
+from tests.tiers import once
 
 SCRIPTS = sorted(
     path
@@ -56,8 +57,13 @@ DOCKER_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", DOCKER_FAULTS)
-@pytest.mark.parametrize("script", ["tank", "test"])
+@pytest.mark.parametrize(
+    ("script", "fault"),
+    once(
+        [(script, fault) for script in ("tank", "test") for fault in DOCKER_FAULTS],
+        [*(("tank", fault) for fault in DOCKER_FAULTS), ("test", "denied"), ("test", "first build")],
+    ),
+)
 def test_engine_faults_are_explained(sandbox: Sandbox, script: str, fault: str) -> None:
     arguments, settings, sentences = DOCKER_FAULTS[fault]
     status, output = sandbox.python().docker().run(script, *arguments, **settings)

@@ -176,7 +176,6 @@ class Rounded(gymnasium.Env):
     "creator",
     [
         GridWorld,
-        functools.partial(gymnasium.make, "CartPole-v1"),
         lambda: TimeLimit(Corridor(), 50),
         lambda: RecordEpisodeStatistics(TimeLimit(GridWorld(), 20)),
         lambda: pufferlib.EpisodeStats(TimeLimit(GridWorld(), 20)),
@@ -186,7 +185,7 @@ class Rounded(gymnasium.Env):
         functools.partial(Rounded, "share"),
     ],
     ids=[
-        *("GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"),
+        *("GridWorld", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"),
         *("rounded", "rounded field"),
     ],
 )

@@ -18,6 +18,7 @@ from pufferlib.training.kernels import StepInC, build_step_in_c, fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch
 from pufferlib.training.trainer import Trainer
+from tests.tiers import once
 from tests.training.broken_rollouts import assert_nan_raises_and_keeps_weights
 
 FLOATS = Box(-9, 9, (7,), np.float32)
@@ -83,10 +84,22 @@ NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("options", NETWORKS, ids=str)
-@pytest.mark.parametrize("actions", [Discrete(5), MultiDiscrete([2, 4]), Box(-1, 1, (3,), np.float32), MIXED], ids=str)
-@pytest.mark.parametrize("rows", [1, 64, 300])
-def test_steps_match_those_of_torch(options, actions, rows):
+ACTIONS = [Discrete(5), MultiDiscrete([2, 4]), Box(-1, 1, (3,), np.float32), MIXED]
+ROWS = [1, 64, 300]
+
+
+@pytest.mark.parametrize(
+    ("rows", "actions", "options"),
+    once(
+        [(rows, actions, options) for rows in ROWS for actions in ACTIONS for options in NETWORKS],
+        [
+            *((64, actions, options) for actions in ACTIONS for options in NETWORKS),
+            *((rows, MIXED, NETWORKS[2]) for rows in ROWS),
+        ],
+    ),
+    ids=str,
+)
+def test_steps_match_those_of_torch(rows, actions, options):
     torch.manual_seed(0)
     FLOATS.seed(0)
     if isinstance(actions, Discrete | MultiDiscrete):

@@ -263,6 +263,7 @@ def test_saved_states_continue_with_the_same_results(autoreset):
         wrong.load_state(states, env_ids=[0])
 
 
+@pytest.mark.usefixtures("blank_curves")
 def test_training_in_c_and_in_python_gives_the_same_weights(tmp_path):
     weights = []
     for native in (True, False):
