@@ -8,7 +8,7 @@ from gymnasium.wrappers import vector as wrappers
 
 import pufferlib.envpool as envpool
 from pufferlib.errors import APIUsageError
-from tests.envpool.counting import CUT, END, register_counting
+from tests.envpool.counting import CUT, register_counting
 
 SOLO, TWO = register_counting(), register_counting(players=2)
 
@@ -45,38 +45,10 @@ def test_reset_and_step_return_values():
     assert info["env_id"].dtype == info["players"]["env_id"].dtype == info["elapsed_step"].dtype == np.int32
 
 
-def test_max_episode_steps_follows_the_documented_table():
-    """Follow the example in EnvPool's documentation: max_episode_steps = 3, and five steps without a reset."""
-    env = make(num_envs=1, max_episode_steps=3)
-    steps = [env.step(np.array([1])) for _ in range(5)]
-    assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
-    assert [step[1][0] > 0 for step in steps] == [False, True, True, True, False]
-    assert [bool(step[3][0]) for step in steps] == [False, False, False, True, False]
-    assert not any(step[2][0] for step in steps)
-    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]  # the first and the last action reset the environment
-
-
 def test_first_action_is_used_after_an_explicit_reset():
     env = make(num_envs=1, max_episode_steps=3)
     env.reset()
     assert [env.step(np.array([1]))[4]["elapsed_step"][0] for _ in range(5)] == [1, 2, 3, 0, 1]
-
-
-def test_termination_at_the_step_limit_sets_both_flags():
-    env = make(num_envs=1, max_episode_steps=1)
-    env.reset()
-    *_, terminated, truncated, _ = env.step(np.array([END]))
-    assert terminated.tolist() == truncated.tolist() == [True]
-
-
-def test_same_step_autoreset_returns_final_observations():
-    env = make(autoreset="same_step")
-    env.reset()
-    observations, _, terminated, _, info = env.step([END, 1])
-    assert observations[:, 1].tolist() == [1, 0]
-    assert info["_final_obs"].tolist() == terminated.tolist() == [True, False]
-    assert info["final_obs"][0].tolist() == [0, 0, 1, END]
-    assert not env.step([1, 1])[4]["_final_obs"].any()
 
 
 def test_disabled_autoreset_requires_reset_after_an_episode():
@@ -119,16 +91,6 @@ def test_env_id_is_accepted_by_position_and_by_name():
     assert env.step(np.array([1, 2]), np.array([3, 0]))[4]["env_id"].tolist() == [3, 0]
     assert env.step(np.array([1, 2]), env_id=[1, 0])[4]["elapsed_step"].tolist() == [1, 2]
     assert env.step({"action": [1], "env_id": np.array([2])})[0].tolist() == [[2, 0, 1, 1]]
-
-
-def test_sync_batch_joins_several_sends_in_order():
-    env = make(num_envs=4)
-    env.reset()
-    env.send(np.array([1, 2]), np.array([3, 0]))
-    env.send(np.array([0, 1]), np.array([1, 2]))
-    observations, *_, info = env.recv()
-    assert info["env_id"].tolist() == observations[:, 0].tolist() == [3, 0, 1, 2]
-    assert observations[:, 3].tolist() == [1, 2, 0, 1]
 
 
 def test_reset_of_some_environments():
@@ -209,16 +171,6 @@ def test_invalid_action_dicts_raise(actions, message):
 def test_env_id_given_twice_raises():
     with pytest.raises(APIUsageError, match="env_id must be given once"):
         make().step({"action": [1], "env_id": [0]}, [0])
-
-
-def test_send_to_environments_in_flight_raises():
-    env = make()
-    env.async_reset()
-    with pytest.raises(APIUsageError, match="in flight"):
-        env.send([1, 1])
-    with pytest.raises(APIUsageError, match="in flight"):
-        env.async_reset([0])
-    assert len(env.recv(reset=True)) == 2
 
 
 def test_recv_raises_if_nothing_is_in_flight():
@@ -310,16 +262,6 @@ def test_reset_of_new_environment_with_its_own_seed_keeps_the_pool():
     pool = env.pool
     env.reset(seed=0)
     assert env.pool is pool
-
-
-def test_calls_after_close_raise():
-    env = make()
-    env.reset()
-    env.close()
-    env.close()
-    for call in (env.reset, env.recv, lambda: env.step([1, 1]), lambda: env.reset(seed=3)):
-        with pytest.raises(APIUsageError, match=r"closed|wait for ever"):
-            call()
 
 
 def test_dict_observations():

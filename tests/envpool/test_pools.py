@@ -38,13 +38,14 @@ def make(request):
 
 
 def test_max_episode_steps_follows_the_documented_table(make):
+    """Follow the example in EnvPool's documentation: max_episode_steps = 3, and five steps without a reset."""
     env = make(num_envs=1, max_episode_steps=3)
     steps = [env.step(np.array([1])) for _ in range(5)]
     assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
     assert [step[1][0] > 0 for step in steps] == [False, True, True, True, False]
     assert [bool(step[3][0]) for step in steps] == [False, False, False, True, False]
     assert not any(step[2][0] for step in steps)
-    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]
+    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]  # the first and the last action reset the environment
 
 
 def test_termination_at_the_step_limit_sets_both_flags(make):
@@ -154,6 +155,7 @@ def test_same_step_autoreset_returns_final_observations(make):
     assert observations[:, 1].tolist() == [1, 0]
     assert info["_final_obs"].tolist() == terminated.tolist() == [True, False]
     assert info["final_obs"][0].tolist() == [0, 0, 1, END]
+    assert not env.step([1, 1])[4]["_final_obs"].any()
 
 
 @pytest.mark.parametrize("stack", [1, 2])

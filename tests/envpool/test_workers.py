@@ -36,12 +36,6 @@ def test_next_step_autoreset_uses_the_action_to_reset():
     assert [numbers(row)[0] for row in rows] == [0, 1, 2, 3, 0]
 
 
-def test_termination_at_the_step_limit_is_reported():
-    with open_pool(functools.partial(counting_env, 3), 1, max_episode_steps=3) as pool:
-        rows = [send_and_recv(pool, [1]) for _ in range(4)]
-    assert (rows[-1].terminated[0], rows[-1].truncated[0]) == (True, True)
-
-
 def test_pool_matches_gymnasium():
     with open_pool(CARTPOLE, 3) as pool:
         pool.reset()
