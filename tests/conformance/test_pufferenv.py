@@ -19,7 +19,7 @@ from tests.tiers import once
 
 @pytest.mark.parametrize("name", ocean.names())
 def test_ocean_environment_passes_check_env(name):
-    check_env(functools.partial(pufferlib.env_creator(name), num_envs=3), steps=60)
+    check_env(functools.partial(pufferlib.env_creator(name), num_envs=3), steps=40)
 
 
 @pytest.mark.parametrize("name", ocean.python_names())

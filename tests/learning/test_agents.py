@@ -12,6 +12,7 @@ from pufferlib.runs.folder import shipped_agent
 from pufferlib.training.agent import load_policy
 from pufferlib.training.evaluation import evaluate
 from tests.needs import missing_binding
+from tests.tiers import once
 
 OCEAN = [*ocean.names(), *ocean.python_names()]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -39,10 +40,14 @@ def name(request):
     return request.param
 
 
-@pytest.mark.parametrize("name", RESULTS, indirect=True)
+# An environment of dm_control takes a quarter of a second to make, and several are made here.
+QUICK = [name for name in RESULTS if not name.startswith("dmcontrol/") or name == "dmcontrol/walker-walk"]
+
+
+@pytest.mark.parametrize("name", once(RESULTS, QUICK), indirect=True)
 def test_shipped_agent_acts(name, tmp_path):
     agent = pufferlib.load(name, runs=tmp_path)
-    with pufferlib.vector.make(pufferlib.env_creator(name), num_envs=2, backend="Serial") as vecenv:
+    with pufferlib.vector.make(pufferlib.env_creator(name), num_envs=1, backend="Serial") as vecenv:
         observations, _ = vecenv.reset(0)
         vecenv.step(agent(observations))
     assert shipped_agent("test", name).checkpoint.stat().st_size < (2**20 if name in OCEAN else 200_000)

@@ -33,7 +33,8 @@ def test_progress_prints_a_line_for_each_trial(tmp_path, capsys):
     assert "1 of 1  trial 0 score" in capsys.readouterr().out
 
 
-def test_settings_may_have_options_of_the_search(done):
+def test_settings_may_have_options_of_the_search(done, monkeypatch):
+    monkeypatch.setattr("pufferlib.sweeps.launch.write_report", lambda result: None)  # takes most of the time
     spaces = {f"sweep.{setting}.{key}": value for setting, space in SPACES.items() for key, value in space.items()}
     settings = {**TINY, **spaces, "sweep.only": ONLY, "sweep.trials": 3}
     again = sweep("squared", settings, trials=2, sweeps=done.folder.parent)

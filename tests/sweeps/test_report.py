@@ -13,8 +13,17 @@ from tests.tiers import as_all
 from tests.trials import SPACES
 
 
-def test_report_is_one_page_without_network(done):
+@pytest.fixture(scope="module")
+def written(done):
+    """Report as text, and two settings of pyplot before and after it was written."""
+    settings = [(matplotlib.rcParams.copy()["backend"], matplotlib.rcParams["figure.figsize"])]
     page = write_report(done).read_text("utf-8")
+    settings.append((matplotlib.rcParams.copy()["backend"], matplotlib.rcParams["figure.figsize"]))
+    return page, settings
+
+
+def test_report_is_one_page_without_network(done, written):
+    page, _ = written
     links = re.findall(r'(?:href|src)="([^"#][^"]*)"', page)
     assert links
     assert not [link for link in links if "//" in link and "www.w3.org" not in link]
@@ -23,10 +32,9 @@ def test_report_is_one_page_without_network(done):
         assert f'<tr id="trial-{trial.number}"' in page
 
 
-def test_report_keeps_backend_and_style_of_pyplot(done):
-    backend, size = matplotlib.rcParams.copy()["backend"], matplotlib.rcParams["figure.figsize"]
-    write_report(done)
-    assert (matplotlib.rcParams.copy()["backend"], matplotlib.rcParams["figure.figsize"]) == (backend, size)
+def test_report_keeps_backend_and_style_of_pyplot(written):
+    _, (before, after) = written
+    assert after == before
 
 
 @pytest.mark.parametrize(

@@ -154,20 +154,17 @@ def test_run_without_the_setting_stays_without_it(aim, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:the bounds of actions should be near")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_initial_weights_must_have_the_same_units(aim, tmp_path):
+    done = pufferlib.train(aim, SMALL, runs=tmp_path / "runs")
+    for settings, message in (
         ({}, ""),
         ({"train.rescale_actions": False}, "rescale_actions true, got false; add --train.rescale-actions True"),
         ({"train.rescale_actions": False, "env.low": -1.0, "env.high": 1.0}, ""),
-    ],
-)
-def test_initial_weights_must_have_the_same_units(aim, tmp_path, settings, message):
-    done = pufferlib.train(aim, SMALL, runs=tmp_path / "runs")
-    config = load_config(aim, {**SMALL, "train.init": str(done.run.folder), **settings})
-    error = pytest.raises(APIUsageError, match=message) if message else contextlib.nullcontext()
-    with contextlib.closing(Trainer(config, tmp_path)) as trainer, error:
-        trainer.step()
+    ):
+        config = load_config(aim, {**SMALL, "train.init": str(done.run.folder), **settings})
+        error = pytest.raises(APIUsageError, match=message) if message else contextlib.nullcontext()
+        with contextlib.closing(Trainer(config, tmp_path)) as trainer, error:
+            trainer.step()
 
 
 @pytest.fixture
