@@ -344,7 +344,7 @@ def test_snake_policy_loops_match_torch(vision):
     rng = np.random.default_rng(0)
     observations, _ = env.reset(seed=3)
     seen, starts = [observations.copy()], [np.ones(env.num_agents, bool)]
-    for _ in range(300):
+    for _ in range(150):
         ahead = observations[:, [vision - 1, vision + 1, vision, vision], [vision, vision, vision - 1, vision + 1]]
         _, _, terminals, truncations, _ = env.step((rng.random(ahead.shape) - 9 * (ahead >= WALL)).argmax(-1))
         seen.append(env.observations.copy())

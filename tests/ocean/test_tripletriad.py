@@ -225,7 +225,7 @@ def test_two_players_take_turns_and_see_their_own_side():
     rows, _ = env.reset()
     rng, results, clocks = np.random.default_rng(4), [], np.full(2, 30)
     mover = 0
-    for _ in range(1000):
+    for _ in range(500):
         before = [View(row, 10) for row in rows]
         assert before[1 - mover].legal.tolist() == [1] + [0] * 13
         assert not before[1 - mover].selected.any()

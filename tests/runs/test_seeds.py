@@ -19,6 +19,8 @@ from pufferlib.runs.status import in_training, status_of
 from pufferlib.settings.config import load_config
 from pufferlib.training.launch import train
 
+pytestmark = pytest.mark.usefixtures("blank_curves")
+
 QUICK: dict[str, Any] = {
     "env.num_envs": 16, "train.total_timesteps": 1024, "train.horizon": 16, "train.minibatch_size": 256,
     "train.device": "cpu", "policy.hidden_size": 8, "eval.episodes": 2, "eval.video_seconds": 1,
