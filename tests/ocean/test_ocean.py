@@ -291,7 +291,7 @@ def test_same_step_autoreset_keeps_final_observations(name):
         if ended.any():
             ends += 1
             differ = not np.array_equal(env.observations[ended], env.final_observations[ended])
-            if differ or ends == 50:
+            if differ or ends == 20:
                 break
     assert ends, "20 000 random steps finish no episode"
     assert differ == (name not in CONSTANT)
