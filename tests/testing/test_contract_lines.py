@@ -363,9 +363,7 @@ ONE_PER_LINE = [*{case[0]: case for case in BROKEN}.values()]
 FEW = ONE_PER_LINE[::4]  # all lines are examined in the same way, and the test above finds all broken lines
 
 
-@pytest.mark.parametrize(
-    ("line", "creator", "message"), once(BROKEN, FEW), ids=[name_of(case[1]) for case in BROKEN]
-)
+@pytest.mark.parametrize(("line", "creator", "message"), once(BROKEN, FEW), ids=[name_of(case[1]) for case in BROKEN])
 def test_examine_finds_broken_line(line, creator, message, short_search):
     assert line in {result.line for result in examine(creator, steps=STEPS) if result.state == "broken"}
 
