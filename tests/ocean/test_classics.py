@@ -9,6 +9,7 @@ from pufferlib import ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
 from tests.ocean.libm import LIBM, cos, sin
+from tests.tiers import once
 
 IDS = {
     "cartpole": "CartPole-v1",
@@ -72,7 +73,7 @@ def compare(ours, reference, seed, steps, act):
 
 
 @every_classic
-@pytest.mark.parametrize("seed", [0, 7, 2**31 - 1])
+@pytest.mark.parametrize("seed", once([0, 7, 2**31 - 1], [2**31 - 1]))
 @pytest.mark.usefixtures("same_sines")
 def test_same_seed_and_actions_give_the_bytes_of_gymnasium(name, seed):
     reference = make_gymnasium(name)

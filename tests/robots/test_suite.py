@@ -94,7 +94,7 @@ def test_batches_equal_those_of_the_python_environments(name, flat, autoreset, s
     compare_batches(f"dmcontrol/{name}", autoreset=autoreset, flat=flat, steps=20)
 
 
-@pytest.mark.parametrize("name", once(TASKS, ("cartpole-swingup", "reacher-easy", "walker-walk")))
+@pytest.mark.parametrize("name", once(TASKS, ("reacher-easy", "walker-walk")))
 def test_saved_states_continue_with_the_same_results(name, short_episodes):
     twin = twin_of(f"dmcontrol/{name}", {})
     twins, others = (TwinEnvs(twin, num_envs=3, seed=seed) for seed in (1, 2))
