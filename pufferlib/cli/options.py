@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
 __all__ = [
+    "NO_VIDEO",
     "Parser",
     "check_video",
     "parse_config",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 ENV = "--env."
+NO_VIDEO = "none, because no frames were rendered or the file could not be written"
 UNNAMED = ("ENV", "RUN")  # env_name of the settings that --help shows if no environment is named
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
 SPELLING = """Settings are flags: --section.name VALUE. A true/false setting needs no value:

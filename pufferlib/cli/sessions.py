@@ -78,7 +78,9 @@ def open_session(prog: str, options: Namespace, texts: Mapping[str, str]) -> Ses
 
 def _is_run(path: str) -> bool:
     """Return True if ``path`` is a folder or a file, and not an environment."""
-    return user_path(path).exists() and Path(path).suffix not in (".py", ".c") and not registry.is_inside(path)
+    place = user_path(path)
+    is_run = place.is_dir() or (place.exists() and place.suffix not in (".py", ".c"))  # RUN-corridor.c is a folder
+    return is_run and not registry.is_inside(path)
 
 
 def _name_of(prog: str, env: str) -> str:

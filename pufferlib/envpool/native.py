@@ -14,6 +14,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
+from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import EnvType, spaces_of
 from pufferlib.spaces import Space
 
@@ -90,7 +91,10 @@ class NativeBackend:
     def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float | bytes]:
         """Return the parameters as C expects them. The step limit of the pool replaces the environment's own limit."""
         known = {parameter.name: parameter for parameter in env_type.parameters}
-        params = {**self.params, **{name: config[name] for name in known if name in config}}
+        own = own_keywords(config)
+        if not is_c_file(self.name):  # other tasks have checked them, and may use some for themselves
+            own = {name: value for name, value in own.items() if name in known}
+        params = {**self.params, **own}
         limit = config.get("max_episode_steps", 0)
         if limit and OWN_LIMIT in known and OWN_LIMIT not in params:
             own = known[OWN_LIMIT]

@@ -139,7 +139,9 @@ typedef struct {
     const char *about;
 } PufferMetric;
 
-#define PUFFER_METRIC(Type, field, about) {#field, offsetof(Type, field), about}
+/* The last term makes a field of another type a compile error. */
+#define PUFFER_METRIC(Type, field, about) \
+    {#field, offsetof(Type, field) + 0 * _Generic(((Type *)0)->field, float: 1), about}
 
 /* A bool, int32_t or float field, or an array of them, that the EnvPool interface returns after each reset and
  * step, and its range. */

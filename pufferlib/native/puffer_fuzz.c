@@ -11,7 +11,8 @@
  *   reset    compares a used batch after a reset with a new one
  *   state    compares a batch with another one that loaded its state
  *
- * A defect is reported as a line "puffer_fuzz: CLASS: sentence" on stderr, with exit code 3. */
+ * A defect is reported as a line "puffer_fuzz: CLASS: sentence" on stderr, with exit code 3. A
+ * phase that finished without one has exit code 100. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ enum {
     MAX_PARAMETERS = 64,
     MAX_TEXT = 1024,
     MAX_STEP_S = 60,
-    DEFECT = 3
+    DEFECT = 3,
+    FINISHED = 100 /* not 0, because a game may call exit(0) */
 };
 
 extern const PufferLibrary puffer_library;
@@ -217,7 +219,11 @@ static void draw(const PufferBatch *batch, PufferRng *rng) {
                            puffer_random_below(rng, batch->spec.agents + 1) - 1};
     const int32_t height = 1 + puffer_random_below(rng, 200), width = 1 + puffer_random_below(rng, 200);
     uint8_t *small = malloc(3 * (size_t)height * (size_t)width);
+    char *before = malloc(batch->game_bytes);
+    memcpy(before, puffer_game(batch, 0), batch->game_bytes);
     type->draw(puffer_game(batch, 0), &canvas);
+    if (memcmp(before, puffer_game(batch, 0), batch->game_bytes) != 0) fail("contract", "draw changes the game");
+    free(before);
     if (!puffer_scale_once(canvas.pixels, canvas.height, canvas.width, small, height, width)) abort();
     free(small);
     free(canvas.pixels);
@@ -280,6 +286,8 @@ static void compare(const char *kind, const PufferBatch *one, int32_t first, con
     compare_bytes(kind, "rewards", one->rewards + agent, two->rewards, count * sizeof(float));
     compare_bytes(kind, "observations", one->observations + row, two->observations, bytes);
     compare_bytes(kind, "final observations", one->final_observations + row, two->final_observations, bytes);
+    compare_bytes(kind, "metrics of finished episodes", one->logs + first, two->logs,
+                  (size_t)two->num_games * sizeof(PufferLog));
 }
 
 /* Copies the actions of the games of `one` from game `first` on to `two`. */
@@ -365,6 +373,7 @@ static void play_on(PufferBatch *one, PufferBatch *two, PufferAutoreset autorese
     }
     free(state);
     memcpy(two->final_observations, one->final_observations, (size_t)one->num_games * one->observation_bytes);
+    memcpy(two->logs, one->logs, (size_t)one->num_games * sizeof(PufferLog)); /* not part of a state */
     compare("state", one, 0, two);
     for (int end = step_now + steps; step_now < end; step_now++) {
         choose_actions(one, rng);
@@ -416,7 +425,7 @@ int main(int count, char **arguments) {
             phases[i].play(&rng);
         }
         alarm(0);
-        return 0;
+        return FINISHED;
     }
     return 2;
 }

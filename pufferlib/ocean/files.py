@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
@@ -12,7 +13,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.native.compiler import HEADERS
 from pufferlib.native.shared_object import build_library
 from pufferlib.ocean._ocean import add_type
-from pufferlib.ocean.types import EnvType, env_type_of
+from pufferlib.ocean.types import COMMON_KEYWORDS, REPORTED, EnvType, env_type_of
 
 __all__ = [
     "TEMPLATES",
@@ -57,7 +58,9 @@ def source_of(where: str, path: str) -> Path:
     source = Path(path).expanduser().absolute()
     if source.is_file():
         return source
-    beside = sorted(file.name for file in source.parent.glob("*.c")) if source.parent.is_dir() else []
+    if source.is_dir():
+        raise UnknownNameError(f"{where}: {source} is a folder, expected a C file")
+    beside = sorted(file.name for file in source.parent.glob("*.c") if file.is_file())
     close = nearest(source.name, beside) or beside[:2]
     hint = (
         f"did you mean {' or '.join(str(Path(path).parent / name) for name in close)}?"
@@ -138,7 +141,9 @@ def _ensure_library(file: CFile) -> None:
 
 
 def _check_declarations(where: str, env_type: EnvType) -> None:
-    """Raise APIUsageError if the default of a parameter is out of its range."""
+    """Raise APIUsageError for names that are taken, and for a default of a parameter that is out of its range."""
+    _check_names(where, "parameter", [parameter.name for parameter in env_type.parameters], COMMON_KEYWORDS)
+    _check_names(where, "metric", [*env_type.metrics], REPORTED)
     for parameter in env_type.parameters:
         if isinstance(parameter.default, str):
             continue
@@ -147,6 +152,17 @@ def _check_declarations(where: str, env_type: EnvType) -> None:
                 f"{where}: the default of parameter {parameter.name} must be {parameter.domain}, got "
                 f"{parameter.default}"
             )
+
+
+def _check_names(where: str, kind: str, names: Sequence[str], taken: Sequence[str]) -> None:
+    for index, name in enumerate(names):
+        if name in taken:
+            raise APIUsageError(
+                f"{where}: {kind} {index} must have a name that is not taken, got {name}, which every environment has; "
+                f"rename it (taken are {', '.join(taken)})"
+            )
+        if name in names[:index]:
+            raise APIUsageError(f"{where}: the names of each {kind} must differ, got {name} twice; rename one of them")
 
 
 def write_template(name: str, folder: Path, template: str = "corridor") -> tuple[Path, Path]:

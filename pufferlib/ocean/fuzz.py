@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ CLASSES = {
     "outside of the struct",
     "output": "prints",
     "hang": "a reset or step does not return",
+    "exit": "ends the process",
 }
 
 PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05, "state": 0.05}  # phase: share of the steps
@@ -37,6 +39,8 @@ PROGRAM = HEADERS / "puffer_fuzz.c"
 UNDEFINED = "undefined,float-cast-overflow,float-divide-by-zero"
 OPTIONS = {"ASAN_OPTIONS": "abort_on_error=0:handle_sigfpe=1", "UBSAN_OPTIONS": "print_stacktrace=0"}
 TIMEOUT_S = 1800
+FINISHED = 100  # exit code of a phase without defects, as in puffer_fuzz.c
+DIVISION = "an integer division ended the process"
 
 _UNDEFINED = re.compile(r"^(?P<place>[^:\n]+:\d+):\d+: runtime error: (?P<message>.*)$", re.MULTILINE)
 _MEMORY = re.compile(r"(?:out of bounds|null pointer|insufficient space|misaligned|invalid value)")
@@ -62,6 +66,11 @@ class Defect:
     message: str
     place: str = ""
     context: str = ""
+
+    @property
+    def is_fatal(self) -> bool:
+        """True if the defect could end or block the process that plays the environment."""
+        return self.kind in ("memory", "hang", "exit") or self.message == DIVISION
 
     def __str__(self) -> str:
         place, context = f"{self.place}: " if self.place else "", f" ({self.context})" if self.context else ""
@@ -160,13 +169,17 @@ def _early_exit(code: int, stderr: str) -> Iterator[Defect]:
     if match := _FOUND.search(stderr):
         yield Defect(match["kind"], match["message"], place if match["kind"] == "hang" else "", context)
     elif match := _SANITIZER.search(stderr):
-        kind = "undefined" if match["message"].startswith("FPE") else "memory"
+        if match["message"].startswith("FPE"):
+            yield Defect("undefined", DIVISION, place, context)
+            return
         message = match["message"].removesuffix(" on")
         if operation := _OPERATION.search(stderr):
             message += f", {operation['operation'].lower()} of {operation['size']} bytes"
-        yield Defect(kind, message, place, context)
-    elif code != 0:
-        yield Defect("memory", f"the process ended with code {code}", place, context)
+        yield Defect("memory", message, place, context)
+    elif code != FINISHED:
+        kind = "memory" if -code in (signal.SIGSEGV, signal.SIGBUS) else "exit"
+        ending = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        yield Defect(kind, f"the process ended with {ending}", place, context)
 
 
 def _own_place(stderr: str) -> str:

@@ -23,7 +23,9 @@ _ADVICE = {
 
 def code_of(origin: str | CFile) -> str:
     """Return an identifier of an environment's code. A state is only valid for the code that saved it."""
-    return Path(origin.shared_object).stem if isinstance(origin, CFile) else source_hash
+    if isinstance(origin, CFile):
+        return Path(origin.shared_object).stem.rpartition("-")[2]  # without the name of the file, which may change
+    return source_hash
 
 
 def pack(facts: Mapping[str, Any], games: bytes) -> bytes:

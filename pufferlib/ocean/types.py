@@ -111,6 +111,7 @@ COMMON_KEYWORDS = (
     *("num_envs", "seed", "render_mode", "log_interval", "buf", "num_threads", "autoreset", "pixels"),
     "check_actions",
 )
+REPORTED = ("episode_return", "episode_length", "n")  # in the report of every environment, besides its metrics
 
 _KINDS: dict[str, type[bool] | type[int] | type[float] | type[str]] = {"?": bool, "i": int, "f": float, "s": str}
 

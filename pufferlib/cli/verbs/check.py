@@ -20,7 +20,6 @@ ABOUT = """Check an environment by random play: puffer check breakout. Each line
 is checked. docs/contract.md explains the lines. Set arguments of the environment with flags: puffer check squared
 --env.size 7. A C file is first played with invalid actions under sanitizers: puffer check corridor.c."""
 WIDTH = 100
-FATAL = {"memory", "hang"}  # classes of defects in C
 MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "muted")}
 
 
@@ -46,7 +45,7 @@ def run(argv: list[str]) -> int:
             raise UsageError(f"{PROG}: {flag} must be at least 1, got {steps}")
     source = registry.c_file(options.env)
     defects = _print_defects(source, options.fuzz, options.seed) if source else ()
-    if any(defect.kind in FATAL for defect in defects):
+    if any(defect.is_fatal for defect in defects):
         note("the contract was not checked, because these defects could crash this process; fix them first")
         return 1
     try:

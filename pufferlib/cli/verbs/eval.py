@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import highlight, say, style
-from pufferlib.cli.options import Parser, check_video, parse_config
+from pufferlib.cli.options import NO_VIDEO, Parser, check_video, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import signals_exit
@@ -55,8 +55,7 @@ def run(argv: list[str]) -> int:
     say(highlight(str(comparison), comparison.score))
     if comparison.video:
         about = comparison.video.about()
-        none = "none, because no frames were rendered or the file could not be written"
-        say(f"video: {comparison.video.path} ({about})" if about else f"video: {none}")
+        say(f"video: {comparison.video.path} ({about})" if about else f"video: {NO_VIDEO}")
     if found.video.exists() or not found.summary.exists():  # a training records a video if there are images
         say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pufferlib.cli.console import progress, say
-from pufferlib.cli.options import Parser, check_video
+from pufferlib.cli.options import NO_VIDEO, Parser, check_video
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import signals_exit
@@ -50,6 +50,6 @@ def run(argv: list[str]) -> int:
         )
     progress(1, "")
     say(str(table))
-    if options.video and options.video.is_file():
-        say(f"video: {options.video}")
+    if options.video:
+        say(f"video: {options.video if options.video.is_file() else NO_VIDEO}")
     return 0
