@@ -6,7 +6,8 @@ import pufferlib.envpool as envpool
 from pufferlib import ocean
 from pufferlib.envpool.families import load_tasks
 from pufferlib.envpool.make import find_task
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownKeywordError, UnknownNameError
+from pufferlib.ocean.files import write_template
 from tests.envpool.counting import CountingBackend, register_counting
 
 CLASSIC = {
@@ -49,6 +50,13 @@ def test_register():
     envpool.register("Counted-v0", CountingBackend(), max_episode_steps=3, reward_threshold=2.5)
     config = envpool.make("Counted-v0", env_type="gym").config
     assert (config["max_episode_steps"], config["reward_threshold"]) == (3, 2.5)
+
+
+def test_unknown_keyword_of_a_registered_c_file_raises(tmp_path):
+    source, _ = write_template("corridor", tmp_path)
+    envpool.register("Corridor-v0", str(source))
+    with pytest.raises(UnknownKeywordError, match="did you mean 'length'"):
+        envpool.make_gymnasium("Corridor-v0", lenght=5)
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,8 @@ WRONG = [
         "static const PufferInfo many[17]; PUFFER_ENV(Corridor, corridor, PUFFER_INFOS(many)",
         "many infos",
     ),
+    ("Corridor, max_steps, 100", "Corridor, length, 100", "the names of each parameter must differ, got length twice"),
+    ("Corridor, perf, ", "Corridor, position, ", "_Generic"),
     (".agents = 1", ".agents = 0", "Corridor: spec: agents must be at least 1$"),
     (".observation_shape = {2}", ".observation_shape = {0}", "spec: observation_shape must have at least one"),
     (".observation_type = PUFFER_FLOAT32", ".observation_type = PUFFER_BOOL", "spec: observation_type must be"),
@@ -177,6 +179,26 @@ def test_wrong_declarations_are_named(corridor, old, new, message):
     edit(corridor, old, new)
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make(str(corridor))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("max_steps", "num_threads", "parameter 1 must .* got num_threads"),
+        ("perf", "n", "metric 1 must .* got n, which"),
+    ],
+)
+def test_names_that_every_environment_has_are_refused(corridor, old, new, message):
+    corridor.write_text(re.sub(rf"\b{old}\b", new, corridor.read_text()))
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        pufferlib.make(str(corridor))
+
+
+def test_state_is_valid_after_the_file_was_renamed(corridor):
+    env = pufferlib.make(str(corridor), num_envs=2)
+    env.reset(seed=1)
+    renamed = pufferlib.make(str(corridor.rename(corridor.with_name("hall.c"))), num_envs=2)
+    assert np.array_equal(renamed.load_state(env.save_state()), env.observations)
 
 
 @pytest.mark.parametrize(

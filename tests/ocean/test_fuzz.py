@@ -26,8 +26,32 @@ DEFECTS = {
         False,
     ),
     "output": (SCORE, '    puts("a step");\n' + SCORE, "prints 'a step", False),
+    "exit": (SCORE, "    exit(0);\n" + SCORE, "ended with exit code 0", False),
     "hang": (SCORE, "    for (volatile int32_t idle = 1; action == 1 && idle;) {}\n" + SCORE, "not come back", True),
 }
+
+
+# Further defects, as above, with their class.
+MORE = [
+    (
+        "reset",
+        (
+            "env->perf = env->position == door;",
+            "if (env->position == door) env->perf = 1;",
+            "metrics of finished",
+            False,
+        ),
+    ),
+    (
+        "contract",
+        (
+            "    draw_clear(",
+            "    ((Corridor *)(uintptr_t)env)->position = 0;\n    draw_clear(",
+            "draw changes the game",
+            False,
+        ),
+    ),
+]
 
 
 @pytest.fixture
@@ -42,18 +66,20 @@ def test_each_class_has_a_test():
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("kind", DEFECTS)
+@pytest.mark.parametrize(
+    ("kind", "defect"), [*DEFECTS.items(), *MORE], ids=lambda value: value if isinstance(value, str) else ""
+)
 @pytest.mark.filterwarnings("ignore:unused variable")
-def test_defect_is_found_with_its_class(kind, source, monkeypatch):
-    old, new, message, has_place = DEFECTS[kind]
+def test_defect_is_found_with_its_class(kind, defect, source, monkeypatch):
+    old, new, message, has_place = defect
     text = source.read_text()
     for before, after in [(old, new)] if isinstance(old, str) else zip(old, new, strict=True):
         assert before in text
         text = text.replace(before, after, 1)
-    source.write_text("#include <stdio.h>\n" + text)
+    source.write_text("#include <stdio.h>\n#include <stdlib.h>\n" + text)
     if kind == "hang":
         shorten_step_timeout(monkeypatch, source.parent)
-    report = fuzz_file(str(source), steps=1000)
+    report = fuzz_file(str(source), steps=20_000 if kind == "reset" else 1000)
     found = [defect for defect in report.defects if defect.kind == kind]
     assert found, report.defects
     assert message in found[0].message

@@ -33,12 +33,13 @@ def test_view_prints_the_address_until_ctrl_c(capsys, ctrl_c):
     assert ctrl_c[0][0].startswith("squared   step 0")
 
 
-@pytest.mark.parametrize("name", ["run", "checkpoint"])
+@pytest.mark.parametrize("name", ["run", "checkpoint", "run-of-lane.c"])
 def test_view_of_a_run_watches_its_agent(name, tmp_path, capsys, ctrl_c):
     run = untrained_run(tmp_path)
-    path = run.folder if name == "run" else next((run.folder / "checkpoints").iterdir())
+    folder = run.folder.rename(run.folder.with_name(name))
+    path = next((folder / "checkpoints").iterdir()) if name == "checkpoint" else folder
     assert main(["view", str(path), "--port", "0"]) == 0
-    assert ctrl_c[0][0].startswith(f"squared, played by {run.folder}   step 0")
+    assert ctrl_c[0][0].startswith(f"squared, played by {folder}   step 0")
 
 
 def test_view_for_other_machines_has_a_token(capsys, ctrl_c):
