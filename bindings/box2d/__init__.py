@@ -39,7 +39,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pufferlib.box2d.find import find_box2d
+from pufferlib.box2d.twin import find_box2d
 from pufferlib.registry.in_c import Twin
 
 from .._shared.creator import creator

@@ -11,8 +11,8 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from pufferlib.box2d.find import find_box2d
 from pufferlib.box2d.table import has_box2d
+from pufferlib.box2d.twin import find_box2d
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import gymnasium_creator
 from pufferlib.registry.in_c import Twin

@@ -263,7 +263,7 @@ def test_library_without_a_function_runs_in_python_with_a_warning(engine, monkey
 
 
 def test_other_font_runs_in_python_with_a_warning(monkeypatch):
-    monkeypatch.setattr("pufferlib.box2d.texts.TEXT_SHAPE", (40, 104))
+    monkeypatch.setattr("pufferlib.box2d.twin.TEXT_SHAPE", (40, 104))
     with pytest.warns(UserWarning, match=r"expected text of \(40, 104\) pixels from pygame, found \(46, 9\d\)"):
         assert twin_of("CarRacing-v3", {"max_episode_steps": 7}) is None
 
