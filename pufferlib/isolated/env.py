@@ -1,7 +1,8 @@
-"""PufferEnv that runs in another interpreter, and the start of worker processes there."""
+"""PufferEnv that runs in another interpreter, and the worker process there: its start and its main function."""
 
 import contextlib
 import functools
+import importlib
 import os
 import pickle
 import signal
@@ -9,6 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,18 +21,16 @@ from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, BufferSource
 from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, WorkerError
-from pufferlib.isolated import host
-from pufferlib.isolated.host import READY
 from pufferlib.isolated.stacks import bootstrap
 from pufferlib.vector.multiprocessing.process import WorkerProcess
-from pufferlib.vector.multiprocessing.worker import Surroundings
+from pufferlib.vector.multiprocessing.worker import Parent, Surroundings, serve_parent
 from pufferlib.vector.multiprocessing.workers import Multiprocessing, WorkerProcesses
 from pufferlib.vector.specs import EnvDescription, VectorSpec
 
-__all__ = ["IsolatedEnv", "start_worker_in"]
-
+__all__ = ["IsolatedEnv", "build", "main", "start_worker_in"]
 
 _ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
+READY = b"ready"  # first message of a worker, sent after all imports
 START_S = 60.0  # time for the imports of a worker on a busy machine
 
 
@@ -132,7 +132,7 @@ class _StackVectorEnv(Multiprocessing):
         variables: Mapping[str, str],
     ) -> None:
         self._worker_args = name, python, variables
-        creator = functools.partial(host.build, entry)
+        creator = functools.partial(build, entry)
         super().__init__(creator, env_kwargs=dict(options), num_workers=1, timeout_s=timeout_s, overwork=True)
         self._first_seed = None  # let the environment handle a reset without a seed
 
@@ -253,3 +253,19 @@ def _await_start(worker: WorkerProcess, python: Path, name: str, limit_s: float 
         f"{name}: the interpreter {python} exited with code {worker.process.exitcode} before it was ready; "
         "see its output on stderr, and install its stack again"
     )
+
+
+def main(conn_fd: int, stacks_fd: int, parent_pid: int, parent_fd: int) -> None:
+    """Run a worker in the interpreter of a stack, with the file descriptors that the parent has opened."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and has blocked it until now
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    conn = Connection(conn_fd)
+    conn.send_bytes(READY)
+    serve_parent(conn, Connection(stacks_fd, readable=False), Parent(parent_pid, parent_fd))
+
+
+def build(entry: str, buf: Any = None, **options: Any) -> PufferEnv:
+    """Import ``entry``, a ``"module:function"``, and call it to make the environment."""
+    module, _, function = entry.partition(":")
+    env: PufferEnv = getattr(importlib.import_module(module), function)(buf=buf, **options)
+    return env

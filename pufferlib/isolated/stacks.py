@@ -24,7 +24,7 @@ class Finder(importlib.abc.MetaPathFinder):
         folders = [file.rpartition("/")[0]] if file.endswith("/__init__.py") else None
         return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
 sys.meta_path.insert(0, Finder())
-from pufferlib.isolated.host import main
+from pufferlib.isolated.env import main
 main(*map(int, sys.argv[1:]))
 """
 
@@ -47,7 +47,7 @@ def find_interpreter(stack: str) -> Path | None:
 
 
 def bootstrap() -> str:
-    """Return Python code that runs ``host.main`` of this pufferlib in an interpreter without pufferlib."""
+    """Return Python code that runs ``env.main`` of this pufferlib in an interpreter without pufferlib."""
     from importlib.util import find_spec
 
     folder = Path(pufferlib.__file__).parent
