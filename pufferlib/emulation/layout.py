@@ -9,8 +9,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, OneOf, Text
 
 from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of, is_variable, value_bounds
-from pufferlib.emulation.leaf import Leaf
-from pufferlib.emulation.variable import VariableLeaf
+from pufferlib.emulation.leaf import Leaf, VariableLeaf
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import MixedBox, Space
 
