@@ -1,8 +1,8 @@
 """Matches and leagues of trained agents, with cross tables and Elo ratings.
 
-``entrants`` finds the agents and the game that they share, ``games`` plays, ``round_robin`` and ``league`` pair the
-agents, and ``ratings`` fits Elo ratings. Self-play during training is in ``pufferlib.training`` (settings
-``selfplay``).
+``entrants`` finds the agents and the game that they share, ``games`` plays, ``round_robin`` pairs the agents and fits
+Elo ratings, and ``league`` keeps agents and their games in a file. Self-play during training is in
+``pufferlib.training`` (settings ``selfplay``).
 """
 
 from pufferlib.imports import open_door
