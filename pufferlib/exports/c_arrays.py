@@ -12,9 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["C_TYPES", "Arrays", "Buffer", "Places", "Value", "pool"]
+__all__ = ["C_TYPES", "Arrays", "Buffer", "Places", "Value", "array_text", "literal", "pool"]
 
 Places = npt.NDArray[np.int64]
+
+PER_LINE = 16  # numbers of a constant array
 
 C_TYPES = {
     torch.bool: "uint8_t",
@@ -81,13 +83,7 @@ class Arrays:
         key = (kind, numbers.tobytes())
         if key not in self.known:
             buffer = Buffer(f"{self.name}_table{len(self.known)}", kind, numbers.size)
-            texts = [_literal(number, kind) for number in numbers.ravel().tolist()]
-            rows = [", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
-            self.constants.append(
-                f"static const {kind} {buffer.name}[{max(1, numbers.size)}] PUFFER_ALIGNED = {{\n    "
-                + ",\n    ".join(rows)
-                + "};"
-            )
+            self.constants.append(array_text(kind, buffer.name, numbers))
             self.known[key] = buffer
         return self.known[key]
 
@@ -103,9 +99,9 @@ class Arrays:
     def element(self, value: Any, shape: tuple[int, ...], kind: str = "") -> str:
         """Return the expression for element ``i`` of a tensor or number that is broadcast to ``shape``."""
         if not isinstance(value, Value | Tensor):
-            return _literal(value, kind or ("float" if isinstance(value, float) else "int32_t"))
+            return literal(value, kind or ("float" if isinstance(value, float) else "int32_t"))
         if isinstance(value, Tensor) and value.numel() and bool((value == value.flatten()[0]).all()):
-            return _literal(value.flatten()[0].item(), kind or C_TYPES[value.dtype])
+            return literal(value.flatten()[0].item(), kind or C_TYPES[value.dtype])
         array = self.view(value)
         found = f"{array.buffer.name}[{self.place(np.broadcast_to(array.at, shape))}]"
         return f"({kind}){found}" if kind and kind != array.buffer.kind else found
@@ -191,7 +187,16 @@ def pool(kind: str) -> str:
     return f"work_{kind.removesuffix('_t')}"
 
 
-def _literal(number: Any, kind: str) -> str:
+def array_text(kind: str, name: str, numbers: npt.NDArray[Any]) -> str:
+    """Return the definition of a constant array."""
+    texts = [literal(number, kind) for number in numbers.ravel()]
+    lines = [f"    {', '.join(texts[i : i + PER_LINE])}," for i in range(0, len(texts), PER_LINE)]
+    size = max(1, len(texts))
+    return "\n".join([f"static const {kind} {name}[{size}] PUFFER_ALIGNED = {{", *lines, "};"])
+
+
+def literal(number: Any, kind: str) -> str:
+    """Return the shortest literal of a C type that is read back as this number."""
     if kind not in ("float", "double"):
         return str(int(number))
     if not np.isfinite(number):

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from pufferlib.exports.c_arrays import array_text, literal
 from pufferlib.exports.trained import TrainedPolicy
 from pufferlib.models.network_spec import InputSpec, LayerSpec, MatrixSpec, NetworkSpec, NormSpec, TrunkSpec
 
@@ -15,7 +16,6 @@ __all__ = ["LETTERS", "Constants", "padded", "row_width"]
 Array = npt.NDArray[Any]
 
 LANES = 16  # outputs in a panel, equal to PUFFER_LANES
-PER_LINE = 16
 ENCODINGS = {"scaled": "PUFFER_SCALED", "logarithms": "PUFFER_LOGARITHMS", "labels": "PUFFER_LABELS"}
 # Type codes of dtypes, as in Python's struct module, equal on all platforms.
 LETTERS = {
@@ -112,13 +112,7 @@ class Constants:
         kinds = {"f4": "float", "f8": "double", "i4": "int32_t"}
         numbers = np.ravel(numbers)
         kind = kinds["f8" if key in ("low", "high") else numbers.dtype.str[1:]]
-        texts = [_number(number, kind) for number in numbers]
-        lines = [", ".join(texts[i : i + PER_LINE]) for i in range(0, len(texts), PER_LINE)]
-        self.lines += [
-            f"static const {kind} {self._name}_{key}[{len(texts)}] PUFFER_ALIGNED = {{",
-            *(f"    {line}," for line in lines),
-            "};",
-        ]
+        self.lines.append(array_text(kind, f"{self._name}_{key}", numbers))
         return f"{self._name}_{key}"
 
     def _matrix(self, key: str, spec: MatrixSpec | None) -> str:
@@ -202,19 +196,10 @@ def row_width(spec: NetworkSpec) -> int:
 def _input(spec: InputSpec | None) -> str:
     if spec is None:
         return NO_INPUT
-    numbers = (spec.offset, spec.size, _number(np.float32(spec.scale), "float"), spec.low, spec.values)
+    numbers = (spec.offset, spec.size, literal(np.float32(spec.scale), "float"), spec.low, spec.values)
     return f"{{{ENCODINGS[spec.encoding]}, '{spec.type}', {', '.join(map(str, numbers))}}}"
 
 
 def _braces(texts: Iterable[str], none: str) -> str:
     """Return an array initializer, with ``none`` as its only element if there are no others."""
     return f"{{{', '.join(texts) or none}}}"
-
-
-def _number(number: Any, kind: str) -> str:
-    """Return the shortest literal that is read back as this number."""
-    if kind == "int32_t":
-        return str(int(number))
-    if np.isinf(number):
-        return "INFINITY" if number > 0 else "-INFINITY"
-    return f"{number!s}f" if kind == "float" else str(float(number))
