@@ -9,12 +9,12 @@ from gymnasium.spaces import Box, MultiDiscrete
 
 from pufferlib.spaces import MixedBox, Space, joint_space
 
-__all__ = ["LegalActions", "mask_reader", "unread_mask"]
+__all__ = ["FIELD", "LegalActions", "mask_reader", "num_choices", "unread_mask"]
 
 Array = npt.NDArray[Any]
 Masks = npt.NDArray[np.bool_]
 
-FIELD = "action_mask"
+FIELD = "action_mask"  # of an emulated observation
 
 
 def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
@@ -27,7 +27,7 @@ def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
     Args:
         env: Environment, or vector environment with ``driver_env``.
     """
-    choices = int(np.sum(_sizes(env.single_action_space)))
+    choices = num_choices(env.single_action_space)
     if not choices:
         return None
     if not env.emulated:
@@ -49,7 +49,7 @@ def unread_mask(env: Any) -> str:
     Args:
         env: Vector environment for which ``mask_reader`` returns None.
     """
-    choices = int(np.sum(_sizes(env.single_action_space)))
+    choices = num_choices(env.single_action_space)
     path = _find_field(env.emulated["emulated_observation_dtype"])
     if not choices or not path:
         return ""
@@ -57,6 +57,11 @@ def unread_mask(env: Any) -> str:
     if len(path) > 1:
         return f"{place} must be at the top of the observation, as observation[{FIELD!r}]"
     return f"{place} must have {choices} elements, one for each value of each part of an action, got {size}"
+
+
+def num_choices(space: Space) -> int:
+    """Return the number of values of all discrete parts of an action, which is the number of elements of a mask."""
+    return int(np.sum(_sizes(space)))
 
 
 def _find_field(dtype: np.dtype[Any]) -> list[tuple[str, int]]:

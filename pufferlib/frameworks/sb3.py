@@ -25,8 +25,8 @@ from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, frames_of, observations_of, resets_some, row_of
-from pufferlib.frameworks.legal_actions import legal_actions
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
+from pufferlib.legal_actions import mask_reader
 from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import make_policy
 from pufferlib.spaces import MixedBox
@@ -83,7 +83,7 @@ class SB3VecEnv(VecEnv):
         self._rows_per_seed = num_rows // int(vecenv.num_envs) if resets_some(vecenv) else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
-        self._legal_actions = legal_actions(vecenv, space)
+        self._legal_actions = mask_reader(vecenv)
         space, self._to_zero_based = zero_based_observations(space)
         if isinstance(vecenv.single_action_space, MixedBox):
             raise APIUsageError(

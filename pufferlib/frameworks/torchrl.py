@@ -17,8 +17,8 @@ from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
-from pufferlib.frameworks.legal_actions import MASK, legal_actions, num_choices
 from pufferlib.frameworks.mixed_actions import actions_of
+from pufferlib.legal_actions import FIELD as MASK, mask_reader, num_choices
 from pufferlib.spaces import Space
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
@@ -92,7 +92,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         action_space, self._flatten = actions_of("to_torchrl", vecenv, name_tuples=True)
         num_rows = int(vecenv.num_agents)
         super().__init__(device=device, batch_size=[num_rows])
-        self._legal_actions = legal_actions(vecenv, space)
+        self._legal_actions = mask_reader(vecenv)
         if self._legal_actions is not None and isinstance(space, Dict):  # the mask is not an input of policies
             space = Dict({key: part for key, part in space.spaces.items() if key != MASK})
         self.vecenv, self._space, self._restore, self._action_space = vecenv, space, restore, action_space
