@@ -20,8 +20,9 @@ from pufferlib.buffers import Array
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.env import AutoresetMode, PufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, check_rows
+from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv
 from pufferlib.frameworks.pettingzoo import ByAgent, to_pettingzoo
+from pufferlib.frameworks.rows import check_rows
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.registry import creators
 

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.gymnasium_vector import check_rows, frames_of, observations_of, resets_some, row_of
+from pufferlib.frameworks.rows import check_rows, frames_of, observations_of, resets_some, row_of
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.legal_actions import mask_reader
 from pufferlib.machine.cpus import warn_without_bfloat16

@@ -16,8 +16,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 from pufferlib.frameworks.mixed_actions import actions_of
+from pufferlib.frameworks.rows import check_rows, observations_of, resets_some, whole_envs
 from pufferlib.legal_actions import FIELD as MASK, mask_reader, num_choices
 from pufferlib.spaces import Space
 

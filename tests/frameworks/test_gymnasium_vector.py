@@ -17,7 +17,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.gymnasium_vector import columns_of
+from pufferlib.frameworks.rows import columns_of
 from tests.envs import MIXED, NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
 from tests.tiers import once
 from tests.vector_envs import RandomWalk
