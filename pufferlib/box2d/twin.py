@@ -11,15 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.utils.seeding import np_random
-from gymnasium.wrappers import OrderEnforcing, TimeLimit
+from gymnasium.wrappers import TimeLimit
 
 from pufferlib.box2d._box2d import PICTURE_SHAPE, RAYS, TEXT_SHAPE, Box2DCopies
 from pufferlib.box2d.engine import VERSION, box2d, engine
 from pufferlib.box2d.table import CHANNELS_FIRST, FRESH_WORLD, TASKS
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean._ocean import source_hash
-from pufferlib.registry.games import GymnasiumTwin, SteppedGames, UnlikeOriginalError, equal_or_none
-from pufferlib.wrappers import ClipAction, EpisodeStats
+from pufferlib.registry.games import (
+    LAYERS,
+    GymnasiumTwin,
+    SteppedGames,
+    UnlikeOriginalError,
+    class_name,
+    equal_or_none,
+)
 
 __all__ = ["Box2DBatch", "Box2DTwin", "find_box2d"]
 
@@ -27,7 +33,6 @@ CHECKED_STEPS = 150  # in which a random player touches the ground
 CHECKED_PICTURES = 60  # in which the camera has come close to the car
 MAX_POWER = 1000.0  # of the wind. A hurricane would make Box2D throw exceptions
 RAY_LENGTH = 160 / 30.0
-LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
 ENLARGED = 4  # images of CarRacing
 MAX_STEPS = 9990  # of an episode of CarRacing. Later, a reward could have five characters
 TEXT = np.dtype([("width", np.int32), ("greys", np.uint8, TEXT_SHAPE)])  # PictureText
@@ -191,12 +196,12 @@ def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
     """Return the task of an environment, its options and its step limit, or None if C does not have it."""
     limit, wrappers = 0, set()
     while isinstance(env, gymnasium.Wrapper):
-        wrappers.add(_name_of(env))
-        if _name_of(env) not in (FRESH_WORLD, CHANNELS_FIRST) and not isinstance(env, LAYERS):
+        wrappers.add(class_name(env))
+        if class_name(env) not in (FRESH_WORLD, CHANNELS_FIRST) and not isinstance(env, LAYERS):
             return None
         limit = env._max_episode_steps if isinstance(env, TimeLimit) else limit
         env = env.env
-    task = TASKS.get(_name_of(env))
+    task = TASKS.get(class_name(env))
     if task is None or env.render_mode is not None:
         return None
     if task == "CarRacing" and (env.verbose or not 0 < limit <= MAX_STEPS):
@@ -222,10 +227,6 @@ def _options_of(env: Any) -> tuple[str, dict[str, Any], int] | None:
         },
         limit,
     )
-
-
-def _name_of(env: Any) -> str:
-    return f"{type(env).__module__}:{type(env).__qualname__}"
 
 
 @functools.cache

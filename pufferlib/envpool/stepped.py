@@ -19,9 +19,9 @@ from pufferlib.ocean.arguments import checked_threads
 from pufferlib.registry.games import GymnasiumTwin
 from pufferlib.registry.twins import twin_of
 
-__all__ = ["SteppedBackend", "SteppedPool", "stepped_backend"]
+__all__ = ["NUMBER", "SteppedBackend", "SteppedPool", "stepped_backend"]
 
-NUMBER = Box(-np.inf, np.inf, (), np.float64)
+NUMBER = Box(-np.inf, np.inf, (), np.float64)  # space of an info
 NO_IDS: Ids = np.zeros(0, np.int32)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -24,6 +23,7 @@ from pufferlib.models.network_spec import (
     MemorySpec,
     NetworkSpec,
     NormSpec,
+    Places,
     TrunkSpec,
 )
 from pufferlib.models.policies import Default, Policy
@@ -44,8 +44,6 @@ __all__ = [
     "describe",
     "network_spec",
 ]
-
-Places = npt.NDArray[np.int32]
 
 TYPES = {
     torch.bool: "?",

@@ -15,6 +15,7 @@ __all__ = [
     "MemorySpec",
     "NetworkSpec",
     "NormSpec",
+    "Places",
     "TrunkSpec",
 ]
 

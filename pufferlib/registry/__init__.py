@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
+    "EnvName",
     "Registration",
     "agent_file",
     "batches_itself",

@@ -11,14 +11,26 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, flatten
+from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.emulation.layout import observation_layout
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import Space
+from pufferlib.wrappers import ClipAction, EpisodeStats
 
-__all__ = ["GymnasiumTwin", "SteppedGames", "UnlikeOriginalError", "check_equal", "equal_or_none", "warn_of_python"]
+__all__ = [
+    "LAYERS",
+    "GymnasiumTwin",
+    "SteppedGames",
+    "UnlikeOriginalError",
+    "check_equal",
+    "class_name",
+    "equal_or_none",
+    "warn_of_python",
+]
 
+LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)  # wrappers whose effect the games in C have
 LARGEST = float(np.finfo(np.float32).max)  # reward
 
 
@@ -247,6 +259,11 @@ class GymnasiumTwin(abc.ABC):
     @abc.abstractmethod
     def draw_action(self, rng: np.random.Generator) -> Any:
         """Return a random action that the environment of Gymnasium accepts."""
+
+
+def class_name(thing: Any) -> str:
+    """Return the name of the class of an object, as in entry points of Gymnasium: ``module:Class``."""
+    return f"{type(thing).__module__}:{type(thing).__qualname__}"
 
 
 Twin = TypeVar("Twin", bound=GymnasiumTwin)

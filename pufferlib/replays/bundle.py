@@ -26,7 +26,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.vector.specs import AutoresetMode, EnvSpec
 
-__all__ = ["Bundle", "cause", "digest", "free_path", "versions"]
+__all__ = ["DIGESTED", "Bundle", "cause", "digest", "free_path", "versions"]
 
 DIGESTED = ("observations", "rewards", "terminals", "truncations")
 FORMAT = 1

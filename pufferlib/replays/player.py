@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pufferlib.errors import WorkerError
-from pufferlib.replays.bundle import Bundle, cause, digest
+from pufferlib.replays.bundle import DIGESTED, Bundle, cause, digest
 from pufferlib.vector.factory import make
 
 __all__ = ["Replayed", "replay"]
-
-ARRAYS = ("observations", "rewards", "terminals", "truncations")
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class _Player:
                 self._return = float(rewards.mean()) + (0.0 if index in bundle.ends else self._return)
                 if show:
                     show(vecenv)
-            self._digest = digest({name: getattr(vecenv, name) for name in ARRAYS}, slice(None))
+            self._digest = digest({name: getattr(vecenv, name) for name in DIGESTED}, slice(None))
 
     def note(self, error: Exception) -> None:
         """Record an exception as the outcome."""

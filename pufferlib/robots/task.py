@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict
-from gymnasium.wrappers import OrderEnforcing, TimeLimit
+from gymnasium.wrappers import TimeLimit
 
-from pufferlib.registry.games import UnlikeOriginalError
+from pufferlib.registry.games import LAYERS, UnlikeOriginalError, class_name
 from pufferlib.robots._robots import ARRAYS, CHANGES, HEALTH, MAX_ACTIONS, MAX_BODIES, MAX_WARNINGS, PLACES, READS
 from pufferlib.robots.table import ROBOTS, SUITE, Robot
-from pufferlib.wrappers import ClipAction, EpisodeStats
+from pufferlib.wrappers import ClipAction
 
 __all__ = ["Task", "engine", "is_suite", "task_of"]
 
@@ -53,7 +53,6 @@ TIMER = "mjcb_time"
 ELEMENTS = {"xpos": ("body", 3), "xmat": ("body", 9), "geom_xpos": ("geom", 3), "site_xpos": ("site", 3)}
 SPEEDS = (-10.0, 10.0)  # range of clipped speeds and forces
 LEAST_JOINTS = {"double_pendulum": 3, "pendulum": 2}  # positions that a reward reads. The other ones read 3
-LAYERS = (EpisodeStats, ClipAction, TimeLimit, OrderEnforcing)
 SUITE_ENV = "dm_control.rl.control:Environment"
 RUNGE_KUTTA = 1  # number of the integrator that computes whole steps only
 WARNING_BYTES = 8  # size of mjWarningStat
@@ -111,7 +110,7 @@ def engine() -> tuple[int, ...]:
 
 def is_suite(env: Any) -> bool:
     """Return True if an environment without wrappers is one of dm_control, as ``DMEnvToGymnasium``."""
-    return _name_of(getattr(env, "dm_env", None)) == SUITE_ENV
+    return class_name(getattr(env, "dm_env", None)) == SUITE_ENV
 
 
 def task_of(env: Env) -> Task | None:
@@ -131,7 +130,7 @@ def task_of(env: Env) -> Task | None:
         limit = layer._max_episode_steps if isinstance(layer, TimeLimit) else limit
         layer = layer.env
     inner: Any = layer
-    robot = SUITE.get(_name_of(inner.dm_env.task)) if is_suite(inner) else ROBOTS.get(_name_of(inner))
+    robot = SUITE.get(class_name(inner.dm_env.task)) if is_suite(inner) else ROBOTS.get(class_name(inner))
     space = inner.action_space
     if robot is None or inner.render_mode is not None or not isinstance(space, Box):
         return None
@@ -157,10 +156,6 @@ def task_of(env: Env) -> Task | None:
         **found,
     }
     return Task(robot, fields, parts, space.low.astype(np.float32), space.high.astype(np.float32))
-
-
-def _name_of(thing: Any) -> str:
-    return f"{type(thing).__module__}:{type(thing).__qualname__}"
 
 
 def _gymnasium_fields(env: Any, robot: Robot) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """Play of two entrants in many parallel games, with sides swapped after each game."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,17 @@ from pufferlib.models import Policy, make_policy
 from pufferlib.models.players import PolicyPlayer
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
-from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
 from pufferlib.runs.folder import Run
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import RANDOM, SCRIPTED, Entrant, Game
 from pufferlib.training.agent import load_policy
+from pufferlib.training.evaluation import Record
 from pufferlib.training.normalization import with_moments
 from pufferlib.training.opponents import GameResults, check_two_sides, games_of
 
 __all__ = ["Arena"]
 
-Record = Callable[[Frame | None, float], None]
 AT_ONCE = {True: 256, False: 16}  # number of parallel games, for environments that batch themselves and for others
 MAX_STEPS = 20_000  # steps after which a game is a draw
 

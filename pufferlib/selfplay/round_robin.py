@@ -20,7 +20,8 @@ from pufferlib.machine.paths import user_path
 from pufferlib.runs.folder import RUNS
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
-from pufferlib.selfplay.games import Arena, Record
+from pufferlib.selfplay.games import Arena
+from pufferlib.training.evaluation import Record
 from pufferlib.training.opponent_pool import FIRST_RATING, SCALE
 from pufferlib.training.result import EpisodeVideo
 

@@ -1,6 +1,6 @@
 """``pufferlib.train(...)``: a whole run from Python, as ``puffer train`` does it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -28,7 +28,6 @@ from pufferlib.training.trainer import Trainer
 __all__ = ["train"]
 
 WHERE = "pufferlib.train"
-EnvLike = str | PathLike[str] | Callable[..., Any]
 
 
 class _Options(TypedDict, total=False):
@@ -49,7 +48,7 @@ class _Options(TypedDict, total=False):
 
 @overload
 def train(
-    env: EnvLike | None = None,
+    env: registry.EnvName | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
     seeds: None = None,
@@ -57,14 +56,14 @@ def train(
 ) -> TrainedRun: ...
 @overload
 def train(
-    env: EnvLike | None = None,
+    env: registry.EnvName | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
     seeds: int | str | Sequence[int],
     **options: Unpack[_Options],
 ) -> TrainedSeeds: ...
 def train(
-    env: EnvLike | None = None,
+    env: registry.EnvName | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
     seeds: int | str | Sequence[int] | None = None,
@@ -168,7 +167,7 @@ def _with_track(
 
 
 def _chosen(
-    env: EnvLike | None, settings: Mapping[str, Any], config: Path | str | None, vec: Literal["auto"] | None
+    env: registry.EnvName | None, settings: Mapping[str, Any], config: Path | str | None, vec: Literal["auto"] | None
 ) -> Config:
     if env is None:
         raise APIUsageError(f"{WHERE}: expected an environment, its name or what makes it, got None")

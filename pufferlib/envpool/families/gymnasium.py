@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from pufferlib.envpool.config import own_keywords
 from pufferlib.envpool.native import NativeBackend, TwinBackend
 from pufferlib.envpool.pool import PoolTask
-from pufferlib.envpool.stepped import stepped_backend
+from pufferlib.envpool.stepped import NUMBER, stepped_backend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.toy_text import toy_text_twin
@@ -36,7 +36,6 @@ OLDER_BOX2D = {
 }
 
 MUJOCO_VERSIONS = (4, 5)
-NUMBER = Box(-np.inf, np.inf, (), np.float64)
 POSITION = ("x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity")
 
 
