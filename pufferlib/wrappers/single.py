@@ -29,6 +29,7 @@ __all__ = [
     "PadAgents",
     "PettingZooTruncatedWrapper",
     "ResizeObservation",
+    "as_number",
 ]
 
 Info = dict[str, Any]

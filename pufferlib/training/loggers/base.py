@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["LogGuard", "Logger", "Result", "Tracker", "as_number", "wants_episodes"]
+__all__ = ["LogGuard", "Logger", "Result", "Tracker", "wants_episodes"]
 
 
 @runtime_checkable
@@ -60,7 +60,7 @@ class Tracker(Logger, Protocol):
 _FAILURES = (Exception, SystemExit)  # errors of a logger, which must not end the training
 
 
-def as_number(value: Any) -> float | None:
+def _loggable(value: Any) -> float | None:
     """Return ``value`` as a Python number, or None. Arrays and tensors of one element are numbers."""
     if isinstance(value, str | bytes):
         return None
@@ -86,7 +86,7 @@ class LogGuard:
         """Return the metrics that are numbers. Warn once about each of the others."""
         found: dict[str, float] = {}
         for name, value in metrics.items():
-            number = as_number(value)
+            number = _loggable(value)
             if number is not None:
                 found[str(name)] = number
             elif name not in self._warned:
