@@ -1,7 +1,7 @@
 """Environments of one process: built once, each on its own rows, and stepped one after the other.
 
-This is the only place where environments are built, reset and stepped. Serial uses runners in the calling process, and
-Multiprocessing one runner in each worker. The step loop is compiled (``_env_loop.pyx``).
+Serial uses runners in the calling process, Multiprocessing one in each worker, and Ray one in each actor. The step loop
+is compiled (``_env_loop.pyx``). Native environments without a backend and ``TwinEnvs`` step without a runner.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """Recurrent networks over segments in which an episode may start in any row at any step.
 
-``wrappers`` inserts them between encoder and decoder. ``lstm``, ``gru`` and ``mingru`` compute the cells, with compiled
-kernels for the CPU (``_kernels``) and the GPU (``gpu_kernels``), or else with torch operations. ``segments`` has their
-helper functions.
+``wrappers`` inserts them between encoder and decoder. ``gated`` computes LSTM and GRU and ``mingru`` the minimal GRU,
+with compiled kernels for the CPU (``_kernels``) and the GPU (``gpu_kernels``), or else with torch operations.
+``segments`` has their helper functions.
 """
 
 from pufferlib.models.recurrent.mingru import MinGRUCell
