@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from pufferlib.models import Policy, State
 from pufferlib.settings.config import TrainConfig
-from pufferlib.training.accelerate import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
 from pufferlib.training.collector import Collector
+from pufferlib.training.graphs import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
 from pufferlib.training.rollout import Rollout
 
 __all__ = ["GpuCollector", "make_gpu_collector"]

@@ -25,7 +25,7 @@ from pufferlib.runs.initial_weights import load_initial, read_initial
 from pufferlib.runs.versions import versions_of
 from pufferlib.settings.config import Config, TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.accelerate import build_fused_step, build_loss, in_precision, training_mode, uses_cuda_graphs
+from pufferlib.training.accelerate import build_fused_step, build_loss, in_precision, training_mode
 from pufferlib.training.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.training.build import (
     build_policy,
@@ -49,6 +49,7 @@ from pufferlib.training.distributed.ranks import (
 )
 from pufferlib.training.distributed.reduction import build_reduction
 from pufferlib.training.episodes import EpisodeMeans, ScoreHint
+from pufferlib.training.graphs import uses_cuda_graphs
 from pufferlib.training.loggers import Logger
 from pufferlib.training.loggers.base import LogGuard, wants_episodes
 from pufferlib.training.normalization import (

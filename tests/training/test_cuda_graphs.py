@@ -9,7 +9,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import distributions, make_policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
-from pufferlib.training.accelerate import GraphedStep, Recorded, uses_cuda_graphs
+from pufferlib.training.graphs import GraphedStep, Recorded, uses_cuda_graphs
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch, Rollout
 from tests.tiers import once
