@@ -24,6 +24,7 @@ from pufferlib.training.graphs import CudaRecorder, GraphedStep, uses_cuda_graph
 from pufferlib.training.kernels import build_step_in_c, fused_ppo_loss, kernel_matches_loss
 from pufferlib.training.ppo import Loss, Losses, ppo_loss
 from pufferlib.training.rollout import Minibatch
+from pufferlib.training.state import SCHEDULED
 
 __all__ = [
     "autocast",
@@ -189,15 +190,14 @@ class _Compiled:
 
     def __init__(self, loss: Loss, device: torch.device) -> None:
         self._loss: Loss = torch.compile(loss, dynamic=False)
-        self._coefficients = dict(zip(("clip_coef", "ent_coef"), torch.zeros(2, device=device).unbind(), strict=True))
+        tensors = torch.zeros(len(SCHEDULED), device=device).unbind()
+        self._coefficients: dict[str, Any] = dict(zip(SCHEDULED, tensors, strict=True))
 
     def __call__(self, policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-        coefficient: Any = config.clip_coef
-        if not isinstance(coefficient, Tensor):  # CUDA graphs have made it a tensor
+        if not isinstance(getattr(config, SCHEDULED[0]), Tensor):  # CUDA graphs have made them tensors
             for name, tensor in self._coefficients.items():
                 tensor.fill_(getattr(config, name))
-            coefficients: dict[str, Any] = self._coefficients
-            config = config.derived(**coefficients)
+            config = config.derived(**self._coefficients)
         return self._loss(policy, batch, config)
 
 

@@ -18,6 +18,7 @@ from pufferlib.settings.config import TrainConfig
 from pufferlib.training import ppo
 from pufferlib.training.optimizers import on_device
 from pufferlib.training.rollout import Minibatch
+from pufferlib.training.state import SCHEDULED
 
 __all__ = ["CudaRecorder", "GraphedStep", "Recorded", "Recorder", "uses_cuda_graphs"]
 
@@ -180,7 +181,9 @@ class GraphedStep:
         self, policy: Policy, optimizer: torch.optim.Optimizer, loss: ppo.Loss, recorder: Recorder, device: torch.device
     ) -> None:
         self._policy, self._optimizer, self._loss, self._recorder = policy, optimizer, loss, recorder
-        self._failed, self._ended, self._rate, self._clip, self._entropy = torch.zeros(5, device=device).unbind()
+        self._failed, self._ended, self._rate, *rest = torch.zeros(3 + len(SCHEDULED), device=device).unbind()
+        # A graph records numbers as constants, so coefficients that change are tensors.
+        self._coefficients: dict[str, Any] = dict(zip(SCHEDULED, rest, strict=True))
         self._kl_limit = math.inf
         self._config: Any = None
         self._steps: dict[Any, tuple[Minibatch, Recorded]] = {}
@@ -192,11 +195,9 @@ class GraphedStep:
         self._ended.zero_()
         self._kl_limit = ppo.kl_limit(config)
         self._rate.fill_(self._optimizer.param_groups[0]["lr"])
-        self._clip.fill_(config.clip_coef)
-        self._entropy.fill_(config.ent_coef)
-        # A graph records numbers as constants, so coefficients that change are tensors.
-        coefficients: dict[str, Any] = {"clip_coef": self._clip, "ent_coef": self._entropy}
-        self._config = config.derived(**coefficients)
+        for name, coefficient in self._coefficients.items():
+            coefficient.fill_(getattr(config, name))
+        self._config = config.derived(**self._coefficients)
         if self._places != self._current_places():  # a checkpoint was loaded
             self._steps.clear()
 

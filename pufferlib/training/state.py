@@ -14,9 +14,12 @@ from pufferlib.seeding import env_seed
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.episodes import ScoreMean
 
-__all__ = ["TorchRandom", "TrainState", "adapted_rate", "annealed", "share"]
+__all__ = ["SCHEDULED", "TorchRandom", "TrainState", "adapted_rate", "annealed", "share"]
 
 LOWEST_RATE, HIGHEST_RATE = 1e-6, 1e-2
+#: Coefficients of the loss that have a schedule, such as ``clip_schedule`` and ``min_clip_ratio`` for ``clip_coef``.
+#: Compiled and recorded losses get them as tensors, because a number would be a constant there.
+SCHEDULED = ("clip_coef", "ent_coef")
 
 
 @dataclass
@@ -171,10 +174,16 @@ def annealed(config: TrainConfig, progress: float) -> TrainConfig:
     """
     return config.derived(
         learning_rate=config.learning_rate * share(config.lr_schedule, progress, config.min_lr_ratio),
-        clip_coef=config.clip_coef * share(config.clip_schedule, progress, config.min_clip_ratio),
-        ent_coef=config.ent_coef * share(config.ent_schedule, progress, config.min_ent_ratio),
         priority_beta=1 - (1 - config.priority_beta) * share("linear", progress),
+        **{name: _annealed_coefficient(config, name, progress) for name in SCHEDULED},
     )
+
+
+def _annealed_coefficient(config: TrainConfig, name: str, progress: float) -> float:
+    initial: float = getattr(config, name)
+    prefix = name.removesuffix("_coef")
+    schedule, least = getattr(config, f"{prefix}_schedule"), getattr(config, f"min_{prefix}_ratio")
+    return initial * share(schedule, progress, least)
 
 
 def adapted_rate(rate: float, approx_kl: float, config: TrainConfig) -> float:

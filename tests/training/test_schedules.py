@@ -7,7 +7,7 @@ import pytest
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import TrainConfig, load_config
 from pufferlib.training.build import fit_to_agents
-from pufferlib.training.state import adapted_rate, annealed, share
+from pufferlib.training.state import SCHEDULED, adapted_rate, annealed, share
 from pufferlib.training.trainer import Trainer
 
 
@@ -42,6 +42,17 @@ def test_each_setting_has_its_own_schedule():
     changed = {"learning_rate", "clip_coef", "ent_coef", "priority_beta"}
     before, after = dataclasses.asdict(config), dataclasses.asdict(half)
     assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_annealed_changes_only_scheduled_coefficients_of_the_loss():
+    """Compiled and recorded losses get these as tensors. Another one that changes would stay at its first value."""
+    names = [field.name for field in dataclasses.fields(TrainConfig)]
+    schedules = {name: "linear" for name in names if name.endswith("_schedule")}
+    coefficients = {name: 0.5 for name in names if name.endswith("_coef")}
+    config = TrainConfig(**schedules, **coefficients)
+    before, after = dataclasses.asdict(config), dataclasses.asdict(annealed(config, 0.5))
+    outside_the_loss = {"learning_rate", "priority_beta"}
+    assert {name for name in before if before[name] != after[name]} == {*SCHEDULED} | outside_the_loss
 
 
 def test_annealed_keeps_constant_settings():
