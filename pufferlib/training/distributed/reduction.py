@@ -65,6 +65,7 @@ class RankReduction(ppo.Reduction):
         with self._ranks.interruptible():
             return take()
 
+    @override
     def accumulate_gradients(
         self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
     ) -> list[Tensor]:
@@ -83,7 +84,7 @@ class RankReduction(ppo.Reduction):
             mean = total / count
             spread = (squares / count - mean.square()).clamp(min=0).sqrt() + 1e-8
             batch = dataclasses.replace(batch, advantages=((advantages - mean) / spread).to(batch.advantages.dtype))
-            config = dataclasses.replace(config, norm_adv=False)
+            config = config.derived(norm_adv=False)
         figures = ppo.accumulate_gradients(policy, batch, config, loss)
         return [self._sum(figures, share=mine[0] / count)]
 
