@@ -404,9 +404,8 @@ def update(
         PufferError: The loss is not finite. The policy stays as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
-    accumulate = accumulate_gradients if reduction is None else reduction.accumulate_gradients
-    explain = explained_variance if reduction is None else reduction.explained_variance
-    explained = explain(rollout.values[:-1], estimates.returns, rollout.masks)
+    reduction = reduction or Reduction()
+    explained = reduction.explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
     limit = kl_limit(config)
     if fused is not None:
@@ -416,7 +415,7 @@ def update(
             parts = fused(batch)
         else:
             optimizer.zero_grad()
-            parts = accumulate(policy, batch, config, loss)
+            parts = reduction.accumulate_gradients(policy, batch, config, loss)
             apply_gradients(policy, optimizer, config)
         figures += parts
         if fused is None and limit < math.inf and float(mean_kl(torch.stack(parts))) > limit:
