@@ -48,7 +48,7 @@ def ours(agents: int, seconds: float) -> float:
     """Return the time of a step of our collector in microseconds."""
     from pufferlib.models import Policy
     from pufferlib.training import Rollout, TrainConfig
-    from pufferlib.training.overlap import make_collector
+    from pufferlib.training.sources import make_collector
 
     class Constant(Policy):
         def forward_eval(self, observations: Any, state: Any = None) -> Any:

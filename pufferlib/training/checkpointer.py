@@ -22,12 +22,12 @@ from pufferlib.runs.folder import Run
 from pufferlib.runs.versions import warn_of_differences, warn_of_missing
 from pufferlib.settings.config import Config
 from pufferlib.training.callbacks import CallbackList
-from pufferlib.training.collector import RolloutSource
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.distributed.ranks import RankLostError, Ranks
 from pufferlib.training.episodes import ScoreMean
 from pufferlib.training.normalization import load_wrappers, save_wrappers
 from pufferlib.training.ppo import Reduction
+from pufferlib.training.sources import RolloutSource
 from pufferlib.training.state import TrainState
 from pufferlib.wrappers.vector import VectorWrapper
 

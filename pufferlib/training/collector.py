@@ -1,7 +1,6 @@
 """Collectors: a policy acts in the environments, and every step is written into the rollout."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans, reports_means
 from pufferlib.training.rollout import CollectingStopped, Rollout
 
-__all__ = ["Collector", "HalvesCollector", "PartialCollector", "RolloutSource", "Step", "steps_of"]
+__all__ = ["Collector", "HalvesCollector", "PartialCollector", "Step", "steps_of"]
 
 
 EVERYONE = slice(None)  # indexing with a slice does not copy
@@ -252,68 +251,6 @@ class Collector:
         """
         batch = self._batch
         return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
-
-
-class RolloutSource:
-    """Source of rollouts. Each is collected when it is requested, with the current weights.
-
-    Args:
-        collector: Collector that acts in the environments.
-        rollout: Rollout that is filled.
-        refresh: Function that copies the weights of the policy that learns to the collector's policy.
-        num_threads: CPU threads of torch while acting.
-        precision: Function that returns a context in which the policy acts, for example in bfloat16.
-
-    Attributes:
-        collector: Collector that acts in the environments.
-        rollout: Rollout that ``take`` returned last.
-    """
-
-    def __init__(
-        self,
-        collector: Collector,
-        rollout: Rollout,
-        refresh: Callable[[], None],
-        num_threads: int,
-        precision: Callable[[], AbstractContextManager[object]],
-    ) -> None:
-        self.collector, self.rollout = collector, rollout
-        self._refresh, self._num_threads, self._precision = refresh, num_threads, precision
-
-    def take(self) -> Rollout:
-        """Return the next rollout. It stays unchanged until the next call.
-
-        Raises:
-            Exception: An exception of the environments or the policy.
-        """
-        self._refresh()
-        self._fill()
-        return self.rollout
-
-    def start_next(self) -> None:
-        """Start to collect the next rollout, if it is collected while the policy learns."""
-
-    def wait(self) -> None:
-        """Wait until no rollout is being collected.
-
-        Raises:
-            Exception: An exception of the environments or the policy.
-        """
-
-    def close(self) -> None:
-        """Stop collecting."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return experience that is collected and not yet taken."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore ``state_dict``."""
-
-    def _fill(self) -> None:
-        torch.set_num_threads(self._num_threads)  # of the calling thread
-        with self._precision():
-            self.collector.collect()
 
 
 def steps_of(rollout: Rollout, rows: slice) -> list[Step]:

@@ -62,8 +62,8 @@ from pufferlib.training.normalization import (
     with_normalization,
 )
 from pufferlib.training.optimizers import build_optimizer
-from pufferlib.training.overlap import build_source
 from pufferlib.training.rollout import Rollout
+from pufferlib.training.sources import build_source
 from pufferlib.training.standard_callbacks import build_callbacks
 from pufferlib.training.state import TorchRandom, TrainState, adapted_rate, annealed
 

@@ -29,7 +29,7 @@ def install(gpu, monkeypatch):
     monkeypatch.setattr(torch, "autocast", lambda device, *rest, **more: REAL_AUTOCAST("cpu", *rest, **more))
     monkeypatch.setattr(torch._C, "_group_tensors_by_device_and_dtype", functools.partial(groups, gpu))
     monkeypatch.setattr(gpu_code, "can_compile", lambda device: False)
-    for module in ("pufferlib.training.overlap", "tests.training.ranks"):
+    for module in ("pufferlib.training.sources", "tests.training.ranks"):
         monkeypatch.setattr(f"{module}.ThreadPoolExecutor", functools.partial(Executor, gpu))
 
 

@@ -14,9 +14,10 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.machine import cpus
 from pufferlib.models import make_policy
 from pufferlib.settings.config import TrainConfig, load_config
-from pufferlib.training.collector import Collector, RolloutSource
+from pufferlib.training.collector import Collector
 from pufferlib.training.ppo import Reduction, ppo_loss
 from pufferlib.training.rollout import Minibatch
+from pufferlib.training.sources import RolloutSource
 from pufferlib.training.trainer import Trainer
 from tests.envs import EnvDescription, MaskedEnv, VariedEnv
 from tests.tiers import once

@@ -1,9 +1,10 @@
-"""Collecting while learning, and the choice of the collector."""
+"""Sources of rollouts, which collect before or while the policy learns, and the choice of the collector."""
 
 import copy
 import functools
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -13,11 +14,73 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.accelerate import autocast, build_actor
-from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector, RolloutSource
+from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector
 from pufferlib.training.gpu_collector import make_gpu_collector
 from pufferlib.training.rollout import Rollout
 
-__all__ = ["OneUpdateStale", "build_source", "make_collector"]
+__all__ = ["OneUpdateStale", "RolloutSource", "build_source", "make_collector"]
+
+
+class RolloutSource:
+    """Source of rollouts. Each is collected when it is requested, with the current weights.
+
+    Args:
+        collector: Collector that acts in the environments.
+        rollout: Rollout that is filled.
+        refresh: Function that copies the weights of the policy that learns to the collector's policy.
+        num_threads: CPU threads of torch while acting.
+        precision: Function that returns a context in which the policy acts, for example in bfloat16.
+
+    Attributes:
+        collector: Collector that acts in the environments.
+        rollout: Rollout that ``take`` returned last.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        rollout: Rollout,
+        refresh: Callable[[], None],
+        num_threads: int,
+        precision: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self.collector, self.rollout = collector, rollout
+        self._refresh, self._num_threads, self._precision = refresh, num_threads, precision
+
+    def take(self) -> Rollout:
+        """Return the next rollout. It stays unchanged until the next call.
+
+        Raises:
+            Exception: An exception of the environments or the policy.
+        """
+        self._refresh()
+        self._fill()
+        return self.rollout
+
+    def start_next(self) -> None:
+        """Start to collect the next rollout, if it is collected while the policy learns."""
+
+    def wait(self) -> None:
+        """Wait until no rollout is being collected.
+
+        Raises:
+            Exception: An exception of the environments or the policy.
+        """
+
+    def close(self) -> None:
+        """Stop collecting."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return experience that is collected and not yet taken."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore ``state_dict``."""
+
+    def _fill(self) -> None:
+        torch.set_num_threads(self._num_threads)  # of the calling thread
+        with self._precision():
+            self.collector.collect()
 
 
 class OneUpdateStale(RolloutSource):
