@@ -14,8 +14,9 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.accelerate import autocast, build_actor
-from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector
+from pufferlib.training.collector import Collector
 from pufferlib.training.gpu_collector import make_gpu_collector
+from pufferlib.training.partial_collectors import HalvesCollector, PartialCollector
 from pufferlib.training.rollout import Rollout
 
 __all__ = ["OneUpdateStale", "RolloutSource", "build_source", "make_collector"]

@@ -11,7 +11,8 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Default, Policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.advantage import generalized_advantage
-from pufferlib.training.collector import Collector, HalvesCollector, PartialCollector
+from pufferlib.training.collector import Collector
+from pufferlib.training.partial_collectors import HalvesCollector, PartialCollector
 from pufferlib.training.rollout import Rollout
 from pufferlib.training.sources import make_collector
 from tests.envs import FunctionEnv, counting_env

@@ -11,7 +11,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.settings.config import load_config
 from pufferlib.training import ppo
 from pufferlib.training.build import build_vecenv
-from pufferlib.training.collector import HalvesCollector
+from pufferlib.training.partial_collectors import HalvesCollector
 from pufferlib.training.ppo import recompute_estimates
 from pufferlib.training.trainer import Trainer
 from tests.envs import TargetEnv
