@@ -86,8 +86,8 @@ class Collector:
         self._is_on_cpu = generator.device.type == "cpu"
         self._resets_next = vecenv.autoreset == AutoresetMode.NEXT_STEP
         self._is_stopped = False
-        self._views: dict[Rollout, Any] = {}
-        self.use(rollout)
+        self._rollout = rollout
+        self._views: dict[Rollout, list[Step]] = {}
         self._absent = np.zeros(rollout.num_agents, bool)  # whether each agent was absent at its latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # whether each agent's latest action ended its episode
         self._state: State  # memory of all agents
@@ -104,9 +104,7 @@ class Collector:
 
     def use(self, rollout: Rollout) -> None:
         """Fill ``rollout`` from now on. It must have the sizes of the first rollout."""
-        if rollout not in self._views:
-            self._views[rollout] = self._open(rollout)
-        self._rollout, self._steps = rollout, self._views[rollout]
+        self._rollout = rollout
 
     def stop(self) -> None:
         """Make ``collect``, which runs in another thread, raise CollectingStopped after the step in progress."""
@@ -125,10 +123,6 @@ class Collector:
             of_batch = {"env_ids": np.unique(self._batch.agent_ids // agents_per_env)}
         for infos in self.vecenv.call("pending_infos", **of_batch):
             self.episodes.add(infos)
-
-    def _open(self, rollout: Rollout) -> Any:
-        """Return views of everything that the loop writes."""
-        return steps_of(rollout, EVERYONE)
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
         """Return the index of a batch's agents among all agents."""
@@ -150,10 +144,9 @@ class Collector:
     def collect(self) -> None:
         """Fill the rollout: ``horizon`` steps of every agent, and the value of the observation after the last step."""
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
-        for name, memory in self._state.items():
-            rollout.initial_state[name].copy_(memory)
+        self._begin(rollout)
         noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
-        for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
+        for t, (step, noise) in enumerate(zip(self._steps(rollout), noises, strict=True)):
             observations = self._store_observations(step)
             params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
@@ -163,11 +156,30 @@ class Collector:
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
             self.episodes.add(self._batch.infos)
+        self._finish(rollout)
+
+    def _steps(self, rollout: Rollout) -> list[Step]:
+        """Return views of all agents for each step. They are made once for each rollout."""
+        if rollout not in self._views:
+            self._views[rollout] = steps_of(rollout, EVERYONE)
+        return self._views[rollout]
+
+    def _begin(self, rollout: Rollout) -> None:
+        """Store the memory that all agents have before the first step."""
+        for name, memory in self._state.items():
+            rollout.initial_state[name].copy_(memory)
+
+    def _finish(self, rollout: Rollout) -> None:
+        """Complete the rollout: compute the values after the last step, and take the environments' reports."""
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout starts from it
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
         rollout.take_reports()
+        self._add_values(rollout)
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _add_values(self, rollout: Rollout) -> None:
+        """Do nothing, because ``_bootstrap`` has added the values of the last observations."""
 
     def _store_observations(self, step: Step) -> Tensor:
         """Write the observations of the batch into the rollout. Return them on the policy's device."""

@@ -1,5 +1,6 @@
 """Collector for a policy on a GPU. Each step is one launch on the GPU, and the CPU waits for it once."""
 
+import functools
 import mmap
 import weakref
 from collections.abc import Callable
@@ -55,6 +56,7 @@ class GpuCollector(Collector):
         generator: torch.Generator,
         recorder: Recorder | None,
     ) -> None:
+        super().__init__(vecenv, policy, rollout, config, generator)
         device, count, is_gpu = generator.device, rollout.num_agents, generator.device.type == "cuda"
         distribution = policy.distribution
         self._recorder = recorder
@@ -71,15 +73,14 @@ class GpuCollector(Collector):
         self._cuts: list[_Cut] = []
         self._locked: set[int] = set()
         self._step_index = 0  # step of the rollout
-        super().__init__(vecenv, policy, rollout, config, generator)
+        self._step_functions: dict[Rollout, Callable[[], object]] = {}
 
-    def _open(self, rollout: Rollout) -> Callable[[], Any]:
-        """Return the function that does a step on the GPU for ``rollout``."""
-
-        def step() -> None:
-            self._act(rollout)
-
-        return step if self._recorder is None else Recorded(step, self._recorder)
+    def _run_step(self, rollout: Rollout) -> None:
+        """Do a step on the GPU. The work is recorded once for each rollout."""
+        if rollout not in self._step_functions:
+            act = functools.partial(self._act, rollout)
+            self._step_functions[rollout] = act if self._recorder is None else Recorded(act, self._recorder)
+        self._step_functions[rollout]()
 
     @override
     def reset(self, seed: int) -> None:
@@ -93,14 +94,13 @@ class GpuCollector(Collector):
     @torch.inference_mode()
     def collect(self) -> None:
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
-        for name, memory in self._state.items():
-            rollout.initial_state[name].copy_(memory)
+        self._begin(rollout)
         self._noise.copy_(distribution.noise((rollout.horizon, rollout.num_agents), self._generator))
         self._time.zero_()
         for t in range(rollout.horizon):
             self._step_index = t
             self._send(rollout, t)
-            self._steps()
+            self._run_step(rollout)
             reports.masks[t], reports.episode_starts[t] = self._counted_rows(), self._is_episode_start
             self._wait()
             actions, are_numbers = self._host_outputs
@@ -149,19 +149,15 @@ class GpuCollector(Collector):
         if self._device.type == "cuda":
             torch.cuda.current_stream(self._device).synchronize()
 
+    @override
     def _finish(self, rollout: Rollout) -> None:
-        """Complete the rollout: compute the last values, and copy the environments' reports to the GPU."""
         _restart(self._state, torch.from_numpy(self._is_episode_start).to(self._device))
-        last = torch.from_numpy(self._batch.observations).to(self._device)
-        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout starts from it
-        rollout.values[-1] = self._policy.forward_eval(last, state)[1]
-        rollout.take_reports()
-        if self._cuts:
-            self._add_values(rollout)
-        self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+        super()._finish(rollout)
 
     def _add_values(self, rollout: Rollout) -> None:
         """Add the values of the last observations to the rewards of steps that truncated episodes."""
+        if not self._cuts:
+            return
         cuts, self._cuts = self._cuts, []
         steps = np.concatenate([np.full(len(cut.agents), cut.step) for cut in cuts])
         places = [torch.from_numpy(each).to(self._device) for each in (steps, np.concatenate([c.agents for c in cuts]))]

@@ -1,5 +1,7 @@
 """Collectors for environments whose batches are part of the agents, so that the others step meanwhile."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -7,6 +9,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
+from pufferlib.settings.config import TrainConfig
 from pufferlib.training.collector import Collector, Step, steps_of
 from pufferlib.training.rollout import Rollout
 
@@ -19,9 +23,6 @@ class PartialCollector(Collector):
     Each agent contributes exactly ``horizon`` consecutive steps. Agents that have enough continue to act, unrecorded,
     until the slowest agent is done.
     """
-
-    def _open(self, rollout: Rollout) -> None:
-        """Return None, because rows are chosen by index."""
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return agent_ids
@@ -91,17 +92,28 @@ class HalvesCollector(Collector):
         APIUsageError: A batch is not the half whose turn it is.
     """
 
-    def _open(self, rollout: Rollout) -> list[list[Step]]:
-        """Return views of each half. An additional last step stores only the value."""
+    def __init__(
+        self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+    ) -> None:
+        super().__init__(vecenv, policy, rollout, config, generator)
         half = rollout.num_agents // 2
         self._halves = [slice(0, half), slice(half, 2 * half)]
         self._expected = -1
-        steps = [steps_of(rollout, rows) for rows in self._halves]
-        for each, rows in zip(steps, self._halves, strict=True):
-            seen, done, log_probs = map(torch.empty_like, each[0][:3])
-            arrays = [tensor.numpy() if tensor.is_cpu else None for tensor in (seen, done)]
-            each.append(Step(seen, done, log_probs, rollout.values[-1, rows], *arrays))
-        return steps
+        self._views_of_halves: dict[Rollout, list[list[Step]]] = {}
+
+    def _steps_of_halves(self, rollout: Rollout) -> list[list[Step]]:
+        """Return views of each half for each step. They are made once for each rollout.
+
+        An additional last step stores only the value.
+        """
+        if rollout not in self._views_of_halves:
+            steps = [steps_of(rollout, rows) for rows in self._halves]
+            for each, rows in zip(steps, self._halves, strict=True):
+                seen, done, log_probs = map(torch.empty_like, each[0][:3])
+                arrays = [tensor.numpy() if tensor.is_cpu else None for tensor in (seen, done)]
+                each.append(Step(seen, done, log_probs, rollout.values[-1, rows], *arrays))
+            self._views_of_halves[rollout] = steps
+        return self._views_of_halves[rollout]
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> slice:
         half = int(agent_ids[0] > 0)
@@ -123,12 +135,12 @@ class HalvesCollector(Collector):
     @torch.inference_mode()
     def collect(self) -> None:
         rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
-        first = int(self._batch.agent_ids[0] > 0)
+        steps, first = self._steps_of_halves(rollout), int(self._batch.agent_ids[0] > 0)
         noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
         for turn, noise in enumerate(noises):
             # Even turns act for the half whose batch came first, odd turns for the other half.
             t, half = turn // 2, (first + turn) % 2
-            rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
+            rows, step, is_recorded = self._halves[half], steps[half][t], t < rollout.horizon
             observations, state = (
                 self._store_observations(step),
                 {name: memory[rows] for name, memory in self._state.items()},
