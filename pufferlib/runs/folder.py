@@ -139,15 +139,20 @@ class Run:
             return Config.load(self.config, overrides).located(self.folder)
         return Config.parse(str(self.chosen), self.about().config, overrides).located(self.chosen.parent)
 
+    def result(self) -> dict[str, Any]:
+        """Return the contents of ``summary.json``, or an empty dict if it is missing or damaged."""
+        try:
+            result = json.loads(self.summary.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return result if isinstance(result, dict) else {}
+
     def _repr_html_(self) -> str:
         """Show environment, score, learning curve and video in a notebook."""
-        try:
-            summary = json.loads(self.summary.read_text("utf-8"))
-        except (OSError, ValueError):  # not finished yet
-            summary = {}
+        result = self.result()
         values = {
             "environment": env_name_in(self.config) if self.config.is_file() else None,
-            **{name.replace("_", " "): summary.get(name) for name in ("score", "random_score", "agent_steps")},
+            **{name.replace("_", " "): result.get(name) for name in ("score", "random_score", "agent_steps")},
         }
         shown = facts(str(self.folder), values)
         return shown + media(self.curve, "learning curve") + media(self.video, "an episode of the evaluation")
@@ -271,10 +276,7 @@ def _best_seed(runs: list[Run]) -> Run | None:
 
 
 def _score_of(run: Run) -> float:
-    try:
-        score = json.loads(run.summary.read_text("utf-8"))["score"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return -math.inf
+    score = run.result().get("score")
     return float(score) if isinstance(score, int | float) else -math.inf
 
 

@@ -130,7 +130,7 @@ def summary_of(run: Run) -> RunSummary:
     except APIUsageError:  # damaged or deleted; its metrics can still be listed
         settings = {}
     track = settings.get("track", {})
-    result = _json(run.summary) if status.state == "finished" else {}
+    result = run.result() if status.state == "finished" else {}
     latest = {} if result else _last_figures(run.metrics)
     score = result.get("score") if result else latest.get(SCORE)
     return RunSummary(
@@ -229,14 +229,6 @@ def _unknown(target: str, folder: Path) -> NoReturn:
 
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _last_figures(metrics: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Resuming a run: which settings may change, and whether steps are left."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -86,12 +85,12 @@ def is_finished(config: Config, run: Run) -> bool:
 
     A run that was stopped early is not finished if ``config`` has more steps or other settings for early stopping.
     """
-    steps, summary = run.about().agent_steps, _summary(run)
-    if steps != summary.get("agent_steps"):
+    steps, result = run.about().agent_steps, run.result()
+    if steps != result.get("agent_steps"):
         return False
     before = run.settings()
     is_same = (config.stop, config.train.total_timesteps) == (before.stop, before.train.total_timesteps)
-    return steps >= config.train.total_timesteps or (is_same and bool(summary.get("stop_reason")))
+    return steps >= config.train.total_timesteps or (is_same and bool(result.get("stop_reason")))
 
 
 def is_evaluated(config: Config, run: Run) -> bool:
@@ -101,17 +100,8 @@ def is_evaluated(config: Config, run: Run) -> bool:
 
 def stop_reason_of(run: Run) -> str | None:
     """Return why the run was stopped before all of its steps, or None."""
-    reason: str | None = _summary(run).get("stop_reason")
+    reason: str | None = run.result().get("stop_reason")
     return reason
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    """Return the ``summary.json`` of a run, or an empty dict if it is missing or incomplete."""
-    try:
-        summary: Any = json.loads(run.summary.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return summary if isinstance(summary, dict) else {}
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -255,10 +255,10 @@ def report_group(group: SeedGroup) -> TrainedSeeds:
 
 
 def _result(run: Run) -> dict[str, Any]:
+    result = run.result()
     try:
-        result: dict[str, Any] = json.loads(run.summary.read_text("utf-8"))
         for name in ("score", "random_score"):  # null where no episode ended
             result[name] = math.nan if result[name] is None else float(result[name])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise APIUsageError(f"{run.summary}: expected the result of a finished run; resume its group") from error
     return result

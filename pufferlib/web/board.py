@@ -297,10 +297,6 @@ class Board:
         """Return everything about one run."""
         run, summary = known.run, known.summary
         assert summary is not None  # as for all runs that the folder returns
-        try:
-            result = json.loads(run.summary.read_text("utf-8"))
-        except (OSError, ValueError):
-            result = {}
         words = {
             "watch": ("puffer play --watch", run.folder),
             "evaluate": ("puffer eval", run.folder),
@@ -315,7 +311,7 @@ class Board:
             "folder": str(run.folder),
             "settings": {name: _value(value) for name, value in summary.settings.items()},
             "figures": summary.figures,
-            "result": {key: value for key, value in result.items() if not isinstance(value, dict | list)},
+            "result": {key: value for key, value in run.result().items() if not isinstance(value, dict | list)},
             "commands": {title: as_typed(*command) for title, command in words.items()},
             "videos": sorted(file.name for file in run.folder.glob(f"*{VIDEO}")),
         }

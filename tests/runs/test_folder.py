@@ -43,6 +43,21 @@ def test_name_that_is_too_long_raises(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("text", [None, "", "{", "[1]", "null"])
+def test_result_of_missing_or_damaged_summary_is_empty(text: str | None, tmp_path: Path) -> None:
+    run = Run.at(tmp_path)
+    if text is not None:
+        run.summary.write_text(text)
+    assert run.result() == {}
+    assert str(tmp_path) in run._repr_html_()
+
+
+def test_result_is_the_summary(tmp_path: Path) -> None:
+    run = Run.at(tmp_path)
+    run.summary.write_text('{"score": null, "agent_steps": 32}')
+    assert run.result() == {"score": None, "agent_steps": 32}
+
+
 def test_find_run_returns_latest_run_of_env(tmp_path: Path) -> None:
     for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
         checkpoints = tmp_path / "runs" / name / "checkpoints"
