@@ -35,7 +35,6 @@ from pufferlib.settings.toml import parse_toml, read_toml, to_toml
 
 __all__ = [
     "DEFAULT_TIMEOUT_S",
-    "TRACKERS",
     "Config",
     "Count",
     "Counts",
@@ -60,7 +59,6 @@ __all__ = [
 
 
 DEFAULT_TIMEOUT_S = 600.0
-TRACKERS = ("csv", "tensorboard", "wandb")
 _MOST = 2**31 - 1  # limit of everything that is counted in memory
 
 

@@ -18,11 +18,12 @@ from pufferlib.machine.signals import signals_exit
 from pufferlib.runs.folder import RUNS, Run, find_run
 from pufferlib.runs.resume import flat, settings_of, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, find_group, parse_seeds
-from pufferlib.settings.config import TRACKERS, Config, StopConfig, load_config, load_sources
+from pufferlib.settings.config import Config, StopConfig, load_config, load_sources
 from pufferlib.settings.sources import Source, env_name_in
 from pufferlib.text import flag
 from pufferlib.training.build import with_tuned_vec
 from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
+from pufferlib.training.loggers.tracking import TRACKERS
 
 __all__ = ["run"]
 

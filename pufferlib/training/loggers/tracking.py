@@ -17,13 +17,13 @@ from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.runs.folder import Run
 from pufferlib.runs.resume import flat
-from pufferlib.settings.config import TRACKERS, Config
+from pufferlib.settings.config import Config
 from pufferlib.training.loggers.base import Logger, LogGuard, Result, Tracker, wants_episodes
 from pufferlib.training.loggers.files import CsvLogger
 from pufferlib.training.loggers.tensorboard import TensorBoardLogger
 from pufferlib.training.loggers.wandb import WandbLogger, check_account
 
-__all__ = ["BackgroundTracker", "Tracking", "check_trackers", "open_tracking"]
+__all__ = ["TRACKERS", "BackgroundTracker", "Tracking", "check_trackers", "open_tracking"]
 
 
 # Seconds between two rounds of calls. W&B takes a third of the time per update if updates come in bursts.
@@ -194,12 +194,13 @@ def _open_wandb(config: Config, run: Run, title: str) -> Opened:
     return BackgroundTracker("Weights & Biases", page, config.track.interval), place
 
 
-#: Built-in trackers, by their names in ``TRACKERS``.
 _KINDS = {
     "csv": _Kind(_open_csv),
     "tensorboard": _Kind(_open_tensorboard, _check_tensorboard),
     "wandb": _Kind(_open_wandb, lambda config: check_account(config.track.wandb)),
 }
+#: Names of the built-in trackers.
+TRACKERS = tuple(_KINDS)
 
 
 def _maker(name: str) -> Callable[[Run], Logger]:
