@@ -1,14 +1,18 @@
 """Runs with network options: training, resuming, loading, and the settings of earlier versions."""
 
+import dataclasses
+import inspect
 import re
 
 import pytest
 import torch
 
 from pufferlib.errors import APIUsageError
+from pufferlib.models import Default, MixedCNN, NatureCNN, Policy, ResNet
 from pufferlib.runs.folder import Run
 from pufferlib.settings.config import PolicyConfig, load_config
 from pufferlib.training.agent import load_policy
+from pufferlib.training.build import POLICY_ARGUMENTS
 from pufferlib.training.trainer import Trainer
 
 SMALL = {
@@ -39,6 +43,20 @@ def make_trainer(folder, name, settings):
 
 def weights(policy):
     return torch.cat([each.flatten() for each in policy.state_dict().values()])
+
+
+def test_built_in_policies_have_the_defaults_of_the_settings():
+    """Settings equal to their default are not passed to the class, so another default of the class would be used."""
+    fields = {field.name: field.default for field in dataclasses.fields(PolicyConfig)}
+    expected = {name: default for name, default in fields.items() if name not in POLICY_ARGUMENTS}
+    compared = set()
+    for policy in (Policy, Default, NatureCNN, ResNet, MixedCNN):
+        keywords = inspect.signature(policy).parameters
+        for name in expected.keys() & keywords.keys():
+            compared.add(name)
+            if expected[name] is not None:  # unset, so the class chooses
+                assert keywords[name].default == expected[name], f"{policy.__name__}: {name}"
+    assert compared == expected.keys()
 
 
 @pytest.mark.parametrize(
