@@ -10,7 +10,8 @@ from pufferlib.errors import UsageError
 from pufferlib.machine.paths import user_path
 from pufferlib.play.loop import VIDEOS
 from pufferlib.play.session import Session
-from pufferlib.runs.folder import RUNS, find_run, shipped_agent
+from pufferlib.runs.find import find_run, shipped_agent
+from pufferlib.runs.folder import RUNS
 
 __all__ = ["add_session_options", "open_session"]
 

@@ -15,7 +15,8 @@ from pufferlib.exports.trained import TrainedPolicy, open_trained
 from pufferlib.machine.paths import user_path
 from pufferlib.models.devices import pick_device
 from pufferlib.registry.outside import c_file
-from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS
 
 __all__ = ["FORMATS", "Exported", "export", "write_checked"]
 

@@ -1,5 +1,6 @@
 from pufferlib.runs.curves import plot as plot
-from pufferlib.runs.folder import Run as Run, find_run as find_run, new_run as new_run, shipped_agent as shipped_agent
+from pufferlib.runs.find import find_run as find_run, shipped_agent as shipped_agent
+from pufferlib.runs.folder import Run as Run, new_run as new_run
 from pufferlib.runs.listing import (
     RunList as RunList,
     RunSummary as RunSummary,

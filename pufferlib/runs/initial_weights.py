@@ -10,7 +10,7 @@ from torch import Tensor
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.runs import checkpoint
-from pufferlib.runs.folder import find_run
+from pufferlib.runs.find import find_run
 from pufferlib.settings.config import Config
 from pufferlib.text import flag
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError
-from pufferlib.runs.folder import RUNS, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS
 from pufferlib.settings.config import Config
 
 __all__ = ["RANDOM", "SCRIPTED", "Entrant", "Game", "enter", "game_of"]

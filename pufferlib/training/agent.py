@@ -21,7 +21,8 @@ from pufferlib.models import Policy
 from pufferlib.models.devices import acts_fast_on_cpu, check_device, pick_device
 from pufferlib.models.players import PolicyPlayer
 from pufferlib.runs import checkpoint
-from pufferlib.runs.folder import RUNS, Run, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS, Run
 from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.settings.config import Config, VecConfig
 from pufferlib.training.build import build_policy, close_vecenv, make_vecenv

@@ -10,7 +10,8 @@ from typing_extensions import override
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.outside import name_of
-from pufferlib.runs.folder import RUNS, Run, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS, Run
 from pufferlib.runs.resume import settings_of
 from pufferlib.runs.seeds import TrainedSeeds, find_group, parse_seeds
 from pufferlib.settings.config import Config, load_config

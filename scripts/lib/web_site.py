@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pufferlib import ocean
 from pufferlib.machine.cpus import usable_cpus
-from pufferlib.runs.folder import shipped_agent
+from pufferlib.runs.find import shipped_agent
 from pufferlib.web.games import build_game
 from pufferlib.web.server import read_static
 

@@ -8,7 +8,7 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
-from pufferlib.runs.folder import shipped_agent
+from pufferlib.runs.find import shipped_agent
 from pufferlib.training.agent import load_policy
 from pufferlib.training.evaluation import evaluate
 from tests.needs import missing_binding

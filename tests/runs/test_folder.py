@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.runs.folder import Run, find_run, new_run, removed_if_empty
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import Run, new_run, removed_if_empty
 from pufferlib.runs.status import in_training
 
 

@@ -13,7 +13,8 @@ import pufferlib
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.runs import seeds as seeds_module
 from pufferlib.runs.curves import Curve, band_of
-from pufferlib.runs.folder import Run, find_run, removed_if_empty
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import Run, removed_if_empty
 from pufferlib.runs.seeds import find_group, parse_seeds, report_group
 from pufferlib.runs.status import in_training, status_of
 from pufferlib.settings.config import load_config

@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError, UsageError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.native import compiler
 from pufferlib.ocean.files import write_template
-from pufferlib.runs.folder import shipped_agent
+from pufferlib.runs.find import shipped_agent
 from pufferlib.web import games
 from pufferlib.web.games import WebGame, build_game
 from tests.browser import Browser, needs_browser

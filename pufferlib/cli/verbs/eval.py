@@ -8,7 +8,8 @@ from pufferlib.cli.options import NO_VIDEO, Parser, check_video, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.signals import signals_exit
-from pufferlib.runs.folder import RUNS, find_run, shipped_agent
+from pufferlib.runs.find import find_run, shipped_agent
+from pufferlib.runs.folder import RUNS
 from pufferlib.settings.config import load_config
 from pufferlib.text import plural
 

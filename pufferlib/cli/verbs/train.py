@@ -15,7 +15,8 @@ from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
 from pufferlib.machine.signals import signals_exit
-from pufferlib.runs.folder import RUNS, Run, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS, Run
 from pufferlib.runs.resume import flat, settings_of, stop_reason_of
 from pufferlib.runs.seeds import SeedGroup, find_group, parse_seeds
 from pufferlib.settings.config import Config, StopConfig, load_config, load_sources

@@ -8,7 +8,8 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.runs.folder import RUNS, Run, find_run
+from pufferlib.runs.find import find_run
+from pufferlib.runs.folder import RUNS, Run
 
 __all__ = ["run"]
 
