@@ -33,7 +33,8 @@ cdef class EmulatedRows(Rows):
     cdef list action_rows  # views of the actions by row, or None if actions can be read in place
     cdef int64_t low, high  # bounds of a Discrete action, or low > high for any other action
     cdef bint is_shared  # whether the rows belong to a batch, whose owner reads them there
-    cdef bint checked  # whether the first observation was checked
+    cdef bytearray checked_array  # by row: whether its first observation was checked
+    cdef char *is_checked
     cdef bint replaced  # whether step or done were set on the instance
     cdef bint is_over  # whether reset must be called next
 

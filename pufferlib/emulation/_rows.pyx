@@ -126,6 +126,8 @@ cdef class EmulatedRows(Rows):
         self.decoder, self.reader = decoder, decoder.reader
         self.num_rows, self.is_shared = num_rows, is_shared
         self.row_bytes = layout.dtype.itemsize
+        self.checked_array = bytearray(num_rows)
+        self.is_checked = self.checked_array
         self.low, self.high = 0, -1
         if isinstance(actions.space, Discrete):
             self.low = actions.space.start

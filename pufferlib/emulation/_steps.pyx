@@ -43,9 +43,9 @@ cdef class EmulatedStep(EmulatedRows):
     @cython.final
     cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
         """Write an observation to its row."""
-        if not self.checked:
+        if not self.is_checked[row]:
             self.layout.check(observation)
-            self.checked = True
+            self.is_checked[row] = True
         return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
 
     @cython.final

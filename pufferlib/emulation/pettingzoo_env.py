@@ -138,6 +138,10 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
 
 def _possible_agents(where: str, env: ParallelEnv[Agent, Any, Any]) -> list[Agent]:
     agents = list(getattr(env, "possible_agents", None) or ())
+    if twice := [agent for index, agent in enumerate(agents) if agent in agents[:index]]:
+        raise APIUsageError(
+            f"{where}: the names in possible_agents must differ, got {twice[0]!r} twice in {agents!r:.200}"
+        )
     if not agents:
         raise APIUsageError(f"{where}: {env} has no possible_agents; define the list of all agents that may ever act")
     return agents

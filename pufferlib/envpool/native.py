@@ -91,10 +91,10 @@ class NativeBackend:
     def _values(self, env_type: EnvType, config: Mapping[str, Any]) -> list[float | bytes]:
         """Return the parameters as C expects them. The step limit of the pool replaces the environment's own limit."""
         known = {parameter.name: parameter for parameter in env_type.parameters}
-        own = own_keywords(config)
+        given = own_keywords(config)
         if not is_c_file(self.name):  # other tasks have checked them, and may use some for themselves
-            own = {name: value for name, value in own.items() if name in known}
-        params = {**self.params, **own}
+            given = {name: value for name, value in given.items() if name in known}
+        params = {**self.params, **given}
         limit = config.get("max_episode_steps", 0)
         if limit and OWN_LIMIT in known and OWN_LIMIT not in params:
             own = known[OWN_LIMIT]

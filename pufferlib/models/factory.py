@@ -52,6 +52,10 @@ def make_policy(
             "make_policy: the environment's observation must have at least one number, got "
             f"{env.single_observation_space}; return a constant, for example, if there is nothing to observe"
         )
+    if 0 in env.single_action_space.shape:
+        raise APIUsageError(
+            f"make_policy: the environment's action must have at least one number, got {env.single_action_space}"
+        )
     make = _find(name, more) if isinstance(name, str) else name
     policy = _make(env, make, {"hidden_size": hidden_size, "num_layers": num_layers}, options)
     materialize(policy)

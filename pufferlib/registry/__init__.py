@@ -299,8 +299,10 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
             f"pufferlib.make: expected the name of an environment, a class or a function, got {env!r}; wrap an object "
             "with pufferlib.emulation.GymnasiumPufferEnv"
         )
-    if backend is None and (num_envs is None or _takes_num_envs(env, creator)):
-        return creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
+    if backend is None and num_envs is None:
+        return creator(**kwargs)
+    if backend in (None, "native") and num_envs is not None and _takes_num_envs(env, creator):
+        return creator(num_envs=num_envs, **kwargs)
     from pufferlib.vector.factory import VectorOptions, make as make_vector
 
     count = 1 if num_envs is None else num_envs

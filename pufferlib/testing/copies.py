@@ -47,11 +47,11 @@ def check_adoption(subject: Subject) -> None:
 
 def check_neighbours(subject: Subject) -> None:
     """Repeat the first play while a copy with another seed is stepped in turn."""
-    env = subject.make()
+    env, first = subject.make(), subject.make()  # not subject.env, whose reset may be broken
     seed, steps = subject.seed, subject.steps
     try:
         others = play(env, seed + 1, steps + 1, MARKS[1])
-        for shown in play(subject.env, seed, steps, MARKS[1]):
+        for shown in play(first, seed, steps, MARKS[1]):
             subject.trace.compare(shown)
             for _ in range(1 if shown.index else 2):  # the copy is one step ahead
                 next(others)
@@ -65,6 +65,7 @@ def check_neighbours(subject: Subject) -> None:
         ) from None
     finally:
         env.close()
+        first.close()
 
 
 def check_modes(subject: Subject) -> None:

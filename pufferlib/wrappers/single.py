@@ -136,7 +136,11 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             return outcome  # type: ignore[no-any-return]
         observation, reward, terminated, truncated, info = outcome
         self._episode.add(reward, info)
-        return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
+        try:
+            is_over = terminated or truncated
+        except ValueError:  # an array, which emulation rejects with a better message
+            return outcome  # type: ignore[no-any-return]
+        return observation, reward, terminated, truncated, self._episode.summary() if is_over else {}
 
 
 class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types

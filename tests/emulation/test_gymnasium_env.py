@@ -291,6 +291,14 @@ class TestOutcome:
         with pytest.raises(APIUsageError, match=r"truncated must be True or False, got .* from <Func"):
             self.step(0.0, False, flag, {})
 
+    def test_flags_in_an_array_are_refused_inside_of_episode_stats_too(self):
+        env = GymnasiumPufferEnv(
+            EpisodeStats(env_returning(np.zeros(1, np.float32), 0.0, np.zeros(2, bool), False, {}))
+        )
+        env.reset()
+        with pytest.raises(APIUsageError, match="terminated must be True or False, got array"):
+            env.step(0)
+
     @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
     def test_nan_rewards_are_refused(self, nan):
         with pytest.raises(

@@ -369,6 +369,14 @@ def test_first_observation_names_the_leaf():
     assert error.value.__notes__ == ["agent: 'a'"]
 
 
+@pytest.mark.parametrize("agent", ["a", "b"])
+def test_first_observation_of_each_agent_is_checked(agent):
+    arena = Arena(alive("a", "b"))
+    arena.observe = lambda _, name: {"id": 1, "xy": np.full(2, 101 if name == agent else 1, np.float32)}
+    with pytest.raises(APIUsageError, match=r"observation\['xy'\]"):
+        PettingZooPufferEnv(arena).reset()
+
+
 def test_constructor_arguments():
     with pytest.raises(APIUsageError, match="got none"):
         PettingZooPufferEnv()
@@ -376,6 +384,10 @@ def test_constructor_arguments():
         PettingZooPufferEnv(env_creator=lambda: 3)
     with pytest.raises(APIUsageError, match="has no possible_agents"):
         PettingZooPufferEnv(Arena(alive("a"), names=()))
+    with pytest.raises(
+        APIUsageError, match=r"names in possible_agents must differ, got 'a' twice in \['a', 'b', 'a'\]"
+    ):
+        PettingZooPufferEnv(Arena(alive("a"), names=("a", "b", "a")))
     with pytest.raises(APIUsageError, match=r"same observation space, got Discrete.2. for 'c' and Discrete.3. for 'a'"):
         PettingZooPufferEnv(Arena(alive("a"), space={"c": Discrete(2), "a": Discrete(3), "b": Discrete(2)}))
     env = PettingZooPufferEnv(env_creator=Arena, env_args=[alive("a")], env_kwargs={"echo": True}, seed=5)

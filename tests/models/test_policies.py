@@ -228,6 +228,11 @@ def test_network_that_is_no_policy_is_refused(made):
         make_policy(EnvDescription(VECTOR, Discrete(3)), made)
 
 
+def test_empty_action_is_refused():
+    with pytest.raises(APIUsageError, match=r"action must have at least one number, got Box\(.*\(0,\)"):
+        make_policy(EnvDescription(VECTOR, Box(-1, 1, (0,), np.float32)))
+
+
 def test_empty_observation_is_refused():
     with pytest.raises(APIUsageError, match=r"observation must have at least one number, got Box\(.*\(0,\)"):
         make_policy(EnvDescription(Box(-1, 1, (0,), np.float32), Discrete(3)))

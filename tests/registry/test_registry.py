@@ -31,8 +31,9 @@ def test_list_envs_lists_ocean_before_bindings() -> None:
     assert len(names) == len(set(names))
 
 
-def test_make_returns_ocean_env() -> None:
-    env = pufferlib.make("squared", num_envs=3, seed=1)
+@pytest.mark.parametrize("backend", [None, "native"])
+def test_make_returns_ocean_env(backend: Any) -> None:
+    env = pufferlib.make("squared", num_envs=3, seed=1, backend=backend)
     assert isinstance(env, pufferlib.PufferEnv)
     assert env.num_agents == 3
     env.close()

@@ -374,6 +374,12 @@ def test_examine_continues_after_broken_line():
     assert found["batch"].state == found["leaks"].state == "kept"
 
 
+def test_broken_reset_is_not_reported_as_shared_state():
+    creator = partial(GymnasiumPufferEnv, env_creator=KeepsState)
+    found = {result.line: result.state for result in examine(creator, steps=20)}
+    assert (found["reset"], found["copies"]) == ("broken", "kept")
+
+
 def test_examine_reports_seed_defect_once():
     creator = partial(GymnasiumPufferEnv, env_creator=GlobalGenerator)
     found = {result.line: result.state for result in examine(creator, steps=20)}
