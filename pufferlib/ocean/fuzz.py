@@ -22,7 +22,7 @@ CLASSES = {
     "compiler": "the compiler warns",
     "memory": "reads or writes outside of its memory, or allocates memory and never frees it",
     "undefined": "does what C does not define: overflow, division by zero, a bad shift or conversion",
-    "contract": "leaves a bound that it declares, or returns NaN",
+    "contract": "leaves a bound that it declares, returns NaN, or changes the game by drawing it",
     "seed": "the same seed and actions do not give the same data: a random number that is not of game.rng, a global, "
     "or memory that was never written",
     "batch": "a game depends on the others of its batch",
