@@ -180,6 +180,8 @@ class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
         reduced = super().reducer_override(value)
         if reduced is not NotImplemented:  # a function or class sent by value
             self._owners.append(value)
+            if isinstance(value, types.FunctionType):
+                reduced[2][1]["__globals__"].update(_globals_in_annotations(value))
             reduced = _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
             return _reduce_named(value, reduced)
         return reduced
@@ -229,10 +231,25 @@ def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, types.FunctionType):
         code, cells = owner.__code__, owner.__closure__ or ()
         yield from ((k, owner.__globals__[k]) for k in code.co_names if k in owner.__globals__)
+        yield from _globals_in_annotations(owner).items()
         filled = (cell for cell in zip(code.co_freevars, cells, strict=True) if cell[1] != types.CellType())
         yield from ((k, cell.cell_contents) for k, cell in filled)
     elif isinstance(owner, type):
         yield from ((k, v) for k, v in vars(owner).items() if k[:1] != "_" and not inspect.isdatadescriptor(v))
+
+
+def _globals_in_annotations(function: types.FunctionType) -> dict[str, Any]:
+    """Return the globals that the string annotations of ``function`` name. cloudpickle sends only those in the code."""
+    names: list[str] = []
+    for hint in function.__annotations__.values():
+        with contextlib.suppress(Exception):  # text that is not an expression
+            while isinstance(hint, str):
+                code = compile(hint, "<annotation>", "eval")
+                names += code.co_names
+                hint = None if code.co_names else eval(code)  # a quoted annotation becomes a string in a string
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    # Aliases are pickled by name. Workers do not find the names of scripts.
+    return {name: value for name, value in found.items() if type(value).__name__ != "TypeAliasType"}
 
 
 def _reduce_enum(kind: Any, reduced: tuple[Any, ...]) -> Any:

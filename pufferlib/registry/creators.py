@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -116,17 +117,7 @@ def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
     They are taken from the annotation, or else from the default. A ``Literal`` gives its values instead of types.
     Arguments without an annotation whose default is not a number are omitted, because any type is allowed.
     """
-    maker = _maker_of(creator)
-    try:
-        parameters = inspect.signature(maker, eval_str=True).parameters.values()
-    except (
-        TypeError,
-        ValueError,
-        NameError,
-        AttributeError,
-    ):  # a C function, or an annotation that cannot be evaluated
-        return {}
-    found = {item.name: _declared_types(item) for item in parameters}
+    found = {item.name: _declared_types(item) for item in _parameters_of(_maker_of(creator)).values()}
     if _has_twin(creator):
         found["native"] = frozenset({bool})
     return {name: kinds for name, kinds in found.items() if kinds}
@@ -136,6 +127,26 @@ def render_modes(creator: Creator) -> tuple[str, ...] | None:
     """Return the render modes that the class of the environment declares, or None if they are unknown."""
     modes = (getattr(_maker_of(creator), "metadata", None) or {}).get("render_modes")
     return None if modes is None else tuple(modes)
+
+
+def _parameters_of(maker: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of ``maker`` by name. Annotations that cannot be evaluated become ``Any``."""
+    try:
+        parameters = inspect.signature(maker).parameters
+    except (TypeError, ValueError):  # a C function without a signature
+        return {}
+    while isinstance(maker, functools.partial):
+        maker = maker.func
+    functions = (maker.__init__, maker.__new__) if inspect.isclass(maker) else (maker, maker.__call__)
+    names = ChainMap(*(getattr(inspect.unwrap(function), "__globals__", {}) for function in functions))
+
+    def evaluated(hint: Any) -> Any:
+        try:
+            return evaluated(eval(hint, {}, names)) if isinstance(hint, str) else hint
+        except Exception:
+            return Any
+
+    return {key: item.replace(annotation=evaluated(item.annotation)) for key, item in parameters.items()}
 
 
 def _declared_types(item: inspect.Parameter) -> frozenset[Any]:
@@ -251,11 +262,7 @@ def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict
         APIUsageError: A string, list or dict was given for a number, a fraction for an ``int``, a string for a
             container, or a value that is not in a Literal or enum.
     """
-    found = dict(keywords)
-    try:
-        parameters = inspect.signature(maker, eval_str=True).parameters
-    except (TypeError, ValueError, NameError):  # a C function, or an annotation that cannot be evaluated
-        return found
+    found, parameters = dict(keywords), _parameters_of(maker)
     for key in keywords.keys() & parameters.keys():
         hint, default, value = parameters[key].annotation, parameters[key].default, keywords[key]
         kinds = {type(default)} if hint is inspect.Parameter.empty else {*_types_in_hint(hint)}

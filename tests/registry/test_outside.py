@@ -330,6 +330,31 @@ def test_keyword_outside_of_literal_or_enum_raises(fresh: None) -> None:
         pufferlib.make("weathered", weather="fog")
 
 
+POSTPONED = """
+from __future__ import annotations
+from enum import Enum
+from gymnasium import Env
+from gymnasium.spaces import Discrete
+
+class Mode(Enum):
+    EASY, HARD = "easy", "hard"
+
+class Moded(Env):
+    observation_space = action_space = Discrete(2)
+
+    def __init__(self, mode: "Mode" = Mode.EASY, size: Missing = 3, text: "any text" = 2):
+        self.given = mode.name, size, text
+"""
+
+
+def test_keywords_are_checked_beside_annotations_that_cannot_be_evaluated(folder: Path) -> None:
+    Path("late.py").write_text(POSTPONED)
+    env = pufferlib.make("late.py:Moded", mode="hard", size="a", text="b")
+    assert env.env.unwrapped.given == ("HARD", "a", "b")
+    with pytest.raises(pufferlib.APIUsageError, match="mode must be one of 'easy', 'hard', got 'z'"):
+        pufferlib.make("late.py:Moded", mode="z")
+
+
 def test_kwargs_are_passed_to_class(fresh: None) -> None:
     class Sized(gymnasium.Env[int, int]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)

@@ -36,6 +36,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.machine.pickling import pickle_by_value
+from pufferlib.registry.creators import creator_of, keyword_kinds
 from pufferlib.seeding import env_seed
 from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
@@ -676,6 +677,25 @@ def test_modules_loaded_from_paths_are_pickled_by_value(monkeypatch, tmp_path):
     for name in ("one_file", "two_file"):
         monkeypatch.delitem(sys.modules, name)
     assert pickle.loads(data)[0].creator().play() == 2
+
+
+POSTPONED = """
+from __future__ import annotations
+from typing import Literal, Optional
+from typing_extensions import TypeAliasType
+
+Pair = TypeAliasType("Pair", tuple[int, int])
+
+def make(limit: Optional[int], side: "Literal['left', 'right']", pair: Pair, free: "any text"): ...
+"""
+
+
+def test_string_annotations_can_be_evaluated_in_workers(monkeypatch, tmp_path):
+    module = load_from_path(monkeypatch, tmp_path / "postponed.py", POSTPONED)
+    data = pickle_by_value(module.make)
+    monkeypatch.delitem(sys.modules, "postponed")  # as in a worker
+    kinds = keyword_kinds(creator_of("postponed", pickle.loads(data)))
+    assert kinds == {"limit": {int, type(None)}, "side": {"left", "right"}}
 
 
 REDEFINED = """
