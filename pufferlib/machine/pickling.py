@@ -239,7 +239,14 @@ def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _globals_in_annotations(function: types.FunctionType) -> dict[str, Any]:
-    """Return the globals that the string annotations of ``function`` name. cloudpickle sends only those in the code."""
+    """Return the globals that the string annotations of ``function`` name. cloudpickle sends only those in the code.
+
+    Only what makes environments needs them. The annotations of other methods may name large packages such as torch,
+    which workers would import.
+    """
+    owner = function.__qualname__.rpartition(".")[0]
+    if owner and not owner.endswith("<locals>") and function.__name__ not in ("__init__", "__new__", "__call__"):
+        return {}
     names: list[str] = []
     for hint in function.__annotations__.values():
         with contextlib.suppress(Exception):  # text that is not an expression

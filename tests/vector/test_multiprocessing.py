@@ -698,6 +698,13 @@ def test_string_annotations_can_be_evaluated_in_workers(monkeypatch, tmp_path):
     assert kinds == {"limit": {int, type(None)}, "side": {"left", "right"}}
 
 
+def test_annotations_of_other_methods_import_nothing_in_workers(monkeypatch, tmp_path):
+    source = (
+        "from __future__ import annotations\nimport colorsys as c\nclass Env:\n    def see(self, at: c.Any): pass\n"
+    )
+    assert b"colorsys" not in pickle_by_value(load_from_path(monkeypatch, tmp_path / "see.py", source).Env)
+
+
 REDEFINED = """
 import functools
 
