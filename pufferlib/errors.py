@@ -12,6 +12,8 @@ A message has up to four parts: where it happened, what was expected, what was g
 """
 
 import difflib
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -26,6 +28,7 @@ __all__ = [
     "UsageError",
     "WorkerError",
     "nearest",
+    "place_of",
 ]
 
 
@@ -108,6 +111,16 @@ class BindingMissing(PufferError, ImportError):  # noqa: N818 - established publ
 
     Raised when the environment, backend or window that needs the package is created, never by ``import pufferlib``.
     """
+
+
+def place_of(error: BaseException) -> str:
+    """Return file and line of the innermost call outside Python's standard library, such as ``env.py, line 7``."""
+    calls = [
+        f"{frame.f_code.co_filename}, line {line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in sys.stdlib_module_names
+    ]
+    return calls[-1]
 
 
 def nearest(name: str, known: Iterable[str], count: int = 2, cutoff: float = 0.6) -> list[str]:

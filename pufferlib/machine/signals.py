@@ -8,11 +8,21 @@ import os
 import signal
 import subprocess
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["ENDING_SIGNALS", "crash_explained", "deferred", "handle", "signals_exit", "uninterrupted"]
+__all__ = [
+    "ENDING_SIGNALS",
+    "RequestedExit",
+    "crash_explained",
+    "deferred",
+    "handle",
+    "is_requested",
+    "signals_exit",
+    "uninterrupted",
+]
 
 #: Signals of batch systems and of a closed terminal, which end a program.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -127,6 +137,20 @@ def signals_exit() -> Iterator[None]:
         return
     with _handled(ENDING_SIGNALS, end):
         yield
+
+
+class RequestedExit(SystemExit):
+    """Exit that the user asked for, such as with the close button of a window."""
+
+
+def is_requested(error: SystemExit) -> bool:
+    """Return whether the user asked for an exit. If not, the code of an environment called ``sys.exit()``.
+
+    An exit that a signal handler raised is requested, also if the handler is part of the user's program.
+    """
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    frames = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, RequestedExit) or any(frame.f_code in handlers for frame, _ in frames)
 
 
 @contextlib.contextmanager

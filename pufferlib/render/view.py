@@ -1,6 +1,7 @@
 """Implementation of the render modes."""
 
 from pufferlib.errors import UnknownNameError
+from pufferlib.machine.signals import RequestedExit
 from pufferlib.render.pace import Pace
 from pufferlib.render.terminal import to_text
 from pufferlib.render.video import Frame
@@ -53,7 +54,7 @@ class View:
             self.window.show(picture)
             if self.window.closed:
                 self.close()
-                raise SystemExit(0)
+                raise RequestedExit(0)
         return None
 
     def wait(self) -> None:

@@ -25,6 +25,7 @@ from pufferlib.testing.play import MARKS, play
 from pufferlib.testing.resets import check_own_resets
 from pufferlib.testing.subject import Subject
 from pufferlib.testing.values import StepChecks
+from pufferlib.vector.env_runner import exits_raise
 
 __all__ = ["Captured", "CheckResult", "captured_output", "check_env", "examine"]
 
@@ -34,6 +35,7 @@ LONGEST_EPISODE = 10_000  # steps within which an episode must end, if the first
 LONGEST_SEARCH_S = 5.0  # time limit for the search for the first end
 
 
+@exits_raise
 def check_env(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> None:
     """Check by random play that an environment meets the contract that vectorization and training rely on.
 
@@ -74,6 +76,7 @@ class CheckResult:
     message: str = ""
 
 
+@exits_raise
 def examine(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> list[CheckResult]:
     """Check an environment like ``check_env``, but continue after a failed check.
 

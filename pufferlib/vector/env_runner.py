@@ -5,29 +5,56 @@ is compiled (``_env_loop.pyx``). Native environments without a backend and ``Twi
 """
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from pufferlib.buffers import Buffers, HasBuffers, offer_buffers, slice_rows
 from pufferlib.env import AutoresetMode, Infos, PufferEnv
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, place_of
+from pufferlib.machine.signals import is_requested
 from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.vector.specs import EnvDescription, EnvSpec, RowSpec
 
-__all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
+__all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "exits_raise", "names_keyword", "own_autoreset"]
 
 Memory = Callable[[RowSpec, int], Buffers]
-
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _HOW_TO_WRAP = (
     "call pufferlib.make(YourEnv, num_envs=...), or wrap a Gymnasium environment as "
     "functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=...), a PettingZoo one with "
     "PettingZooPufferEnv"
 )
+
+
+def exits_raise(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that runs environments in this process, so that their ``sys.exit()`` raises an error.
+
+    Such an exit would end the whole program, with exit code 0.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except SystemExit as exited:
+            if is_requested(exited):
+                raise
+            error = APIUsageError(
+                f"the environment must not exit, got SystemExit({exited.code!r}) ({place_of(exited)}); to end an "
+                "episode, return terminated=True from step; to report a failure, raise an exception"
+            )
+            for note in getattr(exited, "__notes__", ()):  # the environment, its seed and actions
+                error.add_note(note)
+            raise error from exited
+
+    return call
 
 
 class EnvRunner(EnvLoop):
@@ -119,7 +146,7 @@ class EnvRunner(EnvLoop):
         errors = []
         for slot in self._slots:
             try:
-                slot.env.close()
+                exits_raise(slot.env.close)()
             except Exception as error:
                 error.add_note(f"while closing environment {slot.spec.index}")
                 errors.append(error)

@@ -15,7 +15,7 @@ from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.replays.failures import leave_bundles
 from pufferlib.seeding import env_seed
-from pufferlib.vector.env_runner import EnvRunner, Memory
+from pufferlib.vector.env_runner import EnvRunner, Memory, exits_raise
 from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of
 from pufferlib.vector.specs import RESTART, EnvSpec
 
@@ -165,7 +165,7 @@ class RestartingRunner(EnvRunner):
         self._phase = command
         while True:
             try:
-                return act()
+                return exits_raise(act)()
             except Exception as error:
                 failure = self._describe_failure(error)
             if isinstance(failure, APIUsageError):

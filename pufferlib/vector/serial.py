@@ -9,7 +9,7 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.vector.calls import EnvCall, perform
-from pufferlib.vector.env_runner import EnvRunner, env_rows
+from pufferlib.vector.env_runner import EnvRunner, env_rows, exits_raise
 from pufferlib.vector.restarts import RestartingRunner, Restarts
 from pufferlib.vector.specs import InfoSource, RowSpec, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
@@ -28,6 +28,7 @@ class Serial(VectorEnv):
 
     _cores = None
 
+    @exits_raise
     def _start(self, spec: VectorSpec) -> None:
         self._row_spec: RowSpec | None = None
         self._buffers: Buffers = {}
@@ -81,6 +82,7 @@ class Serial(VectorEnv):
         self._row_spec.check_same(row_spec, index)
         return env_rows(self._buffers, row_spec.num_agents, index)
 
+    @exits_raise
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         size, rest = len(seeds) // len(self._runners), iter(seeds)
         for number, runner in enumerate(self._runners):
@@ -89,6 +91,7 @@ class Serial(VectorEnv):
             self._infos[turn] = self._act(turn, lambda runner: runner.reset([*islice(rest, size)]))
         self._turn = 0
 
+    @exits_raise
     def _send(self, actions: Array) -> None:
         turn = self._turn
         self._actions[turn][...] = actions
@@ -128,6 +131,7 @@ class Serial(VectorEnv):
         size = self._num_envs // len(self._batches)
         return range(self._num_envs)[self._turn * size : (self._turn + 1) * size]
 
+    @exits_raise
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         return {number: perform(self._runners[number], call) for number, call in calls.items()}
 

@@ -12,6 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean
 from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.signals import RequestedExit
 from pufferlib.render.window import Window, drawn_unseen, needed_for_windows
 from tests.ocean.helpers import some_envs
 
@@ -131,7 +132,7 @@ def test_closed_window_raises_system_exit_0(display):
     env.reset()
     env.step([0])
     display.post("WINDOWCLOSE")
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(RequestedExit) as ended:
         env.step([0])
     assert ended.value.code == 0
     env.step([0])  # continues without a window if the exception is caught

@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import pickle
+import signal
+import sys
 
 import gymnasium
 import numpy as np
@@ -12,6 +14,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.signals import RequestedExit, signals_exit
 from pufferlib.seeding import env_seed
 from tests.envs import SamplePufferEnv, ScriptedPufferEnv
 
@@ -159,3 +162,42 @@ def test_first_reset_uses_the_seed_of_make():
     np.testing.assert_array_equal(vecenv.reset()[0], as_float)
     assert (vecenv.reset()[0] == -1).all()
     assert (vecenv.reset(seed=4)[0] == as_float).all()
+
+
+@pytest.mark.parametrize("on", ["on_build", "on_reset", "on_step", "on_close"])
+def test_sys_exit_in_environment_raises_error_with_its_line(on):
+    def leave():
+        quit()  # raises in the standard library
+
+    def run(kwargs):
+        vecenv = pufferlib.vector.make(ScriptedPufferEnv, env_kwargs=kwargs, num_envs=2, backend="Serial")
+        vecenv.reset()
+        vecenv.step([0, 0])
+        vecenv.close()
+
+    line = leave.__code__.co_firstlineno + 1
+    with pytest.raises(APIUsageError, match=rf"got SystemExit\(None\) \(\S+test_serial.py, line {line}\)") as caught:
+        run({on: leave})
+    assert "environment 0" in caught.value.__notes__[0]
+
+
+def test_sys_exit_in_environment_restarts_it():
+    kwargs = {"on_step": lambda: sys.exit(1)}
+    vecenv = pufferlib.vector.make(ScriptedPufferEnv, env_kwargs=kwargs, backend="Serial", on_crash="restart")
+    vecenv.reset()
+    vecenv.step([0])
+    assert vecenv.worker_restarts == 1
+
+
+def close_window():
+    raise RequestedExit(0)
+
+
+@pytest.mark.parametrize(
+    ("act", "code"), [(lambda: signal.raise_signal(signal.SIGTERM), 143), (close_window, 0)], ids=["signal", "window"]
+)
+def test_requested_exit_in_step_is_raised(act, code):
+    vecenv = pufferlib.vector.make(ScriptedPufferEnv, env_kwargs={"on_step": act}, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(SystemExit, match=f"^{code}\\b"), signals_exit():
+        vecenv.step([0])

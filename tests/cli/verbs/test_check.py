@@ -1,6 +1,7 @@
 """Tests of ``puffer check``, which checks an environment against the contract."""
 
 import functools
+import sys
 
 import pytest
 
@@ -53,6 +54,14 @@ def test_exception_of_env_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: p
     captured = capsys.readouterr()
     assert "mine raised ZeroDivisionError; the check was stopped" in captured.out
     assert "ZeroDivisionError" in captured.err
+
+
+def test_sys_exit_of_env_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(
+        registry, "env_creator", lambda *names: functools.partial(ScriptedPufferEnv, on_step=lambda: sys.exit())
+    )
+    assert main(["check", "mine", "--steps", "5"]) == 1
+    assert "error: the environment must not exit, got SystemExit(None)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
