@@ -117,13 +117,14 @@ def is_object_name(name: str) -> bool:
     return _OBJECT.fullmatch(name) is not None if match is None else match["path"].endswith(".py")
 
 
-def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
+def load_object(where: str, name: str, kinds: tuple[type, ...] = (), wrappers: tuple[type, ...] = ()) -> Any:
     """Import the object ``name``.
 
     Args:
         where: Prefix of error messages.
         name: ``module:attribute``, ``file.py:attribute``, or ``file.py`` if the file defines one subclass of ``kinds``.
         kinds: Base classes to look for if ``name`` has no attribute.
+        wrappers: Base classes of wrappers. Their subclasses do not count if they need an argument.
 
     Raises:
         UnknownNameError: There is no such module or attribute. The message suggests similar attributes.
@@ -135,7 +136,7 @@ def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
     else:
         module = _import_file(where, Path(place).expanduser().absolute())
     if not attribute:
-        return _only_class(where, place, module, kinds)
+        return _only_class(where, place, module, kinds, wrappers)
     value: Any = module
     for part in attribute.split("."):
         if not hasattr(value, part):
@@ -267,16 +268,19 @@ def _reporting_import_errors(where: str, name: str) -> Iterator[None]:
         ) from error
 
 
-def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, ...]) -> type:
+def _only_class(
+    where: str, place: str, module: ModuleType, kinds: tuple[type, ...], wrappers: tuple[type, ...]
+) -> type:
     """Return the only subclass of ``kinds`` that a module defines, not counting base classes of its other classes."""
-    own = [value for value in _public(module).values() if inspect.isclass(value) and issubclass(value, kinds)]
+    public = {name: value for name, value in _public(module).items() if not _needs_env(value, wrappers)}
+    own = [value for value in public.values() if inspect.isclass(value) and issubclass(value, kinds)]
     last = [kind for kind in own if not any(other is not kind and issubclass(other, kind) for other in own)]
     if len(last) == 1:
         return last[0]
     names = sorted(kind.__name__ for kind in last)
     expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
     if not names:
-        others = sorted(_public(module))
+        others = sorted(public)
         hint = f"; if one of {', '.join(others)} makes it, add its name: {place}:{others[0]}" if others else ""
         raise APIUsageError(f"{where}: {place} must define a class of {expected}, got none{hint}")
     raise APIUsageError(
@@ -284,6 +288,14 @@ def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, .
         f"choose one: {place}:{names[0]}, for a run in env_name of its config.toml"
         f" (there are {', '.join(names)})"
     )
+
+
+def _needs_env(value: Any, wrappers: tuple[type, ...]) -> bool:
+    """Return whether ``value`` is a wrapper class whose first argument has no default."""
+    if not inspect.isclass(value) or not issubclass(value, wrappers):
+        return False
+    first = next(iter(inspect.signature(value).parameters.values()), None)
+    return first is not None and first.default is first.empty
 
 
 def _public(module: ModuleType) -> dict[str, Any]:

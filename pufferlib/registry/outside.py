@@ -243,12 +243,14 @@ def _resolve_object(where: str, name: str) -> Creator | None:
 
 
 def _load_env_object(where: str, name: str) -> Any:
-    from gymnasium import Env
+    from gymnasium import Env, Wrapper
     from pettingzoo import AECEnv, ParallelEnv
+    from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 
     from pufferlib.env import PufferEnv
 
-    return load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv))
+    kinds = (Env, ParallelEnv, AECEnv, PufferEnv)
+    return load_object(where, name, kinds, (Wrapper, BaseWrapper, BaseParallelWrapper))
 
 
 def name_in_file(name: str) -> str:

@@ -217,6 +217,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("numpy.random:rand", r"numpy.random:rand: must make an environment of Gymnasium or PettingZoo, .* got 0\."),
         ("none.py", r"none\.py must define a class of Env .*, got none$"),
         ("creator.py", r"must define a class of Env .*, got none; if one of make makes it, .*: \S+creator\.py:make$"),
+        ("wrapper.py", r"must define a class of Env .*, got none; if one of make makes it, .*: \S+wrapper\.py:make$"),
         ("two.py", r"two\.py must define exactly one class of Env .*, got 2; choose one: \S+two\.py:A, for a run in"),
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
@@ -228,12 +229,29 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "two.py").write_text("import gymnasium\nclass A(gymnasium.Env): ...\nclass B(gymnasium.Env): ...\n")
     (folder / "none.py").write_text("x = 1\n")
     (folder / "creator.py").write_text("def make():\n    return gymnasium.make('CartPole-v1')\n")
+    (folder / "wrapper.py").write_text(
+        "import gymnasium\nclass A(gymnasium.Wrapper): ...\ndef make():\n    return A(gymnasium.make('CartPole-v1'))\n"
+    )
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
     (folder / "ends.py").write_text("import sys\nsys.exit('no data here')\n")
     (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make(name)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("class B(gymnasium.ObservationWrapper): ...", "A"),
+        ("class B(gymnasium.Wrapper):\n    def __init__(self, size=3): ...\ndel A", "B"),
+        ("from pettingzoo.utils import BaseWrapper\nclass B(BaseWrapper): ...", "A"),
+        ("from pettingzoo.utils import BaseParallelWrapper\nclass B(BaseParallelWrapper): ...", "A"),
+    ],
+)
+def test_wrapper_that_needs_env_is_not_env_of_file(code: str, expected: str, folder: Path) -> None:
+    (folder / "wrapped.py").write_text(f"import gymnasium\nclass A(gymnasium.Env): ...\n{code}\n")
+    assert outside.name_in_file("wrapped.py") == expected
 
 
 def test_classes_and_functions_of_executed_code_are_accepted() -> None:
