@@ -118,7 +118,7 @@ def place_of(error: BaseException) -> str:
     calls = [
         f"{frame.f_code.co_filename}, line {line}"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in sys.stdlib_module_names
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in sys.stdlib_module_names
     ]
     return calls[-1]
 

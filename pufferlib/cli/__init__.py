@@ -9,12 +9,11 @@ import importlib
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import pufferlib
 from pufferlib.cli.console import complain, note, plain_warnings, say, style
-from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.errors import PufferError, UnknownNameError, UsageError, place_of
 from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
@@ -122,9 +121,7 @@ def _missing_package_message(error: ModuleNotFoundError) -> str:
     package = (error.name or "").partition(".")[0]
     if package in [requirement.name for requirement in required("train")]:
         return f"puffer: the package {package} is not installed; {way_to_install('train')}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
-    return f"puffer: {error} ({place}); install the package that has it, for example with pip"
+    return f"puffer: {error} ({place_of(error)}); install the package that has it, for example with pip"
 
 
 def _os_error_message(error: OSError) -> str:

@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 import sys
-import traceback
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pufferlib.errors import APIUsageError, UnknownNameError, nearest
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest, place_of
 
 __all__ = [
     "full_name",
@@ -257,15 +256,20 @@ def _package_of(path: Path, source: bytes) -> tuple[list[str], Path]:
 
 @contextmanager
 def _reporting_import_errors(where: str, name: str) -> Iterator[None]:
-    """Convert any error from importing ``name`` to an APIUsageError with the line of the error."""
+    """Convert any error from importing ``name`` to an APIUsageError with the line of the error.
+
+    Code that parses arguments when it is imported gets none, because ours are not meant for it.
+    """
+    arguments, sys.argv = sys.argv, [name]
     try:
         yield
     except (Exception, SystemExit) as error:  # a script may end with sys.exit(main())
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
-        raise APIUsageError(
-            f"{where}: {name} cannot be imported: {type(error).__name__}: {error} ({place[0]}, line {place[1]})"
-        ) from error
+        place = place_of(error)
+        if isinstance(error, SyntaxError):
+            place = f"{error.filename}, line {error.lineno}"
+        raise APIUsageError(f"{where}: {name} cannot be imported: {type(error).__name__}: {error} ({place})") from error
+    finally:
+        sys.argv = arguments
 
 
 def _only_class(

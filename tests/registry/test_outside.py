@@ -222,6 +222,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
         ("ends.py:A", r"ends\.py cannot be imported: SystemExit: no data here \(\S+ends\.py, line 2\)"),
+        ("parses.py:A", r"parses\.py cannot be imported: SystemExit: 2 \(\S+parses\.py, line 2\)"),
         ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
     ],
 )
@@ -235,6 +236,7 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
     (folder / "ends.py").write_text("import sys\nsys.exit('no data here')\n")
+    (folder / "parses.py").write_text("import argparse\nargparse.ArgumentParser().parse_args(['--x'])\n")
     (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")
     with pytest.raises(pufferlib.APIUsageError, match=message):
         pufferlib.make(name)
@@ -543,6 +545,13 @@ def test_edit_of_imported_module_warns(tmp_path: Path, monkeypatch: pytest.Monke
     registry.env_creator("edited_envs:One")  # warns once per edit
     importlib.reload(sys.modules["edited_envs"])
     registry.env_creator("edited_envs:Two")
+
+
+def test_imported_file_gets_no_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ours := ["puffer", "check", "args.py"])
+    (file := tmp_path / "args.py").write_text("import sys\nseen = sys.argv\n")
+    assert registry.load_object("test", f"{file}:seen") == [str(file)]
+    assert sys.argv is ours
 
 
 def test_script_that_names_itself_is_not_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
