@@ -9,6 +9,8 @@ import importlib
 import io
 import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
 
 import pufferlib
@@ -62,10 +64,41 @@ EXAMPLES = (
     "puffer play breakout",
 )
 
+THREADS_S = 5.0  # how long threads may continue after the program has finished
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``puffer`` with the arguments ``argv``, by default ``sys.argv[1:]``, and return the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    code = 1  # of an exception that Python prints
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+    finally:
+        if argv is None and _threads():  # this is the program puffer, not a call from another one
+            threading.Thread(target=_end_threads, args=(code,), daemon=True).start()
+    return code
+
+
+def _threads() -> list[str]:
+    """Return the names of threads that keep the process from ending."""
+    return [each.name for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+
+
+def _end_threads(code: int) -> None:
+    """Wait until the main thread has ended, and end the process with ``code`` if other threads keep it from ending."""
+    while threading.main_thread().is_alive():
+        time.sleep(0.1)
+    time.sleep(THREADS_S)
+    if names := _threads():
+        warning = style("warning:", "warning", sys.stderr.isatty())
+        note(
+            f"{warning} threads were still running {THREADS_S:g} s after the end and were stopped: {', '.join(names)}; "
+            "join them in close() of the environment, or make them with daemon=True"
+        )
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _run(arguments: list[str]) -> int:
     # The threads of torch spin for milliseconds while they wait for each other. If another program uses one of their
     # cores, an update takes nine times as long. This makes them sleep sooner. It must be set before torch is imported.
     if "OMP_WAIT_POLICY" not in os.environ:

@@ -298,6 +298,19 @@ def test_short_verbs_do_not_import_torch(argv: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("argv", "seconds", "wait", "code"), [("--version", 0.1, 20, 0), ("lst", 60, 0.1, 2)])
+def test_threads_do_not_keep_program_from_ending(argv: str, seconds: float, wait: float, code: int) -> None:
+    script = (
+        "import sys, threading, time, pufferlib.cli as cli\n"
+        f"threading.Thread(target=time.sleep, args=({seconds},), name='mine').start()\n"
+        f"cli.THREADS_S, sys.argv = {wait}, ['puffer', '{argv}']\n"
+        "sys.exit(cli.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=15)
+    assert done.returncode == code
+    assert ("threads were still running 0.1 s after the end and were stopped: mine" in done.stderr) == (seconds > wait)
+
+
 @pytest.mark.parametrize(
     ("argv", "output"), [(["list", "--json"], "| true"), (["--help"], ">&-")], ids=["pipe", "stdout"]
 )
