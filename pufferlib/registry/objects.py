@@ -10,7 +10,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -211,7 +211,8 @@ def _import_file(where: str, path: Path) -> ModuleType:
     if script is not None and os.path.isfile(script) and path.samefile(script):
         return sys.modules["__main__"]
     source = path.read_bytes()
-    package, folder = _package_of(path, source)
+    imports = _imports(source)
+    package, folder = _package_of(path, imports)
     # The hash makes the module name unique, so that it shadows no other module. Relative imports need the package name.
     name = ".".join([*package, f"{path.stem}_{zlib.crc32(source):08x}"])
     twin = getattr(sys.modules.get(name), "__file__", None)
@@ -221,6 +222,7 @@ def _import_file(where: str, path: Path) -> ModuleType:
         return sys.modules[name]
     if str(folder) not in sys.path:
         sys.path.append(str(folder))  # for imports from the same folder, also in workers
+    _warn_of_namesakes(path, folder, imports)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, path
     assert spec.loader is not None, path
@@ -236,16 +238,36 @@ def _import_file(where: str, path: Path) -> ModuleType:
     return module
 
 
-def _package_of(path: Path, source: bytes) -> tuple[list[str], Path]:
+def _imports(source: bytes) -> list[ast.Import | ast.ImportFrom]:
+    """Return all import statements of a file. A file that cannot be parsed has none."""
+    with suppress(SyntaxError, ValueError):  # importing the file reports the error
+        return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return []
+
+
+def _warn_of_namesakes(path: Path, folder: Path, imports: list[ast.Import | ast.ImportFrom]) -> None:
+    """Warn if an import of the file ``path`` finds another module than the one of this name in ``folder``."""
+    names = {node.module or "" for node in imports if isinstance(node, ast.ImportFrom) and not node.level}
+    names |= {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    for name in sorted({name.partition(".")[0] for name in names}):
+        beside = next((file for file in (folder / name / "__init__.py", folder / f"{name}.py") if file.is_file()), None)
+        spec = None
+        with suppress(ValueError):  # a module without a spec
+            spec = importlib.util.find_spec(name) if beside else None
+        if beside and spec and spec.origin and Path(spec.origin).resolve() != beside.resolve():
+            warnings.warn(
+                f"{path}: import {name} finds {spec.origin}, not {beside}; rename one of them, or write: "
+                f"from . import {name}",
+                stacklevel=2,
+            )
+
+
+def _package_of(path: Path, imports: list[ast.Import | ast.ImportFrom]) -> tuple[list[str], Path]:
     """Return the packages that a file with relative imports belongs to, and the folder of the outermost package.
 
     For a file without relative imports, this is an empty list and the folder of the file.
     """
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):  # importing the file reports the error
-        return [], path.parent
-    levels = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    levels = max((node.level for node in imports if isinstance(node, ast.ImportFrom)), default=0)
     names: list[str] = []
     folder = path.parent
     while levels and folder.name.isidentifier() and (len(names) < levels or (folder / "__init__.py").is_file()):

@@ -570,6 +570,26 @@ def test_same_file_name_in_other_folder_is_another_module(tmp_path: Path) -> Non
         assert number == len(set(modules))
 
 
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_file_warns_if_module_beside_it_has_name_of_another(
+    is_imported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names = [f"{each}_{tmp_path.name.replace('-', '_')}" for each in ("shared", "unused")]
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / f"{name}.py").write_text("")
+        statement = "" if is_imported else "def later(): "
+        (tmp_path / folder / "env.py").write_text(
+            f"import {names[1] if folder == 'a' else 'sys'}\n{statement}import {names[0]}\n"
+        )
+    registry.load_object("test", f"{tmp_path}/a/env.py:__name__")
+    a, b = (re.escape(f"{tmp_path}/{folder}/{names[0]}.py") for folder in "ab")
+    with pytest.warns(UserWarning, match=f"import {names[0]} finds {a}, not {b}; rename one of them, or write: from"):
+        registry.load_object("test", f"{tmp_path}/b/env.py:__name__")
+
+
 def test_file_in_package_can_import_relatively(tmp_path, monkeypatch):
     folder = tmp_path / "relative_pkg" / "envs"
     folder.mkdir(parents=True)
