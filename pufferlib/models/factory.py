@@ -52,7 +52,7 @@ def make_policy(
             "make_policy: the environment's observation must have at least one number, got "
             f"{env.single_observation_space}; return a constant, for example, if there is nothing to observe"
         )
-    if 0 in env.single_action_space.shape:
+    if 0 in (env.single_action_space.shape or ()):
         raise APIUsageError(
             f"make_policy: the environment's action must have at least one number, got {env.single_action_space}"
         )

@@ -250,7 +250,8 @@ def _warn_of_namesakes(path: Path, folder: Path, imports: list[ast.Import | ast.
     names = {node.module or "" for node in imports if isinstance(node, ast.ImportFrom) and not node.level}
     names |= {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     for name in sorted({name.partition(".")[0] for name in names}):
-        beside = next((file for file in (folder / name / "__init__.py", folder / f"{name}.py") if file.is_file()), None)
+        files = (folder / name / "__init__.py", folder / f"{name}.py")
+        beside = next((file for file in files if file.is_file() and file != path), None)
         spec = None
         with suppress(ValueError):  # a module without a spec
             spec = importlib.util.find_spec(name) if beside else None

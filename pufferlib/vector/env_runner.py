@@ -8,7 +8,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,16 @@ from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.vector.specs import EnvDescription, EnvSpec, RowSpec
 
-__all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "exits_raise", "names_keyword", "own_autoreset"]
+__all__ = [
+    "EnvRunner",
+    "Memory",
+    "build_env",
+    "env_rows",
+    "exits_raise",
+    "names_keyword",
+    "own_autoreset",
+    "raise_for_exit",
+]
 
 Memory = Callable[[RowSpec, int], Buffers]
 P = ParamSpec("P")
@@ -44,17 +53,22 @@ def exits_raise(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except SystemExit as exited:
-            if is_requested(exited):
-                raise
-            error = APIUsageError(
-                f"the environment must not exit, got SystemExit({exited.code!r}) ({place_of(exited)}); to end an "
-                "episode, return terminated=True from step; to report a failure, raise an exception"
-            )
-            for note in getattr(exited, "__notes__", ()):  # the environment, its seed and actions
-                error.add_note(note)
-            raise error from exited
+            raise_for_exit(exited)
 
     return call
+
+
+def raise_for_exit(exited: SystemExit) -> NoReturn:
+    """Raise an APIUsageError for an environment that called ``sys.exit()``. Raise a requested exit again."""
+    if is_requested(exited):
+        raise exited
+    error = APIUsageError(
+        f"the environment must not exit, got SystemExit({exited.code!r}) ({place_of(exited)}); to end an episode, "
+        "return terminated=True from step; to report a failure, raise an exception"
+    )
+    for note in getattr(exited, "__notes__", ()):  # the environment, its seed and actions
+        error.add_note(note)
+    raise error from exited
 
 
 class EnvRunner(EnvLoop):

@@ -9,7 +9,7 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.vector.calls import EnvCall, perform
-from pufferlib.vector.env_runner import EnvRunner, env_rows, exits_raise
+from pufferlib.vector.env_runner import EnvRunner, env_rows, exits_raise, raise_for_exit
 from pufferlib.vector.restarts import RestartingRunner, Restarts
 from pufferlib.vector.specs import InfoSource, RowSpec, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
@@ -91,11 +91,13 @@ class Serial(VectorEnv):
             self._infos[turn] = self._act(turn, lambda runner: runner.reset([*islice(rest, size)]))
         self._turn = 0
 
-    @exits_raise
     def _send(self, actions: Array) -> None:
         turn = self._turn
         self._actions[turn][...] = actions
-        self._infos[turn] = self._act(turn, _step) if self._restarts_failed else self._runners[turn].step()
+        try:
+            self._infos[turn] = self._act(turn, _step) if self._restarts_failed else self._runners[turn].step()
+        except SystemExit as exited:
+            raise_for_exit(exited)
         self._turn = (turn + 1) % len(self._batches)
 
     def _act(self, turn: int, act: Callable[[EnvRunner], Infos]) -> Infos:
