@@ -222,7 +222,8 @@ static void draw(const PufferBatch *batch, PufferRng *rng) {
     char *before = malloc(batch->game_bytes);
     memcpy(before, puffer_game(batch, 0), batch->game_bytes);
     type->draw(puffer_game(batch, 0), &canvas);
-    if (memcmp(before, puffer_game(batch, 0), batch->game_bytes) != 0) fail("contract", "draw changes the game");
+    if (memcmp(before, puffer_game(batch, 0), batch->game_bytes) != 0)
+        fail("contract", "draw changes the game");
     free(before);
     if (!puffer_scale_once(canvas.pixels, canvas.height, canvas.width, small, height, width)) abort();
     free(small);
