@@ -89,13 +89,15 @@ def _end_threads(code: int) -> None:
         time.sleep(0.1)
     time.sleep(THREADS_S)
     if names := _threads():
-        warning = style("warning:", "warning", sys.stderr.isatty())
-        note(
-            f"{warning} threads were still running {THREADS_S:g} s after the end and were stopped: {', '.join(names)}; "
-            "join them in close() of the environment, or make them with daemon=True"
-        )
-        sys.stdout.flush()
-        os._exit(code)
+        try:
+            warning = style("warning:", "warning", sys.stderr.isatty())
+            note(
+                f"{warning} threads were still running {THREADS_S:g} s after the end and were stopped: "
+                f"{', '.join(names)}; join them in close() of the environment, or make them with daemon=True"
+            )
+            sys.stdout.flush()
+        finally:  # also if the terminal is closed
+            os._exit(code)
 
 
 def _run(arguments: list[str]) -> int:
