@@ -221,6 +221,16 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             return shared_load(nodeid)
 
+        def remove_node(self, node):
+            """Return a crashed worker's tests to the queue, without units that it has finished.
+
+            Without this, pytest-xdist sends the finished units to other workers as empty lists. A worker starts its
+            last test only when it gets more tests, so it would wait for ever.
+            """
+            assigned = self.assigned_work[node]
+            self.assigned_work[node] = {name: unit for name, unit in assigned.items() if not all(unit.values())}
+            return super().remove_node(node)
+
     return Scheduling(config, log)
 
 

@@ -61,6 +61,34 @@ def test_without_bindings_skips_long_tests_of_a_binding() -> None:
     assert every - rest == {test for test in every if "[nethack/" in test} != set()
 
 
+CRASHES_ONCE = """
+import os, pathlib, pytest
+
+@pytest.mark.parametrize("number", range(20))
+def test_before(number): pass
+
+def test_crash():
+    flag = pathlib.Path(__file__).with_name("crashed")
+    if not flag.exists():
+        flag.touch()
+        os._exit(1)
+
+@pytest.mark.parametrize("number", range(20))
+def test_after(number): pass
+"""
+
+
+@pytest.mark.all
+def test_run_ends_and_names_the_test_after_a_worker_crash(tmp_path: Path) -> None:
+    file = tmp_path / "test_crashes_once.py"
+    file.write_text(CRASHES_ONCE)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-n", "2", file]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
+    assert re.search(r"worker 'gw\d' crashed while running '.*::test_crash'", done.stdout), done.stdout + done.stderr
+    assert "1 failed, 41 passed" in done.stdout
+
+
 def test_without_bindings_rejects_unknown_names() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "--without-bindings", "atari,nothing", THREE_TIERS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
