@@ -22,6 +22,7 @@ from pufferlib.runs.folder import Run
 from pufferlib.settings.config import Config
 from pufferlib.training.agent import load_policy
 from pufferlib.training.normalization import with_moments
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector.leaves import joined_names
 
 __all__ = ["Field", "TrainedPolicy", "in_env_units", "open_trained", "trained_policy"]
@@ -80,7 +81,7 @@ class TrainedPolicy:
     """
 
     policy: Policy
-    vecenv: Any
+    vecenv: AnyVectorEnv
     normalize: Any
     limit: float
     fields: tuple[Field, ...]
@@ -119,7 +120,7 @@ def open_trained(config: Config, run: Run, greedy: bool | None = None) -> Iterat
 
 
 def trained_policy(
-    policy: Policy, vecenv: Any, env_name: str, greedy: bool = True, score: float | None = None, seed: int = 0
+    policy: Policy, vecenv: AnyVectorEnv, env_name: str, greedy: bool = True, score: float | None = None, seed: int = 0
 ) -> TrainedPolicy:
     """Return a ``TrainedPolicy``. Its attributes of the same names describe the arguments."""
     moments: Any = getattr(policy, "observation_moments", None)

@@ -19,9 +19,11 @@ from pufferlib.frameworks.rows import (
     observations_of,
     resets_some,
     row_of,
+    rows_per_game,
     whole_envs,
 )
 from pufferlib.vector._copies import copied
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = ["GymnasiumVectorEnv", "to_gymnasium"]
@@ -29,7 +31,7 @@ __all__ = ["GymnasiumVectorEnv", "to_gymnasium"]
 VectorInfos = dict[str, Any]
 
 
-def to_gymnasium(vecenv: Any, *, copy: bool = True) -> "GymnasiumVectorEnv":
+def to_gymnasium(vecenv: AnyVectorEnv, *, copy: bool = True) -> "GymnasiumVectorEnv":
     """Wrap a vector environment in a ``gymnasium.vector.VectorEnv`` with one row for each agent.
 
     Args:
@@ -57,15 +59,16 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         autoreset_mode: Autoreset mode, a member of ``gymnasium.vector.AutoresetMode``, as in ``metadata``.
     """
 
-    def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, *, copy: bool = True) -> None:
         check_rows("to_gymnasium", vecenv)
-        self.vecenv, self._copies = vecenv, copy
+        self.vecenv: Any = vecenv
+        self._copies = copy
         self.num_envs = int(vecenv.num_agents)
         self._has_backend = isinstance(vecenv, VectorEnv)
         # The smallest unit that can be reset alone: an environment of a backend, a game of a native environment,
         # or all rows.
         self._resets_some = resets_some(vecenv)
-        self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._resets_some else self.num_envs
+        self._rows_per_env = rows_per_game(vecenv) if self._resets_some else self.num_envs
         self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
         self.single_action_space, self._flatten = actions_of("to_gymnasium", vecenv)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -73,7 +76,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         driver = vecenv.driver_env
         self.render_mode = getattr(driver, "render_mode", None)
         self._same_step = vecenv.autoreset == AutoresetMode.SAME_STEP
-        self.autoreset_mode = _MODES[vecenv.autoreset]  # SyncVectorEnv has it too, and TorchRL's GymWrapper reads it
+        # SyncVectorEnv has it too, and TorchRL's GymWrapper reads it.
+        self.autoreset_mode = _MODES[AutoresetMode(vecenv.autoreset)]
         self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": self.autoreset_mode}
         self._needs_reset = np.zeros(self.num_envs, bool) if vecenv.autoreset == AutoresetMode.DISABLED else None
         self._seeds = [-1] * (self.num_envs // self._rows_per_env)  # of the games of a native environment

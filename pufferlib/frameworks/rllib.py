@@ -25,6 +25,7 @@ from pufferlib.frameworks.pettingzoo import ByAgent, to_pettingzoo
 from pufferlib.frameworks.rows import check_rows
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.registry import creators
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["RLlibMultiAgentEnv", "RLlibVectorEnv", "to_multi_agent", "to_rllib"]
 
@@ -137,7 +138,7 @@ class RLlibVectorEnv(GymnasiumVectorEnv):
         APIUsageError: The environments do not fit Gymnasium's vector interface. See ``to_gymnasium``.
     """
 
-    def __init__(self, vecenv: Any) -> None:
+    def __init__(self, vecenv: AnyVectorEnv) -> None:
         super().__init__(vecenv)
         self.single_observation_space, self._to_zero_based = zero_based_observations(self.single_observation_space)
         self.single_action_space, self._from_zero_based = zero_based_actions("to_rllib", self.single_action_space)

@@ -13,7 +13,16 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import VectorEnv
 
-__all__ = ["check_rows", "columns_of", "frames_of", "observations_of", "resets_some", "row_of", "whole_envs"]
+__all__ = [
+    "check_rows",
+    "columns_of",
+    "frames_of",
+    "observations_of",
+    "resets_some",
+    "row_of",
+    "rows_per_game",
+    "whole_envs",
+]
 
 _LEAVES = (Discrete, MultiDiscrete, MultiBinary, Box)
 
@@ -22,6 +31,11 @@ def resets_some(vecenv: Any) -> bool:
     """Return whether single environments, or games of a native environment, can be reset and seeded."""
     # Wrappers such as VectorProxy report the class of the wrapped environment.
     return "env_ids" in inspect.signature(vecenv.__class__.reset).parameters
+
+
+def rows_per_game(vecenv: Any) -> int:
+    """Return the number of agents of each environment, or of each game of a native environment."""
+    return int(vecenv.num_agents) // int(vecenv.num_envs)
 
 
 def check_rows(where: str, vecenv: Any) -> None:
@@ -43,7 +57,7 @@ def check_rows(where: str, vecenv: Any) -> None:
         )
     if vecenv.emulated and vecenv.num_agents != vecenv.num_envs:
         raise APIUsageError(
-            f"{where}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
+            f"{where}: an environment must have one agent, got {rows_per_game(vecenv)} that come and "
             "go in a PettingZoo environment, which Gymnasium's interface does not support; use the vector environment "
             "without it"
         )
@@ -111,12 +125,11 @@ def frames_of(vecenv: Any) -> list[Any]:
     its ``render`` has no ``env_index``, one frame is used for all rows.
     """
     if isinstance(vecenv, VectorEnv):
-        per_env = int(vecenv.num_agents) // int(vecenv.num_envs)
-        return [frame for frame in vecenv.call("render") for _ in range(per_env)]
+        return [frame for frame in vecenv.call("render") for _ in range(rows_per_game(vecenv))]
     num_rows = int(vecenv.num_agents)
     if "env_index" not in inspect.signature(vecenv.render).parameters:
         return list(vecenv.call("render")) * num_rows
-    agents = num_rows // int(vecenv.num_envs)
+    agents = rows_per_game(vecenv)
     return [vecenv.render(row // agents, row % agents if agents > 1 else None) for row in range(num_rows)]
 
 

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.rows import check_rows, frames_of, observations_of, resets_some, row_of
+from pufferlib.frameworks.rows import check_rows, frames_of, observations_of, resets_some, row_of, rows_per_game
 from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.legal_actions import mask_reader
 from pufferlib.machine.cpus import warn_without_bfloat16
@@ -32,6 +32,7 @@ from pufferlib.models import make_policy
 from pufferlib.spaces import MixedBox
 from pufferlib.vector import VectorEnv
 from pufferlib.vector._copies import copied
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["ImageFeatures", "SB3VecEnv", "image_policy_kwargs", "to_sb3"]
 
@@ -40,7 +41,7 @@ Indices = int | Iterable[int] | None
 METHOD = "action_masks"  # called by sb3-contrib
 
 
-def to_sb3(vecenv: Any, *, monitor: bool = True) -> "SB3VecEnv":
+def to_sb3(vecenv: AnyVectorEnv, *, monitor: bool = True) -> "SB3VecEnv":
     """Wrap a vector environment in a ``VecEnv`` of Stable-Baselines3 with one row for each agent.
 
     Args:
@@ -69,18 +70,18 @@ class SB3VecEnv(VecEnv):
         vecenv: Wrapped vector environment.
     """
 
-    def __init__(self, vecenv: Any, *, monitor: bool = True) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, *, monitor: bool = True) -> None:
         check_rows("to_sb3", vecenv)
         if vecenv.autoreset != AutoresetMode.SAME_STEP:
             raise APIUsageError(
                 f'to_sb3: autoreset must be "same_step", which SB3 expects, got {vecenv.autoreset!r}; '
                 'make it with autoreset="same_step"'
             )
-        self.vecenv = vecenv
+        self.vecenv: Any = vecenv
         self._is_native = not isinstance(vecenv, VectorEnv)
         num_rows = int(vecenv.num_agents)
-        self._rows_per_env = num_rows if self._is_native else num_rows // int(vecenv.num_envs)
-        self._rows_per_seed = num_rows // int(vecenv.num_envs) if resets_some(vecenv) else num_rows
+        self._rows_per_env = num_rows if self._is_native else rows_per_game(vecenv)
+        self._rows_per_seed = rows_per_game(vecenv) if resets_some(vecenv) else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
         self._legal_actions = mask_reader(vecenv)

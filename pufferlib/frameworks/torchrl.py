@@ -20,6 +20,7 @@ from pufferlib.frameworks.mixed_actions import actions_of
 from pufferlib.frameworks.rows import check_rows, observations_of, resets_some, whole_envs
 from pufferlib.legal_actions import FIELD as MASK, mask_reader, num_choices
 from pufferlib.spaces import Space
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
 
@@ -49,7 +50,7 @@ _ATTRIBUTES = {"device", "dtype", "shape", "space"}  # attributes of a Composite
 Rows = npt.NDArray[np.bool_]
 
 
-def to_torchrl(vecenv: Any, *, device: torch.device | str = "cpu") -> "TorchRLEnv":
+def to_torchrl(vecenv: AnyVectorEnv, *, device: torch.device | str = "cpu") -> "TorchRLEnv":
     """Wrap a vector environment in a TorchRL ``EnvBase`` whose batch has one row for each agent.
 
     Args:
@@ -81,7 +82,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         infos: Infos of the last step or reset, a list of dicts.
     """
 
-    def __init__(self, vecenv: Any, *, device: torch.device | str = "cpu") -> None:
+    def __init__(self, vecenv: AnyVectorEnv, *, device: torch.device | str = "cpu") -> None:
         check_rows("to_torchrl", vecenv)
         if vecenv.autoreset != AutoresetMode.SAME_STEP:
             raise APIUsageError(
@@ -95,7 +96,8 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         self._legal_actions = mask_reader(vecenv)
         if self._legal_actions is not None and isinstance(space, Dict):  # the mask is not an input of policies
             space = Dict({key: part for key, part in space.spaces.items() if key != MASK})
-        self.vecenv, self._space, self._restore, self._action_space = vecenv, space, restore, action_space
+        self.vecenv: Any = vecenv
+        self._space, self._restore, self._action_space = space, restore, action_space
         self.infos: Infos = []
         self._next_seed: int | None = None
         self._observations: Array = np.empty(0)  # current observations of the batch

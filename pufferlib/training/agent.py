@@ -27,6 +27,7 @@ from pufferlib.runs.versions import versions_of, warn_of_differences
 from pufferlib.settings.config import Config, VecConfig
 from pufferlib.training.build import build_policy, close_vecenv, make_vecenv
 from pufferlib.training.normalization import normalized, with_moments
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector.leaves import view_fields
 
 __all__ = ["Agent", "ObservationCheck", "load", "load_policy"]
@@ -189,14 +190,19 @@ class Agent:
     """
 
     def __init__(
-        self, policy: Policy, vecenv: Any, greedy: bool = False, seed: int | None = 0, config: Config | None = None
+        self,
+        policy: Policy,
+        vecenv: AnyVectorEnv,
+        greedy: bool = False,
+        seed: int | None = 0,
+        config: Config | None = None,
     ) -> None:
         self.policy, self.config = policy.eval(), config
         self._greedy = greedy
         (own_seed,) = env_seeds("Agent", seed, [0])
         self._generator = torch.Generator(next(policy.parameters()).device)
         self._generator.seed() if own_seed is None else self._generator.manual_seed(own_seed)
-        env = vecenv.driver_env
+        env: Any = vecenv.driver_env
         self._space = env.single_observation_space
         self._check = ObservationCheck(env)
         seen = with_moments(vecenv, policy)

@@ -28,6 +28,7 @@ from pufferlib.settings.env_values import check_present
 from pufferlib.spaces import MixedBox
 from pufferlib.text import flag
 from pufferlib.training.normalization import attach_moments, normalized
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.vector.twins import TwinEnvs
 
 __all__ = [
@@ -50,7 +51,7 @@ MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # range of action bounds that a Gauss
 POLICY_ARGUMENTS = ("name", "hidden_size", "num_layers", "memory", "memory_layers")  # arguments of make_policy
 
 
-def close_vecenv(vecenv: Any) -> None:
+def close_vecenv(vecenv: AnyVectorEnv) -> None:
     """Close the environments of a run. An exception becomes a warning, so that the results are not lost."""
     try:
         vecenv.close()
@@ -265,7 +266,7 @@ def _policy_options(settings: PolicyConfig) -> dict[str, Any]:
     return {field.name: value for field in options if (value := getattr(settings, field.name)) != field.default}
 
 
-def warn_of_action_bounds(vecenv: Any) -> None:
+def warn_of_action_bounds(vecenv: AnyVectorEnv) -> None:
     """Warn if bounds of continuous actions are far from -1 and 1. A Gaussian policy learns such actions slowly.
 
     The policy starts with mean 0 and standard deviation 1 in the units of the actions, and moves in steps of that size.
@@ -289,7 +290,7 @@ def warn_of_action_bounds(vecenv: Any) -> None:
         )
 
 
-def warn_of_unread_masks(vecenv: Any, policy: Policy) -> None:
+def warn_of_unread_masks(vecenv: AnyVectorEnv, policy: Policy) -> None:
     """Warn if an emulated environment has an action mask that is not used, so the policy may choose illegal actions.
 
     Training reads masks only from the field ``action_mask`` of the observation, not from another place in it, nor from

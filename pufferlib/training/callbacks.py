@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.registry import is_object_name, load_object
+from pufferlib.vector.proxy import AnyVectorEnv
 
 if TYPE_CHECKING:
     import torch
@@ -111,7 +112,7 @@ class Callback:
 
     every_rank = False
 
-    def wrap_envs(self, vecenv: Any, policy: "Policy") -> Any:
+    def wrap_envs(self, vecenv: AnyVectorEnv, policy: "Policy") -> Any:
         """Return the environments, for example in a wrapper. Called once, when the trainer is built.
 
         Args:
@@ -176,7 +177,7 @@ class CallbackList(Callback):
         self._failure: BaseException | None = None
 
     @override
-    def wrap_envs(self, vecenv: Any, policy: "Policy") -> Any:
+    def wrap_envs(self, vecenv: AnyVectorEnv, policy: "Policy") -> Any:
         for callback in self.members:
             if hasattr(callback, "wrap_envs"):
                 vecenv = callback.wrap_envs(vecenv, policy)

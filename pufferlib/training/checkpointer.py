@@ -29,6 +29,7 @@ from pufferlib.training.normalization import load_wrappers, save_wrappers
 from pufferlib.training.ppo import Reduction
 from pufferlib.training.sources import RolloutSource
 from pufferlib.training.state import TrainState
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["Checkpointer", "Contents", "LastUpdate", "load_games", "part_of_rank", "save_games"]
@@ -73,7 +74,7 @@ def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
     return [torch.from_numpy(np.frombuffer(state, np.uint8).copy()) for state in states]
 
 
-def load_games(vecenv: Any, states: Sequence[Tensor], allow_pickle: bool = False) -> None:
+def load_games(vecenv: AnyVectorEnv, states: Sequence[Tensor], allow_pickle: bool = False) -> None:
     """Restore the states that ``save_games`` returned. The environments must have been reset.
 
     Raises:

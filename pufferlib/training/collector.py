@@ -15,6 +15,7 @@ from pufferlib.settings.config import TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans, reports_means
 from pufferlib.training.rollout import CollectingStopped, Rollout
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["Collector", "Step", "steps_of"]
 
@@ -75,13 +76,14 @@ class Collector:
     """
 
     def __init__(
-        self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+        self, vecenv: AnyVectorEnv, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
         _check_autoreset(vecenv)
         self.episodes = EpisodeMeans(reports_means(vecenv))
         self.reward_scale = config.reward_scale or 1.0
         self.has_reward = False
-        self.vecenv, self._policy, self._config = vecenv, policy, config
+        self.vecenv: Any = vecenv
+        self._policy, self._config = policy, config
         self._generator, self._device = generator, generator.device
         self._is_on_cpu = generator.device.type == "cpu"
         self._resets_next = vecenv.autoreset == AutoresetMode.NEXT_STEP

@@ -24,6 +24,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.advantage import generalized_advantage
 from pufferlib.training.callbacks import Callback, TrainerView
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
 __all__ = ["RestartedGames", "StateCurriculum"]
@@ -73,7 +74,7 @@ class RestartedGames(VectorWrapper):
         horizon: Number of steps of a rollout.
     """
 
-    def __init__(self, vecenv: Any, games: _Restartable, config: TrainConfig) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, games: _Restartable, config: TrainConfig) -> None:
         super().__init__(vecenv)
         self._resets = True  # whether the next batch comes from a reset
         self._games, self._config = games, config
@@ -209,7 +210,7 @@ class StateCurriculum(Callback):
         self._config = config
 
     @override
-    def wrap_envs(self, vecenv: Any, policy: Policy) -> RestartedGames:
+    def wrap_envs(self, vecenv: AnyVectorEnv, policy: Policy) -> RestartedGames:
         """Wrap the environments.
 
         Raises:

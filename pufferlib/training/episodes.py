@@ -7,6 +7,7 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError
 from pufferlib.runs.report import SCORE
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.single import as_number
 
 __all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos", "reports_means", "score_advice"]
@@ -138,7 +139,7 @@ class ScoreMean:
         return mean if math.isfinite(mean) else None
 
 
-def score_advice(vecenv: Any) -> str:
+def score_advice(vecenv: AnyVectorEnv) -> str:
     """Return how the environments of ``vecenv`` can report scores."""
     if vecenv.emulated:
         return "wrap the environment with pufferlib.EpisodeStats; a 'score' in its own infos must be a number"
@@ -159,7 +160,7 @@ class ScoreHint:
         self._ended = False
 
     @classmethod
-    def of(cls, vecenv: Any) -> "ScoreHint":
+    def of(cls, vecenv: AnyVectorEnv) -> "ScoreHint":
         """Return the hint for environments that may report at intervals."""
         return cls(getattr(vecenv.driver_env, "log_interval", 1), score_advice(vecenv))
 

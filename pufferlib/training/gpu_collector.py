@@ -18,6 +18,7 @@ from pufferlib.settings.config import TrainConfig
 from pufferlib.training.collector import Collector
 from pufferlib.training.graphs import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
 from pufferlib.training.rollout import Rollout
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["GpuCollector", "make_gpu_collector"]
 
@@ -49,7 +50,7 @@ class GpuCollector(Collector):
 
     def __init__(
         self,
-        vecenv: Any,
+        vecenv: AnyVectorEnv,
         policy: Policy,
         rollout: Rollout,
         config: TrainConfig,
@@ -206,7 +207,7 @@ def _unlock(runtime: Any, address: int, memory: Tensor) -> None:
 
 
 def make_gpu_collector(
-    vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+    vecenv: AnyVectorEnv, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
 ) -> GpuCollector:
     """Build the collector for a policy on a GPU, with CUDA graphs if the settings ask for them."""
     is_recorded, is_required = uses_cuda_graphs(config, generator.device), bool(config.cuda_graphs)

@@ -17,6 +17,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.legal_actions import FIELD as MASK_FIELD
 from pufferlib.models import Policy
 from pufferlib.settings.config import TrainConfig
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward, VectorWrapper
 
 __all__ = [
@@ -49,7 +50,7 @@ EFFECTS = {
 }
 
 
-def normalized(vecenv: Any, config: TrainConfig) -> Any:
+def normalized(vecenv: AnyVectorEnv, config: TrainConfig) -> Any:
     """Return ``vecenv`` with observations and rewards normalized as the settings ask.
 
     Args:
@@ -65,7 +66,7 @@ def normalized(vecenv: Any, config: TrainConfig) -> Any:
     return NormalizeReward(vecenv, gamma=config.gamma) if config.normalize_rewards else vecenv
 
 
-def with_normalization(vecenv: Any, config: TrainConfig) -> TrainConfig:
+def with_normalization(vecenv: AnyVectorEnv, config: TrainConfig) -> TrainConfig:
     """Return ``config`` with unset settings of normalization chosen for ``vecenv``.
 
     Environments in Python come with any scale of observations and rewards. Native ones have settings of their own.
@@ -124,7 +125,7 @@ class ObservationMoments(nn.Module):
         for name, value in _own_state(wrapper).items():
             self.get_buffer(_buffer(name)).copy_(torch.from_numpy(value))
 
-    def wrap(self, vecenv: Any) -> NormalizeObservation:
+    def wrap(self, vecenv: AnyVectorEnv) -> NormalizeObservation:
         """Return ``vecenv`` normalized by these moments, which stay constant.
 
         Raises:
@@ -147,7 +148,7 @@ class ObservationMoments(nn.Module):
         wrapper.load_state_dict({**wrapper.state_dict(), **kept})
 
 
-def attach_moments(policy: Policy, vecenv: Any) -> None:
+def attach_moments(policy: Policy, vecenv: AnyVectorEnv) -> None:
     """Add the moments of ``vecenv`` to ``policy`` if its observations are normalized."""
     wrapper = _observation_wrapper(vecenv)
     if wrapper is not None:
@@ -159,21 +160,21 @@ def has_moments(policy: Policy) -> bool:
     return _moments_of(policy) is not None
 
 
-def store_moments(policy: Policy, vecenv: Any) -> None:
+def store_moments(policy: Policy, vecenv: AnyVectorEnv) -> None:
     """Copy the current moments of ``vecenv`` into ``policy``."""
     wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
     if wrapper is not None and moments is not None:
         moments.store(wrapper)
 
 
-def take_moments(vecenv: Any, policy: Policy) -> None:
+def take_moments(vecenv: AnyVectorEnv, policy: Policy) -> None:
     """Load the moments of ``policy`` into ``vecenv``, if the policy has any."""
     wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
     if wrapper is not None and moments is not None:
         moments.load_into(wrapper)
 
 
-def with_moments(vecenv: Any, policy: Policy | None) -> Any:
+def with_moments(vecenv: AnyVectorEnv, policy: Policy | None) -> Any:
     """Return ``vecenv`` with observations normalized by the moments of ``policy``, or unchanged if it has none."""
     moments = None if policy is None else _moments_of(policy)
     return vecenv if moments is None else moments.wrap(vecenv)

@@ -17,6 +17,7 @@ from pufferlib.settings.config import Config
 from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.distributed.ranks import ALONE, Ranks
 from pufferlib.training.opponent_pool import OpponentPool
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
 __all__ = ["GameResults", "Opponents", "SelfPlay", "check_two_sides", "first_side_scores", "games_of"]
@@ -43,7 +44,7 @@ class Opponents(VectorWrapper):
         masks: True for agents that are present and for which the policy acts, bool ``(num_agents,)``.
     """
 
-    def __init__(self, vecenv: Any, pool: OpponentPool, policy: Policy, seed: int) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, pool: OpponentPool, policy: Policy, seed: int) -> None:
         super().__init__(vecenv)
         self.pool = pool
         games, rows = games_of(vecenv), int(vecenv.num_agents)
@@ -197,7 +198,7 @@ class SelfPlay(Callback):
         self._metrics: dict[str, float] = {}
 
     @override
-    def wrap_envs(self, vecenv: Any, policy: Policy) -> Opponents:
+    def wrap_envs(self, vecenv: AnyVectorEnv, policy: Policy) -> Opponents:
         config = self._config
         check_two_sides("selfplay.opponents", config.env_name, vecenv)
         pool = OpponentPool(config.selfplay, config.train.seed)
@@ -224,7 +225,7 @@ class SelfPlay(Callback):
 Games = npt.NDArray[np.int64]
 
 
-def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
+def check_two_sides(where: str, env_name: str, vecenv: AnyVectorEnv) -> None:
     """Raise APIUsageError unless a game has two sides of agents that end together, in whole batches."""
     agents = vecenv.num_agents // games_of(vecenv)
     if agents % 2:
@@ -249,7 +250,7 @@ def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
         )
 
 
-def games_of(vecenv: Any) -> int:
+def games_of(vecenv: AnyVectorEnv) -> int:
     """Return the number of games in a batch. One environment object may contain several games."""
     driver = vecenv.driver_env
     agents = driver.num_agents // (1 if driver.emulated else getattr(driver, "num_envs", 1))

@@ -1,7 +1,5 @@
 """Collectors for environments whose batches are part of the agents, so that the others step meanwhile."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -13,6 +11,7 @@ from pufferlib.models import Policy
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.collector import Collector, Step, steps_of
 from pufferlib.training.rollout import Rollout
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["HalvesCollector", "PartialCollector"]
 
@@ -93,7 +92,7 @@ class HalvesCollector(Collector):
     """
 
     def __init__(
-        self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+        self, vecenv: AnyVectorEnv, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
         super().__init__(vecenv, policy, rollout, config, generator)
         half = rollout.num_agents // 2

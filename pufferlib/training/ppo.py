@@ -15,6 +15,7 @@ from pufferlib.training.advantage import Estimates, deviation, vtrace
 from pufferlib.training.diagnosis import NonFiniteError
 from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.rollout import Minibatch, Rollout, by_priority, in_order
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = [
     "FusedStep",
@@ -279,10 +280,10 @@ class Reduction:
         """Return the steps of all processes, and add the episodes of the others to ``episodes``."""
         return steps
 
-    def merge_moments(self, vecenv: Any) -> None:
+    def merge_moments(self, vecenv: AnyVectorEnv) -> None:
         """Merge the running moments of all processes."""
 
-    def start_moments(self, vecenv: Any) -> None:
+    def start_moments(self, vecenv: AnyVectorEnv) -> None:
         """Use the current running moments as the moments that all processes share."""
 
     def state_dict(self) -> dict[str, Any]:

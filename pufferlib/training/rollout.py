@@ -13,6 +13,7 @@ from torch import Tensor
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.models import Policy, State
 from pufferlib.settings.config import TrainConfig
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["CollectingStopped", "Draw", "Minibatch", "Reports", "Rollout", "by_priority", "in_order", "shuffled"]
 
@@ -155,7 +156,7 @@ class Rollout:
 
     def __init__(
         self,
-        vecenv: Any,
+        vecenv: AnyVectorEnv,
         policy: Policy,
         horizon: int,
         minibatch_size: int,

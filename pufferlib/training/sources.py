@@ -18,6 +18,7 @@ from pufferlib.training.collector import Collector
 from pufferlib.training.gpu_collector import make_gpu_collector
 from pufferlib.training.partial_collectors import HalvesCollector, PartialCollector
 from pufferlib.training.rollout import Rollout
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["OneUpdateStale", "RolloutSource", "build_source", "make_collector"]
 
@@ -169,7 +170,11 @@ class OneUpdateStale(RolloutSource):
 
 
 def build_source(
-    vecenv: Any, policy: Policy, rollouts: Callable[[], Rollout], config: TrainConfig, generator: torch.Generator
+    vecenv: AnyVectorEnv,
+    policy: Policy,
+    rollouts: Callable[[], Rollout],
+    config: TrainConfig,
+    generator: torch.Generator,
 ) -> RolloutSource:
     """Build the source of rollouts for ``train.overlap``.
 
@@ -208,7 +213,7 @@ def _refresh(twin: Policy, policy: Policy, pack: Callable[[], None]) -> None:
 
 
 def make_collector(
-    vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+    vecenv: AnyVectorEnv, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
 ) -> Collector:
     """Make the collector that fits the batches: all agents, alternating halves, or any part. The arguments are its own.
 

@@ -19,6 +19,7 @@ from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.training.curriculum import StateCurriculum
 from pufferlib.training.evaluation import EvalResult, Evaluator
 from pufferlib.training.opponents import SelfPlay
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import NoveltyReward
 
 __all__ = ["NoveltyBonus", "PeriodicEvaluation", "StopAfterSeconds", "StopAtScore", "build_callbacks", "stop_callbacks"]
@@ -223,7 +224,7 @@ class NoveltyBonus(Callback):
         self._coef = coef
 
     @override
-    def wrap_envs(self, vecenv: Any, policy: Policy) -> NoveltyReward:
+    def wrap_envs(self, vecenv: AnyVectorEnv, policy: Policy) -> NoveltyReward:
         """Wrap the environments.
 
         Raises:

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -66,6 +65,7 @@ from pufferlib.training.rollout import Rollout
 from pufferlib.training.sources import build_source
 from pufferlib.training.standard_callbacks import build_callbacks
 from pufferlib.training.state import TorchRandom, TrainState, adapted_rate, annealed
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = ["Trainer"]
 
@@ -112,7 +112,7 @@ class Trainer:
         run_dir: Path | str,
         loggers: Sequence[Logger] = (),
         *,
-        vecenv: Any = None,
+        vecenv: AnyVectorEnv | None = None,
         policy: Policy | None = None,
         callbacks: Sequence[Callback | CallbackFunction] = (),
         loss: ppo.Loss = ppo.ppo_loss,

@@ -9,7 +9,8 @@ backend, ``vector_env`` defines the interface, ``env_runner`` builds and steps t
 ``calls`` runs their methods there. ``serial`` is the backend in this process. ``pooled`` manages the workers of the
 other backends, whose interface is in ``workers``. ``failures`` has the errors of workers, and ``restarts`` replaces
 them. Each kind of worker has its own folder: ``multiprocessing`` and ``ray``. ``twins`` batches environments in C that
-equal Python environments, and ``proxy`` is the base class of objects that wrap a vector environment.
+equal Python environments. ``proxy`` has the base class of objects that wrap a vector environment, and the type of all
+vector environments.
 
 Public names are imported on first use. Some are defined elsewhere: in ``pufferlib.autotune``, ``pufferlib.replays``
 (recording and replay), ``pufferlib.wrappers.vector`` (wrappers of batches) and ``pufferlib.frameworks`` (Gymnasium's

@@ -11,6 +11,7 @@ from pufferlib.replays.bundle import Bundle as Bundle
 from pufferlib.replays.player import Replayed as Replayed, replay as replay
 from pufferlib.vector.factory import make as make
 from pufferlib.vector.multiprocessing import Multiprocessing as Multiprocessing
+from pufferlib.vector.proxy import AnyVectorEnv as AnyVectorEnv
 from pufferlib.vector.ray import Ray as Ray
 from pufferlib.vector.serial import Serial as Serial
 from pufferlib.vector.vector_env import VectorEnv as VectorEnv

@@ -1,8 +1,11 @@
 """Proxy of a vector environment."""
 
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-__all__ = ["VectorProxy"]
+from pufferlib.env import PufferEnv
+from pufferlib.vector.vector_env import VectorEnv
+
+__all__ = ["AnyVectorEnv", "VectorProxy"]
 
 
 class VectorProxy:
@@ -15,8 +18,8 @@ class VectorProxy:
         vecenv: Vector environment inside.
     """
 
-    def __init__(self, vecenv: Any) -> None:
-        self.vecenv = vecenv
+    def __init__(self, vecenv: "AnyVectorEnv") -> None:
+        self.vecenv: Any = vecenv  # some attributes exist only in some classes
 
     def __getattr__(self, name: str) -> Any:
         if name == "vecenv":  # not set yet while the object is copied
@@ -38,3 +41,7 @@ class VectorProxy:
     def close(self) -> None:
         """Close all environments."""
         self.vecenv.close()
+
+
+AnyVectorEnv: TypeAlias = VectorEnv | PufferEnv | VectorProxy
+"""Vector environment of any backend, native or in wrappers."""

@@ -20,6 +20,7 @@ from pufferlib.settings.config import Config
 from pufferlib.text import plural
 from pufferlib.training.distributed.place import Place, place_of_this_process
 from pufferlib.training.rollout import CollectingStopped
+from pufferlib.vector.proxy import AnyVectorEnv
 
 __all__ = [
     "ALONE",
@@ -343,7 +344,7 @@ def device_of_rank(device: torch.device, ranks: Ranks) -> torch.device:
     return own
 
 
-def check_agents(ranks: Ranks, vecenv: Any) -> None:
+def check_agents(ranks: Ranks, vecenv: AnyVectorEnv) -> None:
     """Raise APIUsageError unless every rank has the same number of agents."""
     found = ranks.gather(int(vecenv.num_agents))
     if len(set(found)) > 1:

@@ -20,6 +20,7 @@ from pufferlib.training import ppo
 from pufferlib.training.distributed.ranks import Ranks
 from pufferlib.training.episodes import EpisodeMeans
 from pufferlib.training.rollout import Minibatch, Rollout
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["RankReduction", "build_reduction"]
@@ -134,7 +135,7 @@ class RankReduction(ppo.Reduction):
         return sum(each for each, _ in found)
 
     @override
-    def merge_moments(self, vecenv: Any) -> None:
+    def merge_moments(self, vecenv: AnyVectorEnv) -> None:
         if not isinstance(vecenv, VectorWrapper):
             return
         state = vecenv.state_dict()
@@ -158,7 +159,7 @@ class RankReduction(ppo.Reduction):
         return found
 
     @override
-    def start_moments(self, vecenv: Any) -> None:
+    def start_moments(self, vecenv: AnyVectorEnv) -> None:
         state = vecenv.state_dict() if isinstance(vecenv, VectorWrapper) else {}
         self._moments = _moments_in(state)
         # Sums of the squares of rewards and their numbers, which normalized rewards depend on too.

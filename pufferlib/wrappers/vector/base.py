@@ -10,7 +10,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import EnvIds, Infos, PufferEnv, Received, Stepped, check_env_ids
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
-from pufferlib.vector.proxy import VectorProxy
+from pufferlib.vector.proxy import AnyVectorEnv, VectorProxy
 from pufferlib.vector.vector_env import VectorEnv
 from pufferlib.wrappers.vector.transitions import EpisodeTracker, Transitions
 
@@ -53,7 +53,7 @@ class VectorWrapper(VectorProxy):
 
     transitions: Transitions
 
-    def __init__(self, vecenv: Any) -> None:
+    def __init__(self, vecenv: AnyVectorEnv) -> None:
         if not isinstance(vecenv, VectorEnv) and not (isinstance(vecenv, PufferEnv) and not vecenv.emulated):
             raise APIUsageError(
                 f"{type(self).__name__}: vecenv must be what pufferlib.vector.make returns, got "

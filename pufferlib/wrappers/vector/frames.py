@@ -8,6 +8,7 @@ from gymnasium.spaces import Box
 from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode, EnvIds, Infos, Received, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.vector.specs import InfoSource
 from pufferlib.wrappers.vector._kernels import push_frames
 from pufferlib.wrappers.vector.base import VectorWrapper
@@ -36,7 +37,7 @@ class FrameStack(VectorWrapper):
             ``axis`` is "last", and observations are scalars or have several axes and an action mask.
     """
 
-    def __init__(self, vecenv: Any, frames: int, axis: Axis = "first") -> None:
+    def __init__(self, vecenv: AnyVectorEnv, frames: int, axis: Axis = "first") -> None:
         super().__init__(vecenv)
         if isinstance(frames, bool) or not isinstance(frames, int | np.integer) or frames < 1:
             raise APIUsageError(f"FrameStack: frames must be an int of at least 1, got {frames!r}")
@@ -128,7 +129,7 @@ class ActionRepeat(VectorWrapper):
             some of the agents.
     """
 
-    def __init__(self, vecenv: Any, repeats: int) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, repeats: int) -> None:
         super().__init__(vecenv)
         if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 1:
             raise APIUsageError(f"ActionRepeat: repeats must be an int of at least 1, got {repeats!r}")

@@ -12,6 +12,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
 from pufferlib.legal_actions import FIELD as MASK_FIELD
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector._kernels import Moments, add_rewards, add_squares, clear_episodes, scale_rewards
 from pufferlib.wrappers.vector.base import VectorWrapper
 from pufferlib.wrappers.vector.leaves import (
@@ -52,7 +53,7 @@ class NormalizeObservation(VectorWrapper):
         APIUsageError: ``clip`` or ``epsilon`` is not above 0, or a Dict or Tuple has no floats.
     """
 
-    def __init__(self, vecenv: Any, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, clip: float = 10.0, epsilon: float = 1e-8) -> None:
         super().__init__(vecenv)
         _check_positive("NormalizeObservation", clip=clip, epsilon=epsilon)
         self._limit, self._epsilon = float(clip), float(epsilon)
@@ -194,7 +195,7 @@ class NormalizeReward(VectorWrapper):
         APIUsageError: ``clip`` or ``epsilon`` is not above 0, or ``gamma`` is not within 0 and 1.
     """
 
-    def __init__(self, vecenv: Any, gamma: float = 0.99, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, gamma: float = 0.99, clip: float = 10.0, epsilon: float = 1e-8) -> None:
         super().__init__(vecenv)
         _check_positive("NormalizeReward", clip=clip, epsilon=epsilon)
         if not 0 <= gamma <= 1:
@@ -275,7 +276,7 @@ class ClipObservation(VectorWrapper):
         APIUsageError: Observations are a Dict or Tuple, a bound has the wrong shape, or ``low`` exceeds ``high``.
     """
 
-    def __init__(self, vecenv: Any, low: npt.ArrayLike, high: npt.ArrayLike) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, low: npt.ArrayLike, high: npt.ArrayLike) -> None:
         super().__init__(vecenv)
         space, emulated = vecenv.single_observation_space, vecenv.emulated
         if emulated and emulated["emulated_observation_dtype"].names is not None:
@@ -321,7 +322,7 @@ class ClipReward(VectorWrapper):
         APIUsageError: ``low`` exceeds ``high``.
     """
 
-    def __init__(self, vecenv: Any, low: float = -1.0, high: float = 1.0) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__(vecenv)
         if not low <= high:
             raise APIUsageError(f"ClipReward: low must be at most high, got low={low}, high={high}")
@@ -347,7 +348,7 @@ class ClipAction(VectorWrapper):
         APIUsageError: The action space is not a Box of floats.
     """
 
-    def __init__(self, vecenv: Any) -> None:
+    def __init__(self, vecenv: AnyVectorEnv) -> None:
         super().__init__(vecenv)
         space = vecenv.single_action_space
         if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":

@@ -7,6 +7,7 @@ import numpy as np
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector._kernels import add_novelty
 from pufferlib.wrappers.vector.base import VectorWrapper
 from pufferlib.wrappers.vector.leaves import as_rows, field_names
@@ -40,7 +41,7 @@ class NoveltyReward(VectorWrapper):
         APIUsageError: ``coef`` is not above 0, or observations contain floating-point numbers.
     """
 
-    def __init__(self, vecenv: Any, coef: float = 0.01) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, coef: float = 0.01) -> None:
         super().__init__(vecenv)
         if not coef > 0:
             raise APIUsageError(f"NoveltyReward: coef must be above 0, got {coef}")

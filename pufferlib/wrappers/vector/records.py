@@ -12,6 +12,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.render.video import VideoWriter
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.vector.specs import InfoSource
 from pufferlib.vector.vector_env import VectorEnv
 from pufferlib.wrappers.vector._kernels import add_rewards, clear_episodes
@@ -43,7 +44,7 @@ class EpisodeStatistics(VectorWrapper):
         APIUsageError: ``buffer_length`` is not a positive int.
     """
 
-    def __init__(self, vecenv: Any, buffer_length: int = 100, infos: bool | None = None) -> None:
+    def __init__(self, vecenv: AnyVectorEnv, buffer_length: int = 100, infos: bool | None = None) -> None:
         super().__init__(vecenv)
         if isinstance(buffer_length, bool) or not isinstance(buffer_length, int | np.integer) or buffer_length < 1:
             raise APIUsageError(f"EpisodeStatistics: buffer_length must be an int of at least 1, got {buffer_length!r}")
@@ -52,7 +53,7 @@ class EpisodeStatistics(VectorWrapper):
         self.episode_count = 0
         self._adds_infos = bool(vecenv.emulated) if infos is None else infos
         self._has_sources = isinstance(vecenv, VectorEnv)
-        self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
+        self._rows_per_env = vecenv.num_agents // self.vecenv.num_envs if self._has_sources else vecenv.num_agents
         self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
         self._sources: list[InfoSource] | None = None  # set if reports were merged into the infos
         self._reported: Array | None = None  # agents of the infos, if all infos are reports
@@ -188,7 +189,7 @@ class RecordVideo(VectorWrapper):
 
     def __init__(
         self,
-        vecenv: Any,
+        vecenv: AnyVectorEnv,
         folder: str | os.PathLike[str],
         every: int | Callable[[int], bool] = 100,
         length: int = 0,
@@ -204,7 +205,7 @@ class RecordVideo(VectorWrapper):
             raise APIUsageError(f"RecordVideo: length must be a number of frames, or 0 for all, got {length!r}")
         _check_render_mode(vecenv)
         self._is_native = not isinstance(vecenv, VectorEnv)
-        num_envs = 1 if self._is_native else vecenv.num_envs
+        num_envs = 1 if self._is_native else self.vecenv.num_envs
         if not 0 <= env_id < num_envs:
             raise APIUsageError(f"RecordVideo: env_id must be 0 to {num_envs - 1}, got {env_id}")
         rows_per_env = vecenv.num_agents // num_envs

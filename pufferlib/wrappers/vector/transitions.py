@@ -1,12 +1,12 @@
 """Transitions of one batch, and the episode tracking that determines which rows acted, ended and started."""
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferlib.env import AutoresetMode, Received
+from pufferlib.vector.proxy import AnyVectorEnv
 from pufferlib.wrappers.vector._kernels import EpisodeFlags
 
 __all__ = ["EpisodeTracker", "Rows", "Transitions"]
@@ -64,7 +64,7 @@ class EpisodeTracker:
         vecenv: Vector environment.
     """
 
-    def __init__(self, vecenv: Any) -> None:
+    def __init__(self, vecenv: AnyVectorEnv) -> None:
         num_agents, num_rows = int(vecenv.num_agents), int(vecenv.agents_per_batch)
         self._flags = EpisodeFlags(num_agents, num_rows, vecenv.autoreset == AutoresetMode.SAME_STEP)
         self._is_whole = num_rows == num_agents
