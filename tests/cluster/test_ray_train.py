@@ -1,6 +1,7 @@
 """Tests of distributed training on a Ray cluster with Ray Train."""
 
 import contextlib
+import threading
 
 import pytest
 
@@ -98,6 +99,8 @@ def test_cluster_without_room_for_all_ranks_raises(config, tmp_path):
         trainer_of(config(Placed, 900, ray_cpus=2, processes_timeout=3.0), tmp_path),
     ):
         pass
+    # Ray would end this process during ray.shutdown if the thread still waited for a cluster with more room.
+    assert "ray-train" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_first_rank_reserves_gpu_that_ray_gives_to_nobody_else(address):

@@ -32,6 +32,8 @@ __all__ = ["Job", "follow", "follow_on_ray", "open_ranks", "reserve_gpu", "start
 
 
 END_S = 20.0  # seconds to wait for the ranks to end
+START_LIMIT = "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"  # after which Ray Train gives up, if nothing may fail
+LATER_S = 1.0  # Ray Train gives up later than rank 0, whose error names the ranks that did not come
 
 
 @contextlib.contextmanager
@@ -98,7 +100,7 @@ def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[Joine
         PufferError: The cluster has no room for the ranks in time, or one of them ended.
     """
     train = _ray_train()
-    with _address(settings.ray_address):
+    with _variable(ADDRESS, settings.ray_address):
         ray = connect()
     here = ray.util.get_node_ip_address()
     timeout_s, size = settings.processes_timeout, settings.processes
@@ -170,14 +172,20 @@ class _RayRanks:
             scaling_config=train.ScalingConfig(
                 num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources
             ),
-            run_config=train.RunConfig(storage_path=self._storage.name),
+            run_config=train.RunConfig(
+                storage_path=self._storage.name, failure_config=train.FailureConfig(controller_failure_limit=0)
+            ),
         )
+        self._start_limit_s = settings.processes_timeout + LATER_S
         self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
+        # Without a limit, Ray Train would wait for room for ever, and so would this thread. Ray ends the process if a
+        # thread waits for it during ray.shutdown.
         try:
-            self._trainer.fit()
+            with _variable(START_LIMIT, str(self._start_limit_s)):
+                self._trainer.fit()
         except Exception as error:
             causes = getattr(error, "worker_failures", None) or {0: error}
             self._failure = "; ".join(
@@ -222,18 +230,18 @@ def _follow_function() -> Callable[[dict[str, Any]], None]:
 
 
 @contextlib.contextmanager
-def _address(address: str) -> Iterator[None]:
-    """Return a context in which Ray connects to ``address``, if it is not empty."""
-    before = os.environ.get(ADDRESS)
-    if address:
-        os.environ[ADDRESS] = address
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Return a context in which an environment variable has this value, if the value is not empty."""
+    before = os.environ.get(name)
+    if value:
+        os.environ[name] = value
     try:
         yield
     finally:
-        if address:
-            del os.environ[ADDRESS]
+        if value:
+            del os.environ[name]
         if before is not None:
-            os.environ[ADDRESS] = before
+            os.environ[name] = before
 
 
 def _ray_train() -> Any:
