@@ -15,6 +15,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_spec
 
 __all__ = [
+    "Array",
     "ArraySpecs",
     "BufferLayout",
     "BufferSource",

@@ -11,7 +11,7 @@ from pufferlib.env import AutoresetMode, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["PettingZooEnv", "to_pettingzoo"]
+__all__ = ["ByAgent", "PettingZooEnv", "to_pettingzoo"]
 
 ByAgent = dict[str, Any]
 

@@ -15,7 +15,7 @@ from pufferlib.models.linear import Linear, layer_init
 from pufferlib.models.policies import Policy
 from pufferlib.pytorch import NativeLeaf, nativize_dtype, nativize_tensor
 
-__all__ = ["MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last"]
+__all__ = ["ImageConv2d", "MixedCNN", "NatureCNN", "ResNet", "channels_first", "has_channels_last"]
 
 NATURE_PX = 36  # smallest image for which the three convolutions have an output
 BLOCK_PX = 4  # stride of the first convolution of NatureCNN, and the number of bytes of an int32

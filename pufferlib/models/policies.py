@@ -20,6 +20,7 @@ from pufferlib.pytorch import (
 )
 
 __all__ = [
+    "FORBIDDEN",
     "Default",
     "Policy",
     "State",

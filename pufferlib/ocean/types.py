@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError, UnknownKeywordError
 from pufferlib.ocean._ocean import ocean_types
 from pufferlib.spaces import Space
 
-__all__ = ["EnvType", "Key", "Parameter", "env_type_of", "env_types", "spaces_of"]
+__all__ = ["COMMON_KEYWORDS", "REPORTED", "EnvType", "Key", "Parameter", "env_type_of", "env_types", "spaces_of"]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pufferlib.registry.toy_text import TOY_TEXT
 from pufferlib.render.video import Frame
 from pufferlib.spaces import MixedBox, Space
 
-__all__ = ["Area", "Cursor", "KeyMap", "keys_for", "keys_of_env", "keys_of_meanings", "keys_of_table"]
+__all__ = ["DIRECTIONS", "Area", "Cursor", "KeyMap", "keys_for", "keys_of_env", "keys_of_meanings", "keys_of_table"]
 
 
 # Keys for the lowest and highest value of each component of a continuous action.

@@ -17,7 +17,7 @@ from pufferlib.render.video import Frame
 if TYPE_CHECKING:
     import pygame
 
-__all__ = ["Window", "drawn_unseen", "has_display", "needed_for_windows"]
+__all__ = ["INSTEAD", "Window", "drawn_unseen", "has_display", "needed_for_windows"]
 
 # Images are enlarged by a whole factor until the longer side reaches the first, and shrunk to the second.
 LEAST_PX, MOST_PX = 480, 960

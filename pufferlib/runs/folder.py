@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from pufferlib.runs.checkpoint import About
 
 __all__ = [
+    "CHECKPOINTS",
+    "POLICY",
     "RUNS",
+    "SEED",
+    "STAMP",
+    "STAMP_WIDTH",
     "Run",
     "all_runs",
     "new_folder",

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "ELO",
     "SCORE",
+    "Series",
     "XAxis",
     "finite",
     "last_score",

@@ -11,7 +11,7 @@ from pufferlib.settings.config import Config
 from pufferlib.settings.env_values import Missing
 from pufferlib.text import flag
 
-__all__ = ["check_changes", "flat", "is_evaluated", "is_finished", "is_free", "settings_of", "stop_reason_of"]
+__all__ = ["FREE", "check_changes", "flat", "is_evaluated", "is_finished", "is_free", "settings_of", "stop_reason_of"]
 
 
 # Settings that may change when a run is resumed, because they do not affect what is learned.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Estimate", "bootstrap_interval", "estimate_iqm", "iqm"]
+__all__ = ["CONFIDENCE", "RESAMPLES", "Estimate", "bootstrap_interval", "estimate_iqm", "iqm"]
 
 
 Scores = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena
 from pufferlib.selfplay.round_robin import CrossTable, play_pair
 
-__all__ = ["LEAGUES", "League", "find_league"]
+__all__ = ["LEAGUES", "SUFFIX", "League", "find_league"]
 
 #: Default folder of all leagues.
 LEAGUES: Path = Path("leagues")

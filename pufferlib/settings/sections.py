@@ -11,7 +11,7 @@ from pufferlib.registry.inside import binding_module, bindings, inside_names, is
 from pufferlib.registry.objects import is_object_name, short_name, source_file, split_name
 from pufferlib.registry.outside import name_in_file, registrations
 
-__all__ = ["all_names", "names_beside", "own_names", "split_by_env"]
+__all__ = ["Source", "all_names", "names_beside", "own_names", "split_by_env"]
 
 
 Source = tuple[str, dict[str, Any]]

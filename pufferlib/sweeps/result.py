@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["SearchTrial", "SweepResult", "load_sweep"]
+__all__ = ["SWEEPS", "SearchTrial", "SweepResult", "curve_interval", "load_sweep", "run_folder"]
 
 #: Default folder of all sweeps.
 SWEEPS: Path = Path("sweeps")

@@ -18,7 +18,20 @@ from pufferlib.settings.toml import parse_toml
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["POLICY", "Search", "Space", "SweepConfig", "load_search", "setting_value", "trial_config", "with_settings"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "FIXED",
+    "KEYS",
+    "POLICY",
+    "SECTIONS",
+    "Search",
+    "Space",
+    "SweepConfig",
+    "load_search",
+    "setting_value",
+    "trial_config",
+    "with_settings",
+]
 
 #: Distributions of numbers and choices, with a description of each.
 DISTRIBUTIONS = {

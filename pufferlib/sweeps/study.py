@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
-__all__ = ["OthersRunning", "TrialQueue", "create_study", "open_study", "quiet_optuna", "storage_errors"]
+__all__ = [
+    "DATABASE",
+    "LOCATION",
+    "OthersRunning",
+    "TrialQueue",
+    "create_study",
+    "flush_database",
+    "open_study",
+    "quiet_optuna",
+    "storage_errors",
+]
 
 DATABASE = "study.db"
 #: File with the URL and the name of a study that is not in ``DATABASE``.

@@ -26,8 +26,17 @@ from pufferlib.training.callbacks import Callback, TrainerView
 from pufferlib.vector.multiprocessing.worker import Parent
 
 __all__ = [
+    "ProbeRequest",
+    "ProbeResult",
+    "PruneRequest",
+    "TrialCurvePoint",
+    "TrialFailure",
+    "TrialPace",
     "TrialProcess",
     "TrialReporter",
+    "TrialRequest",
+    "TrialScore",
+    "WorkerSetup",
     "fit_minibatch",
     "main",
     "split_cores",

@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.specs import ON_CRASH, EnvSpec, VectorSpec
 
-__all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_specs", "vector_spec"]
+__all__ = ["WHERE", "Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_specs", "vector_spec"]
 
 WHERE = "vector.make"
 

@@ -11,7 +11,7 @@ from pufferlib.models.policies import Policy, State
 from pufferlib.models.recurrent.gated import gru, lstm
 from pufferlib.models.recurrent.mingru import MinGRUCell
 
-__all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrapper"]
+__all__ = ["CRITIC", "MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrapper"]
 
 
 Cell = TypeVar("Cell", nn.LSTMCell, nn.GRUCell)

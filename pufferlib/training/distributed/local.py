@@ -21,7 +21,7 @@ from pufferlib.text import plural
 from pufferlib.training.distributed.place import Place
 from pufferlib.training.distributed.ranks import JoinedRanks, RankLostError
 
-__all__ = ["TIMEOUT", "join", "open_store", "start_ranks", "stop_waiting_ranks"]
+__all__ = ["TIMEOUT", "host_store", "join", "open_store", "start_ranks", "stop_waiting_ranks"]
 
 
 AGENT_HAS_STORE = "TORCHELASTIC_USE_AGENT_STORE"  # set by torchrun if its agent hosts the store

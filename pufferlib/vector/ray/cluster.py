@@ -10,7 +10,7 @@ from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.machine.cpus import usable_cpus
 
-__all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room", "session_of"]
+__all__ = ["ADDRESS", "cluster_cpus", "connect", "cpus_per_worker", "describe_room", "session_of"]
 
 WHERE = "vector.Ray"
 ADDRESS = "RAY_ADDRESS"
