@@ -67,7 +67,7 @@ class UnknownNameError(APIUsageError, KeyError):
             hint = f"did you mean {' or '.join(map(repr, close))}?"
         else:
             more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-            hint = f"known: {', '.join(known[:_LISTED])}{more}"
+            hint = f"known: {', '.join(known[:_LISTED])}{more}" if known else "there are none"
         return cls(f"{where}: {cls._adjective} {kind} {name!r}; {hint}")
 
 

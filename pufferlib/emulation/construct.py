@@ -96,7 +96,7 @@ def two_values(env: object, outcome: Any) -> tuple[Any, Any]:
     """Return the observation and the info from the return value of ``reset``.
 
     Raises:
-        APIUsageError: ``outcome`` is not a pair, as with environments of the old gym API.
+        APIUsageError: ``outcome`` is not a pair, as with environments of the old gym API, or the info is no dict.
     """
     # Only tuples are accepted, because an observation may itself be a list or array of two numbers.
     if not isinstance(outcome, tuple) or len(outcome) != 2:
@@ -104,5 +104,10 @@ def two_values(env: object, outcome: Any) -> tuple[Any, Any]:
         raise APIUsageError(
             f"emulation: reset must return a tuple of observation and info, got {got} from {env}; "
             "convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper"
+        )
+    if not isinstance(outcome[1], Mapping | None):
+        raise APIUsageError(
+            f"emulation: reset must return a tuple of observation and info, where info is a dict, got "
+            f"{type(outcome[1]).__name__} as info from {env}; return observation, {{}}"
         )
     return outcome

@@ -35,6 +35,7 @@ class Field:
     """One array of an observation.
 
     Attributes:
+        name: "observation", or for example "observation.hero.health". No other array has this name.
         path: Keys of Dicts and indices of Tuples that lead to it, or empty if the observation is a single array.
         dtype: Dtype of the array in the environment.
         shape: Shape without the batch dimension.
@@ -44,6 +45,7 @@ class Field:
         scales: Factors to multiply with afterwards, float64 ``(size,)``, or None.
     """
 
+    name: str
     path: tuple[str, ...]
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -51,11 +53,6 @@ class Field:
     row_offset: int
     means: Array | None = None
     scales: Array | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the array: "observation", or for example "observation.hero.health"."""
-        return ".".join(("observation", *self.path))
 
     @property
     def size(self) -> int:
@@ -162,6 +159,7 @@ def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
     """Yield the arrays of an observation of ``vecenv``, with their offsets in ``seen``, which ``policy`` reads."""
     shown, read = (list(_arrays(_row_dtype(env))) for env in (vecenv, seen))
     names = joined_names(path for path, dtype, *_ in shown if not path or dtype.kind == "f")
+    inputs = joined_names(("observation", *path) for path, *_ in shown)
     for (path, dtype, shape, offset), (_, read_dtype, _, row_offset) in zip(shown, read, strict=True):
         moments: tuple[Array, ...] = ()
         is_real = read_dtype.kind == "f" and (bool(not path) or dtype.kind == "f")
@@ -170,7 +168,7 @@ def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
                 moments = np.zeros(math.prod(shape)), np.ones(math.prod(shape))
             else:
                 moments = _moments(seen, policy, names[path], vecenv.driver_env)
-        yield Field(path, dtype, shape, offset, row_offset, *moments)
+        yield Field(inputs["observation", *path], path, dtype, shape, offset, row_offset, *moments)
 
 
 def _moments(seen: Any, policy: Any, name: str, env: Any) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from typing import Any
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest, place_of
 
 __all__ = [
+    "class_names",
     "full_name",
     "has_module",
     "import_module",
@@ -153,6 +154,16 @@ def has_module(name: str) -> bool:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:  # the parent package is missing
         return False
+
+
+def class_names(module: str) -> list[str]:
+    """Return the public classes in the source of a module, which is not imported. Its parent package is."""
+    spec = importlib.util.find_spec(module) if has_module(module) else None
+    file = Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    with suppress(OSError, SyntaxError, ValueError):
+        body = ast.parse(file.read_bytes()).body if file else []
+        return [node.name for node in body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    return []
 
 
 def import_module(where: str, name: str) -> ModuleType:

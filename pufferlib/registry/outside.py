@@ -28,6 +28,7 @@ from typing import Any
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError
 from pufferlib.registry.inside import binding_facts, is_inside, names
 from pufferlib.registry.objects import (
+    class_names,
     full_name,
     has_module,
     import_module,
@@ -297,9 +298,11 @@ def _resolve_gymnasium_id(where: str, name: str) -> Creator | None:
 def likely_names(name: str) -> list[str]:
     """Return corrections of an unknown name that refer to existing files or installed modules.
 
-    The corrections are "my_env.py" for "my_env", "mypkg.envs:Forage" for "mypkg.envs.Forage", and
+    The corrections are "my_env.py" for "my_env", "mypkg.envs:Forage" for "mypkg.envs" or "mypkg.envs.Forage", and
     "mypkg:mypkg/Forage-v0" for an id "mypkg/Forage-v0" that is not registered yet.
     """
+    if "." in name and is_object_name(f"{name}:x") and has_module(name):
+        return [f"{name}:{found}" for found in class_names(name)[:3]]
     module, _, attribute = name.rpartition(".")
     package = name.partition("/")[0]
     likely = {

@@ -203,7 +203,7 @@ class Agent:
         self._generator = torch.Generator(next(policy.parameters()).device)
         self._generator.seed() if own_seed is None else self._generator.manual_seed(own_seed)
         env: Any = vecenv.driver_env
-        self._space = env.single_observation_space
+        self._space, self._action_space = env.single_observation_space, env.single_action_space
         self._check = ObservationCheck(env)
         seen = with_moments(vecenv, policy)
         self._normalize = None if seen is vecenv else seen.normalize
@@ -233,6 +233,8 @@ class Agent:
                 recurrent policy, also if the number of observations changed since the last ``reset``.
         """
         if isinstance(observation, list):
+            if not observation:  # all agents of a PettingZoo environment have left
+                return []
             rows = np.concatenate([self._as_row(each) for each in observation])
             return [self._decode(action) for action in self._act(rows)]
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
@@ -278,6 +280,8 @@ class Agent:
 
     def _play(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         self._check.check(rows)
+        if not len(rows):
+            return np.zeros((0, *self._action_space.shape), self._action_space.dtype)
         if self._player is None:
             self._player, self._rows = PolicyPlayer(self.policy, len(rows), self._generator, self._greedy), len(rows)
         elif len(rows) != self._rows and self.policy.initial_state(1):

@@ -31,6 +31,7 @@ __all__ = [
     "CallbackFunction",
     "CallbackList",
     "TrainerView",
+    "checked_callbacks",
     "find_callback",
     "for_other_ranks",
     "names_of",
@@ -172,7 +173,7 @@ class CallbackList(Callback):
     """
 
     def __init__(self, callbacks: Sequence[Callback | CallbackFunction], is_first: bool = True) -> None:
-        checked = [_checked(callback) for callback in callbacks]
+        checked = checked_callbacks(callbacks)
         self.members = [each for each in checked if is_first or getattr(each, "every_rank", False)]
         self._failure: BaseException | None = None
 
@@ -315,7 +316,18 @@ def _check_names(callback: Any, where: str) -> None:
             raise UnknownNameError.of(f"{where}: callback {type(callback).__name__}", "hook", name, HOOKS, close)
 
 
-def _checked(callback: Any, where: str = "Trainer") -> Any:
+def checked_callbacks(callbacks: Any, where: str = "Trainer") -> list[Any]:
+    """Return callbacks as objects with hooks.
+
+    Raises:
+        APIUsageError: ``callbacks`` is no list, or one of them is neither a function nor an object with hooks.
+    """
+    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
+        raise APIUsageError(f"{where}: callbacks must be a list, got {callbacks!r:.80}; put it into a list")
+    return [_checked(callback, where) for callback in callbacks]
+
+
+def _checked(callback: Any, where: str) -> Any:
     """Return ``callback`` as an object with hooks, or raise APIUsageError."""
     if isinstance(callback, type):
         raise APIUsageError(f"{where}: a callback must be an object, got the class {callback.__name__}; call it first")

@@ -427,6 +427,7 @@ class Camera:
 
     def __init__(self, env: Any, record: Record | None) -> None:
         self._env, self._record = env, record
+        self._has_warned = False
         self._motion = Motion(env)
 
     def shoot(self, actions: Any, **agent: int) -> None:
@@ -434,7 +435,9 @@ class Camera:
         if self._record is None:
             return
         try:
-            self._record(picture_of(self._env, **agent), self._motion.fps)
+            picture = picture_of(self._env, **agent)
+            self._warn_of(picture)
+            self._record(picture, self._motion.fps)
             for picture in self._motion.between(actions, **agent):
                 self._record(picture, self._motion.fps)
         except Exception as error:  # a failure to draw must not lose the scores
@@ -445,6 +448,17 @@ class Camera:
                 f"{type(env).__name__}: recording stopped: {type(error).__name__}: {error}; the episode "
                 f"continues{advice}",
                 stacklevel=3,
+            )
+
+    def _warn_of(self, picture: Frame | None) -> None:
+        """Warn once if an environment with the render mode for images returns none."""
+        if picture is None and not self._has_warned and getattr(self._env, "render_mode", None) == "rgb_array":
+            self._has_warned = True
+            kind = type(getattr(self._env, "unwrapped", self._env)).__name__
+            warnings.warn(
+                f"{kind}: a video needs images, but render() returned none; with render_mode='rgb_array' it must "
+                "return uint8 (height, width, 3)",
+                stacklevel=4,
             )
 
 

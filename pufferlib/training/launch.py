@@ -18,10 +18,11 @@ from pufferlib.settings.config import Config, load_config
 from pufferlib.training import lifecycle
 from pufferlib.training.agent import load_policy
 from pufferlib.training.build import with_tuned_vec
-from pufferlib.training.callbacks import Callback, CallbackFunction
+from pufferlib.training.callbacks import Callback, CallbackFunction, checked_callbacks
 from pufferlib.training.distributed.place import place_of_this_process
 from pufferlib.training.lifecycle import Display, Hooks, TrainedRun
 from pufferlib.training.loggers import Logger
+from pufferlib.training.loggers.base import check_loggers
 from pufferlib.training.ppo import Loss, ppo_loss
 from pufferlib.training.result import compare
 from pufferlib.training.trainer import Trainer
@@ -118,6 +119,12 @@ def train(
         BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
     _check_is_alone()
+    if not isinstance(settings, Mapping | None):
+        raise APIUsageError(f'{WHERE}: settings must be a dict such as {{"train.seed": 7}}, got {settings!r:.80}')
+    if not isinstance(runs, str | PathLike):
+        raise APIUsageError(f"{WHERE}: runs must be the path of a folder, got {runs!r:.80}")
+    check_loggers(WHERE, loggers)
+    checked_callbacks(callbacks, WHERE)
     settings = _with_track(settings, name, tags, track)
     display = _Progress() if progress else Display()
     hooks = Hooks(WHERE, callbacks=lambda: callbacks, loggers=loggers, display=display, loss=loss)

@@ -35,7 +35,7 @@ from pufferlib.training.build import (
     warn_of_action_bounds,
     warn_of_unread_masks,
 )
-from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, names_of
+from pufferlib.training.callbacks import Callback, CallbackFunction, CallbackList, checked_callbacks, names_of
 from pufferlib.training.checkpointer import Checkpointer
 from pufferlib.training.diagnosis import NonFiniteError, explain
 from pufferlib.training.distributed.ranks import (
@@ -50,7 +50,7 @@ from pufferlib.training.distributed.reduction import build_reduction
 from pufferlib.training.episodes import EpisodeMeans, ScoreHint
 from pufferlib.training.graphs import uses_cuda_graphs
 from pufferlib.training.loggers import Logger
-from pufferlib.training.loggers.base import LogGuard, wants_episodes
+from pufferlib.training.loggers.base import LogGuard, check_loggers, wants_episodes
 from pufferlib.training.normalization import (
     attach_moments,
     has_moments,
@@ -129,7 +129,8 @@ class Trainer:
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         config = config_of_all(config, ranks)
         own = config_of_rank(config, ranks)
-        self.callbacks = CallbackList([*build_callbacks(own), *callbacks], ranks.is_first)
+        check_loggers("Trainer", loggers)
+        self.callbacks = CallbackList([*build_callbacks(own), *checked_callbacks(callbacks)], ranks.is_first)
         self.device = ready_device(device_of_rank(pick_device(config.train.device), ranks))
         self.vecenv = make_vecenv(own) if vecenv is None else vecenv
         self._opened = contextlib.ExitStack()  # closed in reverse order

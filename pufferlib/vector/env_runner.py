@@ -247,10 +247,11 @@ def _slot_of(
         adopted: Environments that took arrays while it was made, with the arrays.
     """
     if not adopted:
-        raise APIUsageError(
-            f"vector.make: environment {spec.index} ({type(env).__name__}) ignores the arrays it is given; "
-            "take buf=None and pass it on: super().__init__(buf)"
-        )
+        kind = type(env).__name__
+        advice = f"let the function that makes it take buf=None and seed=0, and return {kind}(..., buf=buf, seed=seed)"
+        if isinstance(env, PufferEnv) and not env.emulated:
+            advice = "take buf=None and pass it on: super().__init__(buf)"
+        raise APIUsageError(f"vector.make: environment {spec.index} ({kind}) ignores the arrays it is given; {advice}")
     taker, buffers = adopted[-1]
     if taker is not env and "buf" not in _keywords(spec.creator, len(spec.args))[0]:
         raise APIUsageError(

@@ -338,6 +338,15 @@ class TestOutcome:
         with pytest.raises(APIUsageError, match=rf"reset must return a tuple of observation and info, got {got} from"):
             GymnasiumPufferEnv(env).reset()
 
+    def test_pair_without_info_from_reset_raises(self):
+        """An observation that is a tuple of two numbers looks like an observation and an info."""
+        env = env_returning()
+        env.reset = lambda seed=None, options=None: (3, 4)
+        with pytest.raises(
+            APIUsageError, match=r"where info is a dict, got int as info from .*return observation, \{\}"
+        ):
+            GymnasiumPufferEnv(env).reset()
+
 
 class TestReplacedParts:
     def test_replaced_env_attribute_is_stepped(self):

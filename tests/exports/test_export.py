@@ -110,6 +110,13 @@ def test_c_outputs_match_torch(case, tmp_path):
     assert write_checked(trained_case(case), "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
 
 
+def test_inputs_have_distinct_names():
+    space = Dict({"a.b": Box(0, 1, (2,)), "a": Dict({"b": Discrete(3)})})
+    vecenv = vector.make(lambda: GymnasiumPufferEnv(FunctionEnv(space)), backend="Serial", autoreset="same_step")
+    trained = trained_policy(make_policy(vecenv.driver_env, hidden_size=4), vecenv, "test/clash")
+    assert sorted(field.name for field in trained.fields) == ["observation.a%2Eb", "observation.a.b"]
+
+
 class Traced(Default):
     """A policy with a memory of its own, that the engine does not support."""
 

@@ -206,6 +206,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("my_env", r"unknown environment 'my_env'; did you mean 'my_env\.py'\?"),
         ("my_env.Forage", r"unknown environment 'my_env\.Forage'; did you mean 'my_env:Forage'\?"),
         ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
+        ("json.decoder", r"unknown environment 'json\.decoder'; did you mean 'json\.decoder:JSONDecodeError' or "),
         ("json:Forage-v0", r"json: unknown Gymnasium id 'Forage-v0'"),
         ("absent:Forage-v0", r"there is no module 'absent', neither installed nor in \S+; install its package"),
         ("Taxi-v3", r"unknown environment 'Taxi-v3'; did you mean '.*'Taxi-v4'"),

@@ -48,6 +48,14 @@ def nested(buf=None, seed=0):
     return GymnasiumPufferEnv(nested_env(), buf=buf, seed=seed)
 
 
+@pytest.mark.parametrize("creator", [cartpole, nested])
+def test_no_observations_give_no_actions(creator):
+    agent = make_agent(creator)
+    assert agent([]) == []
+    if creator is cartpole:
+        assert agent(np.zeros((0, 4), np.float32)).shape == (0,)
+
+
 def test_load_returns_agent_that_acts_in_env(tmp_path):
     settings = {"train.total_timesteps": 1024, "eval.episodes": 1, "train.device": "cpu", "vec.num_envs": 2}
     done = pufferlib.train("CartPole-v1", settings, runs=tmp_path)

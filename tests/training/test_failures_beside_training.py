@@ -72,6 +72,11 @@ class BreaksWhileRendering(Short):
         return FRAME
 
 
+class DrawsNothing(Short):
+    def render(self):
+        return None
+
+
 class NeedsRenderMode(Short):
     def __init__(self):
         super().__init__(None)
@@ -305,6 +310,7 @@ def test_failing_evaluation_does_not_stop_training(make_trainer, target_env):
     [
         (NoDisplay, "cannot be made with render_mode='rgb_array': .*no display"),
         (BreaksWhileRendering, "recording stopped: ValueError: the window is gone"),
+        (DrawsNothing, r"a video needs images, but render\(\) returned none"),
         (NeedsRenderMode, "the episode continues; let the function that makes it take render_mode, and pass it on"),
     ],
 )

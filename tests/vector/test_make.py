@@ -322,6 +322,10 @@ def env_that_ignores_buf(buf):
     return Env()
 
 
+def emulated_env_that_ignores_buf(buf):
+    return pufferlib.emulation.GymnasiumPufferEnv(gymnasium.make("CartPole-v1"))
+
+
 def env_of_other_size(buf, size):
     return Env(size=size, buf=buf)
 
@@ -335,6 +339,11 @@ def env_of_other_size(buf, size):
             [env_that_ignores_buf],
             None,
             r"environment 0 \(Env\) ignores the arrays it is given; .*super\(\).__init__\(buf\)",
+        ),
+        (
+            [emulated_env_that_ignores_buf],
+            None,
+            r"let the function that makes it take buf=None and seed=0, and return GymnasiumPufferEnv\(\.\.\., buf=buf",
         ),
     ],
 )

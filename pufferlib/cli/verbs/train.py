@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -161,7 +162,10 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
         )
     registry.env_creator(name, PROG)
     if same := registry.same_game(name):
-        note(f"{name} is Gymnasium's environment; {same[0]} is the same game with tuned settings")
+        versions = [re.search(r"-v\d+$", each) for each in (name, same[0])]
+        is_other = all(versions) and len({match[0] for match in versions if match}) == 2
+        relation = "another version of it" if is_other else "the same game"
+        note(f"{name} is Gymnasium's environment; {same[0]} is {relation}, with tuned settings")
     return load_config(name, file=file)
 
 

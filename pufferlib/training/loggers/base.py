@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["LogGuard", "Logger", "Result", "Tracker", "wants_episodes"]
+from pufferlib.errors import APIUsageError
+
+__all__ = ["LogGuard", "Logger", "Result", "Tracker", "check_loggers", "wants_episodes"]
 
 
 @runtime_checkable
@@ -55,6 +57,23 @@ class Tracker(Logger, Protocol):
 
     def finish(self, result: Result) -> None:
         """Log the result. This is called after the metrics of all updates and before ``close``."""
+
+
+def check_loggers(where: str, loggers: Any) -> None:
+    """Check that ``loggers`` is a list of loggers.
+
+    Raises:
+        APIUsageError: It is no list, or an element has no method ``log``.
+    """
+    if isinstance(loggers, str) or not isinstance(loggers, Sequence):
+        raise APIUsageError(
+            f"{where}: loggers must be a list of objects with a method log, got {loggers!r:.80}; put it into a list, "
+            'or name trackers: track=["csv"]'
+        )
+    for logger in loggers:
+        if isinstance(logger, type) or not callable(getattr(logger, "log", None)):
+            advice = "call it first" if isinstance(logger, type) else 'or name a tracker: track=["csv"]'
+            raise APIUsageError(f"{where}: a logger must be an object with a method log, got {logger!r:.80}; {advice}")
 
 
 _FAILURES = (Exception, SystemExit)  # errors of a logger, which must not end the training
