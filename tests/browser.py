@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -15,19 +14,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from pufferlib.render.video import Frame
+from tests.conftest import BROWSER
 
-__all__ = ["Browser", "needs_browser"]
+__all__ = ["Browser"]
 
-PROGRAM = "chromium-headless-shell"
 TIMEOUT_S = 30.0
-
-#: Mark of tests that open pages.
-needs_browser = pytest.mark.skipif(
-    not shutil.which(PROGRAM), reason=f"needs a browser (Debian: apt-get install {PROGRAM})"
-)
 
 KEYS = {  # names of keys: code on the keyboard, and the number that older pages read
     "ArrowLeft": ("ArrowLeft", 37),
@@ -63,7 +56,7 @@ class Browser:
         # The browser reads its commands from descriptor 3, and writes the answers to descriptor 4.
         commands, self._write = os.pipe()
         self._read, answers = os.pipe()
-        arguments = [PROGRAM, "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        arguments = [BROWSER, "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         arguments += [f"--user-data-dir={self._profile.name}", f"--window-size={width},{height}"]
         bridge = f'exec 3<&{commands} 4>&{answers}; exec "$@"'
         self._process = subprocess.Popen(
@@ -171,7 +164,7 @@ class Browser:
             ready, _, _ = select.select([self._read], [], [], TIMEOUT_S)
             assert ready, "the browser does not answer"
             part = os.read(self._read, 1 << 16)
-            assert part, f"{PROGRAM} has ended"
+            assert part, f"{BROWSER} has ended"
             self._received += part
         message, _, self._received = self._received.partition(b"\0")
         answer: dict[str, Any] = json.loads(message)

@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ NIGHT = 20  # factor for the timeouts of nightly tests
 TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen": {"all", "nightly"}}
 
 BINDINGS = set(all_facts())
+BROWSER = "chromium-headless-shell"
 DEFAULT_BINDING = "atari"  # tested in the default suite, the others need --all
 
 # Files whose tests share something slow: the Ray cluster, a sweep, trained agents, compiled kernels, the parsed
@@ -203,6 +205,8 @@ def add_marks(item):
         item.add_marker(pytest.mark.place)
     if binding_of(item.nodeid) not in (None, DEFAULT_BINDING):
         item.add_marker(pytest.mark.all)
+    if item.get_closest_marker("browser") and not shutil.which(BROWSER):
+        item.add_marker(pytest.mark.skip(reason=f"needs a browser (Debian: apt-get install {BROWSER})"))
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

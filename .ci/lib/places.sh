@@ -90,6 +90,13 @@ bindings_outside() {
         tests/conformance/test_bindings.py tests/bindings/test_microrts.py
 }
 
+# The images have no browser. Games in pages also need the compiler for WebAssembly.
+browser_tests() {
+    apt-get -qq install -y --no-install-recommends chromium-headless-shell >/dev/null
+    (cd "$clone" && .venv/bin/puffer install compiler)
+    in_clone run_local --all -m browser tests/web
+}
+
 check_images() {
     local images
     mapfile -t images < <(docker compose --profile '*' config --images | sort -u)

@@ -18,10 +18,10 @@ from pufferlib.runs.report import smooth
 from pufferlib.runs.status import in_training
 from pufferlib.web.board import Board
 from pufferlib.web.server import Server
-from tests.browser import Browser, needs_browser
+from tests.browser import Browser
 from tests.web.boards import add_updates, make_run
 
-pytestmark = [pytest.mark.all, needs_browser]
+pytestmark = [pytest.mark.all, pytest.mark.browser]
 
 FAST = "runs/20260101-000002-squared-fast"
 

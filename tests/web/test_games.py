@@ -19,7 +19,7 @@ from pufferlib.ocean.files import write_template
 from pufferlib.runs.find import shipped_agent
 from pufferlib.web import games
 from pufferlib.web.games import WebGame, build_game
-from tests.browser import Browser, needs_browser
+from tests.browser import Browser
 from tests.needs import missing_extra
 from tests.ocean.helpers import actions_of
 from tests.processes import in_fresh_process
@@ -191,7 +191,7 @@ PADDLE = "player.game.observations && new Float32Array(player.game.observations.
 RECORD = "window.who = new Set(); setInterval(() => who.add(document.getElementById('who').textContent), 20)"
 
 
-@needs_browser
+@pytest.mark.browser
 @needs_zig
 @pytest.mark.all
 def test_agent_plays_and_shift_takes_over(breakout_page):
@@ -206,7 +206,7 @@ def test_agent_plays_and_shift_takes_over(breakout_page):
         assert page.console == []
 
 
-@needs_browser
+@pytest.mark.browser
 @needs_zig
 @pytest.mark.all
 def test_keys_move_the_paddle(breakout_page):
@@ -227,7 +227,7 @@ def test_keys_move_the_paddle(breakout_page):
         assert page.console == []
 
 
-@needs_browser
+@pytest.mark.browser
 @needs_zig
 @pytest.mark.all
 def test_page_fits_a_phone_and_touch_takes_over(breakout_page):
@@ -242,7 +242,7 @@ def test_page_fits_a_phone_and_touch_takes_over(breakout_page):
         assert page.console == []
 
 
-@needs_browser
+@pytest.mark.browser
 @needs_zig
 @pytest.mark.all
 def test_page_explains_a_browser_without_simd(breakout_page, tmp_path):

@@ -13,7 +13,7 @@ from websockets.sync.server import ServerConnection
 
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.web.server import Reply, Request, Server, read_static, send_file
-from tests.browser import Browser, needs_browser
+from tests.browser import Browser
 
 
 def pages(request: Request) -> Reply:
@@ -156,7 +156,7 @@ def test_nothing_outside_of_the_folder_is_sent(tmp_path: Path, path: str) -> Non
 
 
 @pytest.mark.all
-@needs_browser
+@pytest.mark.browser
 def test_a_browser_opens_the_page_with_its_token() -> None:
     style = read_static("base.css")
 

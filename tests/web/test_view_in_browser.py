@@ -13,9 +13,9 @@ from PIL import Image
 from pufferlib.play.loop import play
 from pufferlib.play.session import Session
 from pufferlib.web.view import Page
-from tests.browser import Browser, needs_browser
+from tests.browser import Browser
 
-pytestmark = [pytest.mark.all, needs_browser]
+pytestmark = [pytest.mark.all, pytest.mark.browser]
 
 STEP = "document.querySelectorAll('#state span')[1]?.textContent"
 
