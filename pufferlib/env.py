@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ __all__ = [
     "AutoresetLike",
     "AutoresetMode",
     "EnvIds",
+    "HasSpaces",
     "Infos",
     "PufferEnv",
     "Received",
@@ -36,7 +37,7 @@ Infos = list[dict[str, Any]]
 Stepped = tuple[Array, Array, Array, Array, Infos]
 Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array]
 
-Seeds = int | Sequence[int | None] | None
+Seeds = int | Sequence[int | None] | npt.NDArray[np.integer[Any]] | None
 SEEDS = range(1 << 63)  # seeds of single environments
 EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
@@ -77,6 +78,22 @@ class AutoresetMode(StrEnum):
 
 Autoreset = AutoresetMode | Literal["next_step", "same_step", "disabled"]
 AutoresetLike = Autoreset | GymnasiumAutoresetMode
+
+
+class HasSpaces(Protocol):
+    """Environment, vector environment, or description of one, from which a policy reads the spaces of one agent."""
+
+    @property
+    def single_observation_space(self) -> Box:
+        """Observation space of one agent."""
+
+    @property
+    def single_action_space(self) -> Space:
+        """Action space of one agent."""
+
+    @property
+    def emulated(self) -> Any:
+        """Description of how emulation flattened the spaces, or False for native environments."""
 
 
 BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
@@ -189,6 +206,11 @@ class PufferEnv(RowArrays):
     def emulated(self) -> Any:
         """False, because a native environment needs no conversion of its spaces."""
         return False
+
+    @property
+    def obs_dtype(self) -> np.dtype[Any]:
+        """Dtype of one agent's observation, for compatibility with emulated environments."""
+        return np.dtype(self.single_observation_space.dtype)
 
     @property
     def done(self) -> bool:

@@ -5,7 +5,7 @@ Source: Han et al., "Grid-Wise Control for Multi-Agent Reinforcement Learning" (
 
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, layer_init
 
 __all__ = ["GridNet"]
@@ -21,7 +21,7 @@ class GridNet(Policy):
         hidden_size: Channels of the convolutions.
     """
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 64) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 64) -> None:
         super().__init__(env, hidden_size)
         height, width, planes = env.single_observation_space.shape
         del self.decoder  # a dense layer over all cells would be a hundred times larger than the rest

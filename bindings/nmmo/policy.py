@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, layer_init
 from pufferlib.pytorch import nativize_dtype, nativize_tensor
@@ -29,7 +29,7 @@ class NeuralMMO(Policy):
         hidden_size: Width of the layer that joins all fields.
     """
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 256) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 256) -> None:
         super().__init__(env, hidden_size)
         self._structure: Any = nativize_dtype(env.emulated) if env.emulated else {}
         if not isinstance(self._structure, dict) or not {"Tile", "Entity", "AgentId"} <= self._structure.keys():

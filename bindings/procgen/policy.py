@@ -6,7 +6,7 @@ The first layer has a stride of two pixels, not four as in ``NatureCNN``, becaus
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, layer_init
 
@@ -24,7 +24,7 @@ class ProcgenCNN(Policy):
         APIUsageError: Observations are not images.
     """
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 256) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 256) -> None:
         super().__init__(env, hidden_size)
         if len(self.observation_shape) != 3:
             raise APIUsageError(

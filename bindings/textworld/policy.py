@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, layer_init
 from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
@@ -20,7 +20,7 @@ class TextPolicy(Policy):
         hidden_size: Width of the word embeddings and all layers.
     """
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size)
         del self.decoder  # actions are scored one by one
         self._structure = nativize_dtype(env.emulated)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
 
 from pufferlib import models
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError
 from pufferlib.models import State
 
@@ -155,7 +155,7 @@ class AgentPolicy(models.Policy):
         APIUsageError: The agent has no such head, or no ``get_action_and_value``.
     """
 
-    def __init__(self, env: PufferEnv, agent: nn.Module) -> None:
+    def __init__(self, env: HasSpaces, agent: nn.Module) -> None:
         super().__init__(env, hidden_size=1)
         del self.decoder  # the agent has its own heads
         name = "actor_mean" if self.is_continuous else "actor"

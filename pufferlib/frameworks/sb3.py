@@ -312,7 +312,7 @@ class ImageFeatures(BaseFeaturesExtractor):
             emulated=False,
             action_mask=None,
         )
-        self.network = make_policy(described, network, hidden_size)  # type: ignore[arg-type]
+        self.network = make_policy(described, network, hidden_size)
         self.network.decoder = torch.nn.Identity()  # type: ignore[assignment]
         # SB3 initializes the layers again, which requires contiguous weights.
         self.network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # torch forgot it

@@ -7,7 +7,7 @@ import torch
 from gymnasium.spaces import Box
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.pytorch import NativeDtype, NativeLeaf, nativize_dtype, nativize_tensor
 
 __all__ = ["Features", "Labels", "Logarithms", "Scaled"]
@@ -41,7 +41,7 @@ class Features(nn.Module):
         arrays: Location of each array in the observation.
     """
 
-    def __init__(self, env: PufferEnv, leave_out: str | None = None) -> None:
+    def __init__(self, env: HasSpaces, leave_out: str | None = None) -> None:
         super().__init__()
         self._leave_out = leave_out
         space: Box = env.single_observation_space
@@ -131,7 +131,7 @@ def _encoder(leaf: Tensor, bounds: Bounds) -> nn.Module:
     return Scaled(1 / magnitude) if magnitude <= MAX_AMOUNT else Logarithms()
 
 
-def _structure(env: PufferEnv) -> NativeDtype | None:
+def _structure(env: HasSpaces) -> NativeDtype | None:
     """Return the layout of an emulated Dict or Tuple observation, or None if the observation is a single array."""
     dtype = nativize_dtype(env.emulated) if env.emulated else None
     return dtype if isinstance(dtype, dict) else None

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.models.image_policies import MixedCNN, NatureCNN, ResNet
 from pufferlib.models.policies import Default, Policy
@@ -18,7 +18,7 @@ __all__ = ["make_policy", "materialize", "no_policy"]
 
 
 def make_policy(
-    env: PufferEnv,
+    env: HasSpaces,
     name: str | Callable[..., Policy] = "Default",
     hidden_size: int = 128,
     num_layers: int = 2,
@@ -96,7 +96,7 @@ def _find(name: str, more: ModuleType | None) -> Callable[..., Policy]:
     return policies[name]
 
 
-def _make(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, Any], options: dict[str, Any]) -> Policy:
+def _make(env: HasSpaces, make: Callable[..., Policy], sizes: dict[str, Any], options: dict[str, Any]) -> Policy:
     """Call a policy class with those of ``sizes`` that it takes, and with all ``options``."""
     if inspect.isclass(make) and not issubclass(make, Policy):
         raise no_policy("make_policy: a class of your own", make)

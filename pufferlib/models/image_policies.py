@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError
 from pufferlib.models.encoders import Features
 from pufferlib.models.linear import Linear, layer_init
@@ -38,7 +38,7 @@ class NatureCNN(Policy):
 
     def __init__(
         self,
-        env: PufferEnv,
+        env: HasSpaces,
         hidden_size: int = 512,
         *,
         channels: int = 32,
@@ -76,7 +76,7 @@ class ResNet(Policy):
 
     def __init__(
         self,
-        env: PufferEnv,
+        env: HasSpaces,
         hidden_size: int = 256,
         *,
         channels: int = 16,
@@ -196,7 +196,7 @@ class MixedCNN(Policy):
 
     def __init__(
         self,
-        env: PufferEnv,
+        env: HasSpaces,
         hidden_size: int = 512,
         *,
         channels: int = 32,
@@ -233,7 +233,7 @@ class MixedCNN(Policy):
         return hidden
 
 
-def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
+def _image_shape(where: str, env: HasSpaces) -> tuple[int, ...]:
     """Return channels, height and width of the image observations of ``env``.
 
     Raises:

@@ -1,12 +1,13 @@
 """Policies: networks that turn observations into action distributions and value estimates."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.models.distributions import action_distribution
 from pufferlib.models.encoders import Features
@@ -75,7 +76,7 @@ class Policy(nn.Module):
 
     def __init__(
         self,
-        env: PufferEnv,
+        env: HasSpaces,
         hidden_size: int,
         *,
         critic_size: int = 0,
@@ -91,7 +92,8 @@ class Policy(nn.Module):
         self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self.observation_shape = tuple(env.single_observation_space.shape)
         self.mask_structure = _mask_structure(env, self.distribution.num_logits)
-        self.mask_elements: slice | None = None if env.emulated else env.action_mask
+        native: Any = getattr(env, "driver_env", env)
+        self.mask_elements: slice | None = None if env.emulated else native.action_mask
         self.state_dependent_std = state_dependent_std
         self._check_std(env, log_std_init)
         outputs, log_stds = self.distribution.num_params, self.distribution.num_log_stds
@@ -107,7 +109,7 @@ class Policy(nn.Module):
         if self.is_continuous and not state_dependent_std:
             self.log_std = nn.Parameter(torch.full((log_stds,), float(log_std_init)))
 
-    def _check_std(self, env: PufferEnv, log_std_init: float) -> None:
+    def _check_std(self, env: HasSpaces, log_std_init: float) -> None:
         where = type(self).__name__
         if not MIN_LOG_STD <= log_std_init <= MAX_LOG_STD:
             raise UsageError(
@@ -225,7 +227,7 @@ def _head(inputs: int, outputs: int, orthogonal: bool) -> Linear:
     return head
 
 
-def _mask_structure(env: PufferEnv, num_logits: int) -> NativeDtype | None:
+def _mask_structure(env: HasSpaces, num_logits: int) -> NativeDtype | None:
     """Return the layout of an observation with a field ``action_mask`` for ``num_logits`` logits, or None."""
     structure = nativize_dtype(env.emulated) if env.emulated else None
     if not isinstance(structure, dict) or "action_mask" not in structure:
@@ -257,7 +259,7 @@ class Default(Policy):
 
     def __init__(
         self,
-        env: PufferEnv,
+        env: HasSpaces,
         hidden_size: int = 128,
         num_layers: int = 2,
         *,

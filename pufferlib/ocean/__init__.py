@@ -15,7 +15,7 @@ import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pufferlib.errors import UnknownKeywordError
 from pufferlib.ocean.env import OceanEnv, type_of
@@ -24,6 +24,7 @@ from pufferlib.ocean.types import EnvType, env_types
 
 __all__ = [
     "OceanEnv",
+    "OceanName",
     "about",
     "env_creator",
     "env_creator_of_file",
@@ -32,6 +33,14 @@ __all__ = [
     "source_made_by",
     "type_made_by",
 ]
+
+
+# For type checkers, which know by it what pufferlib.make returns, and for the completion of names in editors.
+OceanName: TypeAlias = Literal[
+    "acrobot", "bandit", "blackjack", "breakout", "cartpole", "cliff_walking", "connect4", "enduro", "frozen_lake",
+    "go", "memory", "minigrid", "moba", "mountain_car", "mountain_car_continuous", "multiagent", "nmmo3", "password",
+    "pendulum", "pong", "rware", "snake", "squared", "stochastic", "tactical", "taxi", "trash_pickup", "tripletriad",
+]  # fmt: skip
 
 
 def names() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ by name, ``creators`` makes environments of any kind, and ``facts`` reads what a
 import tomllib
 from collections.abc import Callable, Iterable
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pufferlib.errors import APIUsageError, UnknownKeywordError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
@@ -48,6 +48,7 @@ from pufferlib.registry.outside import (
 if TYPE_CHECKING:
     from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
     from pufferlib.env import PufferEnv
+    from pufferlib.ocean import OceanEnv, OceanName
     from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
@@ -232,11 +233,22 @@ def same_game(env_id: str) -> list[str]:
 
 
 @overload
+def make(name: "OceanName", /, *, num_envs: int | None = None, backend: None = None, **kwargs: Any) -> "OceanEnv": ...
+@overload
 def make(
     name: EnvName, /, *, num_envs: None = None, backend: None = None, **kwargs: Any
 ) -> "PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv": ...
 @overload
 def make(name: EnvName, /, *, num_envs: int | None = None, backend: type[Backend], **kwargs: Any) -> Backend: ...
+@overload
+def make(
+    name: EnvName,
+    /,
+    *,
+    num_envs: int | None = None,
+    backend: Literal["Serial", "Multiprocessing", "Ray"],
+    **kwargs: Any,
+) -> "VectorEnv": ...
 @overload
 def make(
     name: EnvName,

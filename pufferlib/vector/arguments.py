@@ -191,18 +191,21 @@ def _sizes(cores: Cores | None, num_envs: int, options: Mapping[str, Any]) -> tu
 
 
 def _check_workers(cores: Cores, workers: int, num_envs: int, overwork: bool) -> None:
-    if num_envs % workers:
-        lower, upper = num_envs // workers * workers, -(-num_envs // workers) * workers
-        hint = f"try {lower} or {upper}" if lower else f"try {upper}"
-        raise APIUsageError(
-            f"{WHERE}: num_envs must be a multiple of num_workers, "
-            f"got num_envs={num_envs}, num_workers={workers}; {hint}."
-        )
     most = cores.count()
-    if workers > most and not overwork:
+    is_too_many = workers > most and not overwork
+    limit = min(num_envs, most if is_too_many else workers)
+    fewer = next(w for w in range(limit, 0, -1) if num_envs % w == 0)
+    if num_envs % workers:
+        lower = num_envs // workers * workers
+        near = f"num_envs={lower} or {lower + workers}" if lower else f"num_envs={workers}"
+        raise APIUsageError(
+            f"{WHERE}: num_envs must be a multiple of num_workers, got num_envs={num_envs}, num_workers={workers}; "
+            f"try num_workers={fewer}{'' if is_too_many else f', or {near}'}."
+        )
+    if is_too_many:
         raise APIUsageError(
             f"{WHERE}: num_workers must be at most the {most} {cores.name}, got num_workers={workers}; "
-            f"try num_workers={most}, or overwork=True if you know that it helps"
+            f"try num_workers={fewer}, or overwork=True if you know that it helps"
         )
 
 

@@ -10,8 +10,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-import numpy as np
-
 from pufferlib.buffers import Buffers, HasBuffers, offer_buffers, slice_rows
 from pufferlib.env import AutoresetMode, Infos, PufferEnv
 from pufferlib.errors import APIUsageError, place_of
@@ -137,14 +135,13 @@ class EnvRunner(EnvLoop):
         """Return a description of the first environment. All others are alike."""
         env: Any = self._slots[0].env
         space = env.single_observation_space
-        dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
         return EnvDescription(
             single_observation_space=compact_box(space),
             single_action_space=env.single_action_space,
             num_agents=int(env.num_agents),
             emulated=env.emulated,
             action_mask=None if env.emulated else env.action_mask,
-            obs_dtype=dtype,
+            obs_dtype=env.obs_dtype,
             autoreset=self.autoreset,
             metadata=dict(getattr(env, "metadata", None) or {}),
             render_mode=getattr(env, "render_mode", None),

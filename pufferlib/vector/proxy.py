@@ -2,7 +2,10 @@
 
 from typing import Any, Self, TypeAlias
 
+from gymnasium.spaces import Box
+
 from pufferlib.env import PufferEnv
+from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = ["AnyVectorEnv", "VectorProxy"]
@@ -17,6 +20,11 @@ class VectorProxy:
     Attributes:
         vecenv: Vector environment inside.
     """
+
+    # Declared for pyright, which does not look for the members of protocols such as HasSpaces in __getattr__.
+    single_observation_space: Box
+    single_action_space: Space
+    emulated: Any
 
     def __init__(self, vecenv: "AnyVectorEnv") -> None:
         self.vecenv: Any = vecenv  # some attributes exist only in some classes

@@ -63,7 +63,8 @@ class VectorEnv(ABC):
     environments, and ``agent_ids`` holds the agents of its rows. The next ``send`` takes actions for exactly this
     subset. The other environments keep running meanwhile.
 
-    All returned arrays are views that the next ``send``, ``step`` or reset may overwrite. Copy data to keep it longer.
+    All returned arrays are views. From the next ``send``, ``step`` or reset on, they may change at any time. Copy what
+    you want to keep before that call.
 
     Args:
         env_creators: Class or function that creates an environment, or a list with one per environment. This and the
@@ -164,9 +165,9 @@ class VectorEnv(ABC):
         """Start new episodes in all environments, or in some of them.
 
         Args:
-            seed: Base seed, from which environment i gets ``env_seed(seed, i)``, or a list with one seed for each
-                environment to reset. With None, the first call uses the seed given to ``make``. Later calls pass no
-                seed, so each environment continues its own random stream.
+            seed: Base seed, from which environment i gets ``env_seed(seed, i)``, or a list or array with one seed for
+                each environment to reset. With None, the first call uses the seed given to ``make``. Later calls pass
+                no seed, so each environment continues its own random stream.
             options: Dict passed to each environment's ``reset`` as ``options``, or a list with one per environment.
             env_ids: Environments to reset, as indices or a boolean mask ``(num_envs,)``. They must belong to the last
                 batch. The other environments are unchanged. None for all.
@@ -234,7 +235,8 @@ class VectorEnv(ABC):
     def send(self, actions: Any) -> None:
         """Start one step with every agent of the last batch, without waiting.
 
-        The next ``recv`` returns its outcome, or another batch.
+        The next ``recv`` returns its outcome, or another batch. The arrays of the last batch may change from now on, so
+        copy or store them before this call.
 
         Raises:
             APIUsageError: Another call must come first, or the actions do not fit the action space.
@@ -249,6 +251,8 @@ class VectorEnv(ABC):
 
     def recv(self) -> Received:
         """Wait for the next batch and return it.
+
+        The arrays are views, which may change at any time after the next ``send``. Copy or store them before it.
 
         Returns:
             observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations bool, infos (a
@@ -370,6 +374,11 @@ class VectorEnv(ABC):
         self._check_was_reset("load_state")
         where = f"{type(self).__name__}.load_state"
         count = len(check_env_ids(where, env_ids, self.num_envs))
+        if not isinstance(states, Sequence):
+            raise APIUsageError(
+                f"{where}: states must be a list of what save_state returned, got {states!r:.80}; give one state for "
+                "each environment, or the bytes of one"
+            )
         values = per_env(where, "states", [states] if isinstance(states, bytes) else states, count, is_one=False)
         self._call_envs("load_state", "", env_ids, kind="load", values=values, kwargs={"allow_pickle": allow_pickle})
         self._batch = self._current_batch()
@@ -429,7 +438,8 @@ class VectorEnv(ABC):
         if busy:
             raise APIUsageError(
                 f"{where}: env_ids must be environments that are not running a step, which are those of the last "
-                f"batch, got {sorted(busy)[:8]}; give env_ids=[...] of the batch, or call reset first"
+                f"batch, got {sorted(busy)[:8]}; give env_ids=[...] of the batch, and the others after the recv that "
+                "returns them"
             )
         return env_ids
 

@@ -4,15 +4,23 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from torch.nn import functional
 
+import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, MixedCNN, NatureCNN, Policy, ResNet, make_policy
 from pufferlib.models.image_policies import ImageConv2d
-from tests.envs import EnvDescription, FunctionEnv
+from pufferlib.wrappers.vector import FrameStack
+from tests.envs import EnvDescription, FunctionEnv, ScriptedPufferEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
 IMAGE = Box(0, 255, (4, 84, 84), np.uint8)
 ACTIONS = [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)]
+
+
+class MaskedEnv(ScriptedPufferEnv):
+    """Environment whose first five observed numbers are the action mask."""
+
+    action_mask = slice(0, 5)
 
 
 @pytest.mark.parametrize("action_space", ACTIONS, ids=str)
@@ -266,6 +274,13 @@ def test_action_mask_slice_forbids_actions(action_space, memory):
     assert all(parameter.grad.isfinite().all() for parameter in policy.parameters())
     one_step, _ = policy.forward_eval(observations[0], policy.initial_state(6))
     assert torch.allclose(one_step, params[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda vecenv: vecenv, lambda vecenv: FrameStack(vecenv, 2)], ids=["batch", "stack"])
+def test_action_mask_of_a_batch_is_that_of_its_environments(wrap):
+    vecenv = wrap(pufferlib.vector.make(MaskedEnv, env_kwargs={"size": 6}, num_envs=2, backend="Serial"))
+    for env in (vecenv, vecenv.driver_env):
+        assert make_policy(env).mask_elements == vecenv.driver_env.action_mask
 
 
 def test_unknown_policy_suggests_a_name():

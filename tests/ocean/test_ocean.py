@@ -5,6 +5,7 @@ import json
 import pickle
 import struct
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -76,6 +77,7 @@ def test_source_hash_depends_on_names_and_contents(tmp_path):
 def test_names_are_sorted():
     assert {"breakout", "pong", "squared"} <= set(ocean.names())
     assert list(ocean.names()) == sorted(ocean.names())
+    assert get_args(ocean.OceanName) == ocean.names(), "add the name to OceanName"
 
 
 @every_env

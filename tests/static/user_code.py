@@ -12,11 +12,13 @@ import pufferlib.envpool
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.envpool import DMEnvPool, GymnasiumEnvPool
+from pufferlib.frameworks.cleanrl import AgentPolicy
 from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
 from pufferlib.frameworks.rllib import RLlibVectorEnv, to_rllib
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
 from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
-from pufferlib.models import Policy
+from pufferlib.models import Policy, make_policy
+from pufferlib.ocean import OceanEnv
 from pufferlib.runs import TrainedSeeds, new_run
 from pufferlib.training import (
     Agent,
@@ -31,17 +33,31 @@ from pufferlib.training import (
     load_config,
 )
 from pufferlib.vector import AutoresetMode, GymnasiumVectorEnv, Multiprocessing, Serial, VectorEnv, to_gymnasium
+from pufferlib.wrappers.vector import NormalizeObservation
 
 
 def environments() -> None:
     one = pufferlib.make("breakout")
     one.reset(seed=1)
     batch = pufferlib.make("breakout", num_envs=1024, seed=0)
-    assert_type(batch, pufferlib.PufferEnv | VectorEnv)
+    assert_type(batch, OceanEnv)
     observations, infos = batch.reset()
     observations, rewards, terminals, truncations, infos = batch.step(batch.action_space.sample())
     print(observations.shape, rewards.sum(), terminals.any(), truncations.any(), len(infos))
+    assert_type(pufferlib.make("CartPole-v1", num_envs=8), pufferlib.PufferEnv | VectorEnv)
     assert_type(pufferlib.make("CartPole-v1", num_envs=8, backend=Multiprocessing), Multiprocessing)
+
+
+def states_resets_and_calls() -> None:
+    games = pufferlib.make("breakout", num_envs=4)
+    games.reset(seed=[8, 9], env_ids=[0, 2])
+    games.load_state(games.save_state(env_ids=[0, 2]), env_ids=[1, 3])
+    envs = pufferlib.make("FrozenLake-v1", num_envs=4, backend="Multiprocessing", num_workers=2)
+    envs.reset(seed=[7, 8, 9, 10])
+    envs.reset(seed=np.arange(4))
+    envs.reset(env_ids=[1, 3], options={"hard": True})
+    envs.load_state(envs.save_state())
+    print(envs.info_sources, envs.get_attr("spec", env_ids=0), envs.driver_env.obs_dtype)
 
 
 def emulation() -> None:
@@ -68,9 +84,7 @@ def vectorization() -> None:
     assert_type(to_rllib(creator)({}), RLlibVectorEnv)
     with pufferlib.vector.make(creator, num_envs=4, backend=Serial, autoreset=AutoresetMode.NEXT_STEP) as envs:
         assert_type(envs.autoreset, AutoresetMode)
-    native = pufferlib.make("connect4", players=2)
-    if isinstance(native, pufferlib.PufferEnv):
-        assert_type(to_pettingzoo(native), PettingZooEnv)
+    assert_type(to_pettingzoo(pufferlib.make("connect4", players=2)), PettingZooEnv)
 
 
 def pools() -> None:
@@ -89,6 +103,15 @@ class Network(Policy):
         self, observations: torch.Tensor, state: dict[str, torch.Tensor] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         return observations, observations
+
+
+def networks(agent: torch.nn.Module) -> None:
+    games, envs = pufferlib.make("breakout", num_envs=64), pufferlib.make("CartPole-v1", num_envs=8)
+    workers = pufferlib.make("CartPole-v1", num_envs=8, backend="Multiprocessing")
+    for each in (games, envs, workers, workers.driver_env, NormalizeObservation(games)):
+        assert_type(make_policy(each), Policy)
+    assert_type(make_policy(NormalizeObservation(envs), Network, hidden_size=64), Policy)
+    print(AgentPolicy(envs, agent), Network(workers, hidden_size=64))
 
 
 class Stop(Callback):

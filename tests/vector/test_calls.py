@@ -133,6 +133,9 @@ def test_load_state_continues_from_save_state(make):
     assert np.array_equal(vecenv.load_state([states[3], states[3]], env_ids=[0, 2])[::2], shown[[3, 3]])
     with pytest.raises(APIUsageError, match=r"load_state: state must be the bytes that save_state returned, got b'x'"):
         vecenv.load_state(b"x", env_ids=2)
+    for wrong in (None, 3):
+        with pytest.raises(APIUsageError, match=rf"states must be a list of .* returned, got {wrong}; give one state"):
+            vecenv.load_state(wrong)
     vecenv.step([0] * 4)
 
 
@@ -276,7 +279,7 @@ def test_calls_and_partial_resets_outside_the_last_batch_are_refused():
     ) as vecenv:
         vecenv.reset()
         assert vecenv.get_attr("task", env_ids=[0, 1]) == [3, 3]
-        with pytest.raises(APIUsageError, match=r"those of the last batch, got \[2, 3\]"):
+        with pytest.raises(APIUsageError, match=r"those of the last batch, got \[2, 3\]; .* after the recv"):
             vecenv.get_attr("task")
         assert vecenv.reset([4, 5], env_ids=[0, 1])[0].tolist() == [[0, 3], [0, 3]]
         vecenv.send([0, 0])

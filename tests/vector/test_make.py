@@ -121,9 +121,10 @@ def test_wrong_arguments_are_named(backend, kwargs, message):
     [
         (
             {"num_envs": 10, "num_workers": 4},
-            "num_envs must be a multiple of num_workers, got num_envs=10, num_workers=4; try 8 or 12.",
+            "num_envs must be a multiple of num_workers, got num_envs=10, num_workers=4; "
+            "try num_workers=2, or num_envs=8 or 12.",
         ),
-        ({"num_envs": 2, "num_workers": 3}, "got num_envs=2, num_workers=3; try 3."),
+        ({"num_envs": 2, "num_workers": 3}, "got num_envs=2, num_workers=3; try num_workers=2, or num_envs=3."),
         (
             {"num_envs": 8, "num_workers": 4, "batch_size": 3},
             "batch_size must be a multiple of num_envs/num_workers=2, "
@@ -148,6 +149,21 @@ def test_more_workers_than_cores_need_overwork():
         APIUsageError, match=rf"at most the {cores} usable cores, got num_workers={cores + 1}; .*overwork"
     ):
         pufferlib.vector.make(Env, num_envs=cores + 1, num_workers=cores + 1, backend="Multiprocessing")
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "num_workers", "advice"),
+    [
+        (4, 3, "num_workers=2."),
+        (3, 3, "num_workers=1, or overwork=True if you know that it helps"),
+        (3, 2, "num_workers=1, or num_envs=2 or 4."),
+    ],
+)
+def test_suggested_workers_fit_the_environments_and_the_cores(monkeypatch, num_envs, num_workers, advice):
+    monkeypatch.setattr(pufferlib.vector.Multiprocessing, "_cores", Cores(lambda: 2, "usable cores"))
+    with pytest.raises(APIUsageError) as caught:
+        pufferlib.vector.make(Env, num_envs=num_envs, num_workers=num_workers, backend="Multiprocessing")
+    assert str(caught.value).endswith(f"; try {advice}")
 
 
 @pytest.mark.parametrize(

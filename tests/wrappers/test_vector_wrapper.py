@@ -1,6 +1,7 @@
 """Vector wrappers in combination: their interface, their state, and use in place of vector environments."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -103,6 +104,10 @@ def test_state_dict_of_other_wrappers_is_refused():
             APIUsageError, match=r"1\.NormalizeObservation\.mean must have the shape \(3,\), got \(2,\)"
         ):
             vecenv.load_state_dict({**vecenv.state_dict(), "1.NormalizeObservation.mean": np.zeros(2)})
+        for wrong in (None, [1]):
+            message = f"load_state_dict: state must be a dict, got {wrong}; give the one that state_dict returned"
+            with pytest.raises(APIUsageError, match=re.escape(message)):
+                vecenv.load_state_dict(wrong)
 
 
 def test_backends_give_the_same_observations_and_rewards():

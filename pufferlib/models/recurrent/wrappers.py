@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError
 from pufferlib.models.policies import Policy, State
 from pufferlib.models.recurrent.gated import gru, lstm
@@ -36,7 +36,7 @@ class MemoryWrapper(Policy):
 
     state_names: tuple[str, ...] = ()
 
-    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         if not policy.takes_memory:
             raise APIUsageError(
                 f"{type(self).__name__}: the policy {type(policy).__name__} does not support a recurrent network; "
@@ -140,7 +140,7 @@ class LSTMWrapper(MemoryWrapper):
 
     state_names = ("lstm_h", "lstm_c")
 
-    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         super().__init__(env, policy, input_size, hidden_size)
         self._add_cells()
 
@@ -157,7 +157,7 @@ class GRUWrapper(MemoryWrapper):
 
     state_names = ("gru_h",)
 
-    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
         super().__init__(env, policy, input_size, hidden_size)
         self._add_cells()
 
@@ -187,7 +187,7 @@ class MinGRUWrapper(MemoryWrapper):
     """
 
     def __init__(
-        self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 1
+        self, env: HasSpaces, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 1
     ) -> None:
         super().__init__(env, policy, input_size, hidden_size)
         self.state_names = ("mingru_h", *(f"mingru_h{layer}" for layer in range(1, num_layers)))

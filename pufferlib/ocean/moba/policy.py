@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, layer_init
 
 __all__ = ["Moba"]
@@ -29,7 +29,7 @@ class Moba(Policy):
     highest: Tensor
     regions: Tensor
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size)
         self._buffer("lowest", torch.tensor(LOWEST, dtype=torch.uint8)[:, None])
         self._buffer("highest", torch.tensor(HIGHEST, dtype=torch.uint8)[:, None])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, layer_init
 
 __all__ = ["NMMO3"]
@@ -56,7 +56,7 @@ class NMMO3(Policy):
     types: Tensor
     scales: Tensor
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size + SLOTS)
         offsets = torch.cartesian_prod(torch.arange(ROWS) - ROWS // 2, torch.arange(COLUMNS) - COLUMNS // 2)
         farthest_first = offsets.abs().sum(-1).argsort(descending=True, stable=True)

@@ -6,7 +6,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, State, layer_init
 from pufferlib.models.linear import Linear
 from pufferlib.ocean.snake import _memory
@@ -58,7 +58,7 @@ class Snake(Policy):
     bits: Tensor
     starts: Tensor
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size)
         side = self.observation_shape[-1]
         middle = side // 2

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pufferlib.env import PufferEnv
+from pufferlib.env import HasSpaces
 from pufferlib.models import Policy, layer_init
 
 __all__ = ["Tactical"]
@@ -63,7 +63,7 @@ class Tactical(Policy):
     lines: Tensor
     nearby: Tensor
 
-    def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
+    def __init__(self, env: HasSpaces, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size + TARGETS * CELLS)
         places = torch.stack(torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij"), -1).view(CELLS, 2)
         apart = (places[:, None] - places).abs()

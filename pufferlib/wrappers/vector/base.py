@@ -34,6 +34,11 @@ class EnvView:
             raise AttributeError(name)
         return getattr(self._env, name)
 
+    @property
+    def driver_env(self) -> "EnvView":
+        """This view, and not the environment without the changes."""
+        return self
+
 
 class VectorWrapper(VectorProxy):
     """Base class of wrappers. Everything that a subclass does not define is forwarded to ``vecenv``.
@@ -215,8 +220,13 @@ class VectorWrapper(VectorProxy):
         """Restore the statistics of ``state_dict``. Wrappers, settings and spaces must be the same.
 
         Raises:
-            APIUsageError: The state is of other wrappers, spaces or settings. In this case nothing is changed.
+            APIUsageError: The state is no dict, or of other wrappers, spaces or settings. In this case nothing is
+                changed.
         """
+        if not isinstance(state, Mapping):
+            raise APIUsageError(
+                f"load_state_dict: state must be a dict, got {state!r:.80}; give the one that state_dict returned"
+            )
         stack = self._stack()
         given = {key: np.array(value) for key, value in state.items()}
         _check_state(self.state_dict(), given, stack)
