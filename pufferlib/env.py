@@ -1,5 +1,6 @@
 """``PufferEnv``: base class of all environments. One step acts with all agents of the environment."""
 
+import functools
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Literal, Protocol, Self
@@ -207,7 +208,7 @@ class PufferEnv(RowArrays):
         """False, because a native environment needs no conversion of its spaces."""
         return False
 
-    @property
+    @functools.cached_property  # which a class may also assign
     def obs_dtype(self) -> np.dtype[Any]:
         """Dtype of one agent's observation, for compatibility with emulated environments."""
         return np.dtype(self.single_observation_space.dtype)
