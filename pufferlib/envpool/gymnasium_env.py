@@ -1,6 +1,5 @@
 """Gymnasium interface of pools, for ``env_type`` "gym" and "gymnasium"."""
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,7 +113,7 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's methods take more argume
         if not return_info:
             raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
         if self._step_pool is not None and not reset:
-            if self._sender != threading.get_ident():
+            if self.pool.num_in_flight < self._needed:
                 self._wait_for_sender()
             return self._with_last_ids(self._step_pool.recv_step())
         batch = self._recv()

@@ -59,7 +59,8 @@ class PoolEnv:
         self._where = f"{type(self).__name__}({spec.id!r})"
         self.render_mode: str | None = self._settings["render_mode"]
         self._view: View | None = None
-        self._sender = threading.get_ident()
+        self._sender: int | None = None  # last thread that sent actions
+        self._users: set[int] = set()  # threads that reset or sent
         self._seeds, self._is_closed = pool_seeds(self._settings), False
         self._set_pool(pool)
 
@@ -97,7 +98,7 @@ class PoolEnv:
             APIUsageError: Ids are out of range or given twice, or some of them are in flight. Call ``recv`` first.
         """
         self._is_unused = False
-        self._sender = threading.get_ident()
+        self._users.add(threading.get_ident())
         self.pool.reset(env_id)
 
     def send(self, action: Any, env_id: Any = None) -> None:
@@ -118,7 +119,9 @@ class PoolEnv:
         if env_id is None:
             env_id = self._ids_of(action)
         self._is_unused = False
-        self._sender = threading.get_ident()
+        if self._sender != threading.get_ident():
+            self._sender = threading.get_ident()
+            self._users.add(self._sender)
         self.pool.send(action, env_id)
 
     def render(self, env_ids: Any = None, camera_id: int | None = None) -> npt.NDArray[np.uint8] | None:
@@ -159,6 +162,7 @@ class PoolEnv:
         self.pool = pool
         self._step_pool = pool if isinstance(pool, StepPool) else None
         self._is_unused = self._step_pool is None  # a StepPool can be used without a call of this class
+        self._needed = pool.batch_size if self.is_async else 1  # environments in flight that a batch needs
         self._last_ids: Ids = np.arange(pool.batch_size, dtype=np.int32)  # environments of the last batch
 
     def _close(self) -> None:
@@ -174,16 +178,19 @@ class PoolEnv:
         return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
     def _wait_for_sender(self) -> None:
-        """Wait until the thread that sent last, if it is another one and still alive, has sent enough for a batch."""
-        sender, needed = self._sender, self.pool.batch_size if self.is_async else 1
-        deadline = time.monotonic() + SENDER_TIMEOUT_S
-        while sender != threading.get_ident() and self.pool.num_in_flight < needed and time.monotonic() < deadline:
-            if all(thread.ident != sender for thread in threading.enumerate()):
+        """Wait until other threads have sent enough for a batch.
+
+        Return at once if there are none, or if this thread has sent actions and no other one has reset or sent.
+        """
+        me, deadline = threading.get_ident(), time.monotonic() + SENDER_TIMEOUT_S
+        while self.pool.num_in_flight < self._needed and time.monotonic() < deadline:
+            is_alone = self._sender == me and len(self._users) == 1
+            if is_alone or self._is_closed or threading.active_count() == 1:
                 return
             time.sleep(POLL_S)
 
     def _recv(self) -> PoolBatch:
-        if self._sender != threading.get_ident():
+        if self.pool.num_in_flight < self._needed:
             self._wait_for_sender()
         batch = self.pool.recv()
         if self.is_async:

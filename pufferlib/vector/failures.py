@@ -69,7 +69,7 @@ class FailureContext:
         phase: Phase of the failure: "build", "reset", "step" or "close".
         text: Description of the environments, their seeds and last actions.
         envs: Specs of the environments that may have failed, with the seeds of their last resets.
-        actions: Last actions of these environments, concatenated. None before the first reset.
+        actions: Last actions of these environments, concatenated. None unless they are stepping.
         starts_with_seed: Whether nothing has happened since they were built, or reset with these seeds.
     """
 
@@ -112,23 +112,29 @@ def vanished_error(
     )
 
 
-def late_error(context: FailureContext, timeout_s: float, stack: str | None = None) -> WorkerError:
-    """Return the error for a timeout. ``stack`` is the stack of the worker, empty if it did not reply."""
+def late_error(context: FailureContext, timeout_s: float, advice: str, stack: str | None = None) -> WorkerError:
+    """Return the error for a timeout.
+
+    Args:
+        context: Circumstances of the failure.
+        timeout_s: Timeout in seconds.
+        advice: What to do if it is too short.
+        stack: Stack of the worker, empty if it did not reply. None if it was not asked.
+    """
     silence = " It did not report its stack." if stack == "" else ""
     return WorkerError(
-        f"{context.where}: one {context.phase} of an environment may take timeout_s={timeout_s:g} seconds, got more in "
-        f"{context.text}; raise timeout_s, or pass timeout_s=None to wait forever. Its worker was stopped."
+        f"{context.where}: one {context.phase} of an environment may take {timeout_s:g} seconds, got more in "
+        f"{context.text}; {advice}. Its worker was stopped."
         f"{silence}{_paragraph(stack)}"
     )
 
 
-def stalled_error(context: FailureContext, pid: int | None, timeout_s: float) -> WorkerError:
-    """Return the error for a worker that stalls in the middle of a message."""
+def stalled_error(context: FailureContext, pid: int | None, timeout_s: float, advice: str) -> WorkerError:
+    """Return the error for a worker that stalls in the middle of a message. ``advice`` is as in ``late_error``."""
     return WorkerError(
         f"{context.where}: worker {context.worker} (process {pid}) must continue a message within "
-        f"timeout_s={timeout_s:g} seconds, but sent no more of it, in {context.phase} of {context.text}; check whether "
-        "the process is stopped (SIGSTOP, a debugger), raise timeout_s, or pass timeout_s=None to wait forever. "
-        "The worker was stopped."
+        f"{timeout_s:g} seconds, but sent no more of it, in {context.phase} of {context.text}; check whether the "
+        f"process is stopped (SIGSTOP, a debugger); otherwise {advice}. The worker was stopped."
     )
 
 

@@ -195,10 +195,12 @@ class RestartingRunner(EnvRunner):
 
     def _context(self) -> FailureContext:
         index, is_new = self._spec.index, self._phase == "build"
-        actions = self.restarts.last_actions(index)
-        return FailureContext("vector.Serial", index, self._phase, "", (self._spec,), actions, is_new)
+        return FailureContext("vector.Serial", index, self._phase, "", (self._spec,), self._last_actions(), is_new)
+
+    def _last_actions(self) -> Array | None:
+        return self.restarts.last_actions(self._spec.index) if self._phase == "step" else None
 
     def _describe_failure(self, error: Exception) -> PufferError:
         index, seed = self._spec.index, self._spec.seed
-        place = envs_text(None, index, [seed], self.restarts.last_actions(index))
+        place = envs_text(None, index, [seed], self._last_actions())
         return error_of(Failed.of(self._phase, 0, error), place, None, "vector.Serial")

@@ -69,6 +69,7 @@ class Workers(ABC):
     """
 
     WHERE: str  # name of the backend in messages
+    TIMEOUT_ADVICE = "raise timeout_s, or pass timeout_s=None to wait forever"
 
     buffers: Buffers
     seeds: Array
@@ -181,12 +182,12 @@ class Workers(ABC):
                 f"{self.envs_of(worker).start}; do not mix native and emulated ones"
             )
 
-    def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
+    def context(self, worker: int, phase: str, position: int | None) -> FailureContext:
         """Return the circumstances of a failure in the environment at ``position``, or in any of them for None."""
         first = self.envs_of(worker).start + (position or 0)
         last = first if position is not None else self.envs_of(worker).stop - 1
         actions = None
-        if has_acted:
+        if phase == "step":
             agents = self.description.num_agents
             actions = self.buffers["actions"][first * agents : (last + 1) * agents]
         text = envs_text(worker, first, self.last_seeds[first : last + 1], actions)

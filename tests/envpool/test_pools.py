@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pufferlib.envpool as envpool
+from pufferlib.envpool import pool_env
 from pufferlib.envpool.families import ocean
 from pufferlib.envpool.native import NativeBackend
 from pufferlib.errors import APIUsageError
@@ -135,6 +136,61 @@ def test_one_thread_sends_and_another_receives(make, batch_size):
             env.send(np.ones(batch_size), info["env_id"])
     thread.join()
     assert counts.sum() == 4 * steps
+
+
+@pytest.mark.parametrize("is_reset_here", [True, False])
+def test_recv_waits_for_a_thread_that_has_not_sent_yet(make, is_reset_here):
+    env = make()
+    if is_reset_here:
+        env.async_reset()
+    else:
+        resetter = threading.Thread(target=env.async_reset)
+        resetter.start()
+        resetter.join()
+    env.recv()
+    sender = threading.Timer(0.1, env.send, (np.ones(2),))
+    sender.start()
+    assert env.recv()[4]["elapsed_step"].tolist() == [1, 1]
+    sender.join()
+
+
+@pytest.fixture
+def idle_thread():
+    """Run another thread, which does not use the environment."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
+def test_recv_does_not_wait_if_only_this_thread_sends(make, idle_thread, monkeypatch):
+    monkeypatch.setattr(pool_env, "POLL_S", "waiting would raise TypeError")
+    env = make()
+    env.async_reset()
+    env.recv()
+    env.send(np.ones(2))
+    env.recv()
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        env.recv()
+
+
+def test_recv_does_not_wait_after_close(make, idle_thread, monkeypatch):
+    monkeypatch.setattr(pool_env, "POLL_S", "waiting would raise TypeError")
+    env = make()
+    env.reset()
+    env.close()
+    with pytest.raises(APIUsageError, match="closed"):
+        env.recv()
+
+
+def test_recv_waits_no_longer_than_the_limit(make, idle_thread, monkeypatch):
+    monkeypatch.setattr(pool_env, "SENDER_TIMEOUT_S", 0.05)
+    env = make()
+    env.reset()
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        env.recv()
 
 
 def test_recv_does_not_wait_for_a_finished_thread(make):

@@ -177,7 +177,7 @@ def test_killed_process_is_reported_with_signal(make):
 def test_step_timeout_raises(make):
     env = make("Toy", trouble="sleep", timeout_s=2.0)
     env.reset()
-    with pytest.raises(WorkerError, match=r"(?s)toy: one step of .*timeout_s=2 seconds.*toy_entries\.py.* in step"):
+    with pytest.raises(WorkerError, match=r"(?s)toy: one step of .*2 seconds.*toy_entries\.py.* in step"):
         env.step(np.zeros(4, int))
     assert not is_running(env.metadata["pid"])
 

@@ -101,7 +101,7 @@ make_endless = functools.partial(
         (RAISE, "ValueError: boom, in step of environment 2 "),
         (EXIT, "ended with exit code 3, in step of environment 2 "),
         (KILL, "ended with signal SIGKILL, in step of environment 2 "),
-        (SLEEP, "one step of an environment may take timeout_s=2 seconds, got more in environment 2 "),
+        (SLEEP, "one step of an environment may take 2 seconds, got more in environment 2 "),
     ],
 )
 def test_failed_worker_is_replaced(command, cause):

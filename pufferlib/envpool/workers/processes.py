@@ -170,6 +170,7 @@ class PoolWorkers(WorkerProcesses):
     WHERE = "envpool"
     SERVER = PoolWorker
     ADVICE = "use fewer environments or num_threads; otherwise make one of them by itself to see what ends it"
+    TIMEOUT_ADVICE = "make it faster, or use pufferlib.make, which has timeout_s"
 
     channel: EnvQueues  # type: ignore[assignment]  # EnvQueues has the methods that WorkerProcesses needs
 
@@ -211,8 +212,8 @@ class PoolWorkers(WorkerProcesses):
             self.last_seeds[env] = int(self.seeds[env])
 
     @override
-    def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
-        context = super().context(worker, phase, position, has_acted)
+    def context(self, worker: int, phase: str, position: int | None) -> FailureContext:
+        context = super().context(worker, phase, position)
         if phase == "reset":  # the worker drops the seed during a reset
             starts = bool(self._starts_with_seed[[env.index for env in context.envs]].all())
             context = self.last_context = dataclasses.replace(context, starts_with_seed=starts)

@@ -17,6 +17,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ __all__ = [
     "Worker",
     "leave_signals_to_parent",
     "main",
+    "making_modules",
     "reply_message",
     "serve_parent",
 ]
@@ -57,6 +59,8 @@ REPLY, FAILURE = 1, 2  # outcomes of a command: reply in the mailbox or the pipe
 
 STACK_SIGNAL = signal.SIGUSR1  # requests the stack of a worker at any time
 CHECK_S = 1.0  # interval at which an idle worker checks whether its parent is alive
+
+_makers: frozenset[str] = frozenset()  # ``Setup.makers`` of this process, if it is a worker
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Setup:
         hide_output: Whether to discard everything written to stdout and stderr.
         server: Subclass of ``Worker`` to use, or None for ``Worker``.
         options: Options of the subclass.
+        makers: Modules whose top level makes this worker. See ``making_modules``.
     """
 
     worker: int
@@ -100,6 +105,7 @@ class Setup:
     hide_output: bool
     server: "type[Worker] | None" = None
     options: Any = None
+    makers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,31 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
         pass  # the parent is gone
     finally:
         conn.close()
+
+
+def making_modules(where: str) -> frozenset[str]:
+    """Return the modules whose top level is making workers now, in this process and in those that it is a worker of.
+
+    Args:
+        where: Name of the backend.
+
+    Raises:
+        APIUsageError: A module does so in both. Its workers import it, so each of them would make more.
+    """
+    found: set[str] = set()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name != "__main__":  # workers do not run the caller's script
+            if name in _makers:
+                raise APIUsageError(
+                    f"{where}: a module that workers import must not make workers at its top level, got {name} "
+                    f"({frame.f_code.co_filename}, line {frame.f_lineno}), which would start processes without end; "
+                    'move this line into a function, or under if __name__ == "__main__"'
+                )
+            found.add(name)
+        frame = frame.f_back
+    return _makers | found
 
 
 def leave_signals_to_parent() -> None:
@@ -218,11 +249,13 @@ class Worker:
 
     def build(self) -> bool:
         """Build the environments. Return False if that failed and was reported."""
+        global _makers
         setup, surroundings = self._setup, self._setup.surroundings
         os.environ.clear()
         os.environ.update(surroundings.environ)
         if surroundings.sys_path is not None:
             sys.path[:] = surroundings.sys_path
+        _makers = setup.makers
         progress = [0]
         if self._row_spec is not None:
             self._map(self._row_spec)

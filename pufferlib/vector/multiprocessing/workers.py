@@ -33,7 +33,16 @@ from pufferlib.vector.multiprocessing.process import (
     start_worker,
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.worker import CALL, REPLY, NeedMemory, Reply, Setup, Surroundings, Worker
+from pufferlib.vector.multiprocessing.worker import (
+    CALL,
+    REPLY,
+    NeedMemory,
+    Reply,
+    Setup,
+    Surroundings,
+    Worker,
+    making_modules,
+)
 from pufferlib.vector.pooled import PooledVectorEnv
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 from pufferlib.vector.workers import Workers
@@ -64,7 +73,6 @@ class WorkerProcesses(Workers):
         self._timeout_ns = _NO_TIMEOUT_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
         self._replies: dict[int, Reply] = {}
         self._called = ""
-        self._is_built = False
         self._resources = WorkerResources()
         # At exit this must run before multiprocessing joins processes that wait for us.
         self._end = util.Finalize(self, shut_down, args=(self._resources,), exitpriority=10)
@@ -86,6 +94,7 @@ class WorkerProcesses(Workers):
 
     def build(self) -> None:
         """Determine the size of the batch from the first environment, then send the shared memory to all workers."""
+        self._makers = making_modules(self.WHERE)
         spec, workers = self.spec, range(self.spec.num_workers)
         with explain_file_limit(0):
             envs = [self._pickle(self.specs_of(worker)) for worker in workers]
@@ -108,7 +117,6 @@ class WorkerProcesses(Workers):
             ready = self._read_with_deadline(worker)
             assert isinstance(ready, Ready)
             self.note_description(worker, ready.description)
-        self._is_built = True
         if spec.on_crash != "restart":
             self._memory.close_fd()
 
@@ -146,6 +154,7 @@ class WorkerProcesses(Workers):
             hide_output=self.spec.hide_output,
             server=self.SERVER,
             options=self._options(),
+            makers=self._makers,
         )
         # The space in it may be of a class defined in the caller's script.
         self._send(worker, pickle_by_value(setup, with_registrations=False))
@@ -301,7 +310,7 @@ class WorkerProcesses(Workers):
         """Kill a worker that exceeds the time limit, and raise its failure."""
         assert self.spec.timeout_s is not None
         handle = self.processes[worker]
-        error = late_error(self._context(worker), self.spec.timeout_s, handle.ask_stack())
+        error = late_error(self._context(worker), self.spec.timeout_s, self.TIMEOUT_ADVICE, handle.ask_stack())
         handle.process.kill()
         raise WorkerFailed(worker, error)
 
@@ -309,7 +318,7 @@ class WorkerProcesses(Workers):
         """Kill a worker that stalls in the middle of a message, and raise its failure."""
         assert self.spec.timeout_s is not None
         process = self.processes[worker].process
-        error = stalled_error(self._context(worker), process.pid, self.spec.timeout_s)
+        error = stalled_error(self._context(worker), process.pid, self.spec.timeout_s, self.TIMEOUT_ADVICE)
         process.kill()
         raise WorkerFailed(worker, error)
 
@@ -320,7 +329,7 @@ class WorkerProcesses(Workers):
             operation = self.channel.operation(worker)
             phase = self._called if operation == CALL else PHASES.get(operation, phase)
             position = self.channel.progress(worker) if position is None else position
-        return self.context(worker, phase, position or 0, self._is_built)
+        return self.context(worker, phase, position or 0)
 
 
 class Abandons(Protocol):

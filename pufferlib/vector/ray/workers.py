@@ -316,12 +316,12 @@ class ActorWorkers(Workers):
                 f"{self._room_s:g} + {self._timeout_s * self.envs_per_worker:g} seconds, but took longer, with "
                 f"{describe_room(self._ray)}; add nodes, or raise timeout_s"
             )
-        return late_error(context, self._timeout_s)
+        return late_error(context, self._timeout_s, self.TIMEOUT_ADVICE)
 
     def _context(self, worker: int, position: int | None = None) -> FailureContext:
         """Return the circumstances of a failure in the environment at ``position``, or in any of them for None."""
         phase = self.channel.calls[worker].phase
-        return self.context(worker, phase, position, phase == "step")
+        return self.context(worker, phase, position)
 
 
 def get_all(ray: Any, refs: list[Any]) -> list[Any]:
