@@ -47,6 +47,7 @@ LEFT = {
         "_index_put_impl_ _local_scalar_dense": "operations of torch",
         "_getframe": "the line of a wait",
     },
+    "vector/test_make.py": {"_cores": "a machine with two cores"},
     "vector/test_multiprocessing.py": {
         "_config _forkserver _forkserver_pid": "attributes of multiprocessing",
     },
