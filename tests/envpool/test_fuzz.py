@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pufferlib.envpool as envpool
+from pufferlib.envpool import pool_env
 from pufferlib.envpool.native import NativeBackend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
@@ -264,12 +265,20 @@ IN_THE_DAY = [
 ]
 
 
+@pytest.fixture
+def no_wait(monkeypatch):
+    """Do not wait for threads that might send. There are none, and many random calls would wait."""
+    monkeypatch.setattr(pool_env, "SENDER_TIMEOUT_S", 0.0)
+
+
+@pytest.mark.usefixtures("no_wait")
 @pytest.mark.parametrize(("task_id", "layout"), IN_THE_DAY)
 def test_random_calls_match_the_model(task_id, layout):
     Fuzz(task_id, 0, **LAYOUTS[layout]).play(150)
 
 
 @pytest.mark.all
+@pytest.mark.usefixtures("no_wait")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_many_random_calls_match_the_model(task_id, layout, nightly):
