@@ -13,15 +13,7 @@ from torch.compiler import is_dynamo_compiling
 
 from pufferlib.errors import APIUsageError
 
-__all__ = [
-    "GIVEN_LEAVES",
-    "TORCH_DTYPES",
-    "NativeDtype",
-    "NativeLeaf",
-    "flattened_tensor_size",
-    "nativize_dtype",
-    "nativize_tensor",
-]
+__all__ = ["NativeDtype", "NativeLeaf", "flattened_tensor_size", "nativize_dtype", "nativize_tensor"]
 
 # Not None while torch.jit.trace records how views are made.
 tracing_state = torch._C._get_tracing_state

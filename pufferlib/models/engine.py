@@ -31,7 +31,6 @@ from pufferlib.models.recurrent import CRITIC, GRUWrapper, LSTMWrapper, MemoryWr
 from pufferlib.pytorch import NativeLeaf
 
 __all__ = [
-    "TYPES",
     "ConvolutionSpec",
     "InputSpec",
     "LayerSpec",

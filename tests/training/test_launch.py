@@ -147,7 +147,7 @@ def test_registered_settings_are_defaults(tmp_path: Path, monkeypatch: pytest.Mo
         (lambda: train(3), "env must be a name, a class or a function, got 3"),  # type: ignore[call-overload]
         (lambda: train("squared", "x"), "settings must be a dict such as .*, got 'x'"),  # type: ignore[call-overload]
         (lambda: train("squared", runs=None), "runs must be the path of a folder, got None"),  # type: ignore[call-overload]
-        (lambda: train("squared", callbacks=print), "callbacks must be a list, got <built-in"),  # type: ignore[call-overload]
+        (lambda: train("squared", callbacks=len), "callbacks must be a list, got <built-in"),  # type: ignore[call-overload]
         (lambda: train("squared", loggers="csv"), "loggers must be a list of .*, got 'csv'; .*track="),  # type: ignore[arg-type]
         (lambda: train("squared", loggers=["csv"]), "a logger must be an object with .*, got 'csv'"),  # type: ignore[list-item]
     ],
