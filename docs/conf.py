@@ -37,7 +37,7 @@ nitpicky = True
 # Internal names of other libraries in signatures, and limits of settings.
 nitpick_ignore_regex = [
     ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
-    ("py:class", r"numpy\.int32|numpy\.integer|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About"),
+    ("py:class", r"numpy\.int(32|eger)|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About"),
     ("py:class", "Console|Study|BaseDistribution"),
     # Imported only for type checkers.
     ("py:class", r"(Gymnasium|PettingZoo)?PufferEnv|VectorEnv|Ranks|EpisodeMeans|torch\.optim\.Optimizer"),
