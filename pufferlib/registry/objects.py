@@ -157,7 +157,7 @@ def has_module(name: str) -> bool:
 
 
 def class_names(module: str) -> list[str]:
-    """Return the public classes in the source of a module, which is not imported. Its parent package is."""
+    """Return the public classes in the source of a module. The parent package is imported, the module is not."""
     spec = importlib.util.find_spec(module) if has_module(module) else None
     file = Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
     with suppress(OSError, SyntaxError, ValueError):

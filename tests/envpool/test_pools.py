@@ -115,6 +115,7 @@ def test_reset_mask_returns_rows_of_all_environments(make, stack, from_pixels):
     assert not np.array_equal(after[0], before[0])
 
 
+@pytest.mark.usefixtures("whole_wait")
 @pytest.mark.parametrize("batch_size", [2, 4])
 def test_one_thread_sends_and_another_receives(make, batch_size):
     env, steps = make(num_envs=4, batch_size=batch_size), 200
@@ -138,6 +139,7 @@ def test_one_thread_sends_and_another_receives(make, batch_size):
     assert counts.sum() == 4 * steps
 
 
+@pytest.mark.usefixtures("whole_wait")
 @pytest.mark.parametrize("is_reset_here", [True, False])
 def test_recv_waits_for_a_thread_that_has_not_sent_yet(make, is_reset_here):
     env = make()
