@@ -5,7 +5,6 @@ import importlib
 import os
 import pickle
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,7 +107,7 @@ def start_ranks_on_ray(settings: TrainConfig, needs_gpu: bool) -> Iterator[Joine
     with reserve_gpu(ray, here, timeout_s) if needs_gpu else contextlib.nullcontext(0) as gpu:
         place = Place(0, size, gpu, 1, here, store.port)
         with (
-            contextlib.closing(_RayRanks(train, place, settings, needs_gpu)) as others,
+            contextlib.closing(_RayRanks(ray, train, place, settings, needs_gpu)) as others,
             join(place, timeout_s, store, others.check) as ranks,
         ):
             others.watch(ranks)
@@ -153,44 +152,43 @@ def reserve_gpu(ray: Any, here: str, timeout_s: float) -> Iterator[int]:
 
 
 class _RayRanks:
-    """Run of Ray Train in a thread. Its workers are the ranks from 1 on.
+    """Run of Ray Train in a task of Ray. Its workers are the ranks from 1 on.
+
+    The run is in another process because only a process can be stopped at any time: Ray Train waits for room without
+    asking anybody, and ``ray.shutdown`` ends a process in which a thread waits for Ray.
 
     Args:
+        ray: Module ``ray``, connected.
         train: Module ``ray.train``.
         first: Rank and address of rank 0.
         settings: Settings, as in ``start_ranks_on_ray``.
         needs_gpu: Whether each rank reserves a GPU.
     """
 
-    def __init__(self, train: Any, first: Place, settings: TrainConfig, needs_gpu: bool) -> None:
-        self._failure, self._ranks = "", list[JoinedRanks]()
-        self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # required by Ray Train, stays empty
+    def __init__(self, ray: Any, train: Any, first: Place, settings: TrainConfig, needs_gpu: bool) -> None:
+        self._failure, self._ranks, self._ray = "", list[JoinedRanks](), ray
         resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}
-        self._trainer = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer(
-            _follow_function(),
-            train_loop_config={"place": tuple(first), "timeout_s": settings.processes_timeout},
-            scaling_config=train.ScalingConfig(
-                num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources
-            ),
-            run_config=train.RunConfig(
-                storage_path=self._storage.name, failure_config=train.FailureConfig(controller_failure_limit=0)
-            ),
-        )
-        self._start_limit_s = settings.processes_timeout + LATER_S
-        self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
+        scaling = train.ScalingConfig(num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources)
+        given = {"place": tuple(first), "timeout_s": settings.processes_timeout}
+        options = {
+            "num_cpus": 0,
+            "max_retries": 0,
+            "resources": {f"node:{first.address}": 0.001},
+            "runtime_env": {"env_vars": {START_LIMIT: str(settings.processes_timeout + LATER_S)}},
+        }
+        self._run = ray.remote(**options)(_fit_function()).remote(_follow_function(), given, scaling)
+        self._thread = threading.Thread(target=self._wait, name="ray-train", daemon=True)
         self._thread.start()
 
-    def _run(self) -> None:
-        # Without a limit, Ray Train would wait for room for ever, and so would this thread. Ray ends the process if a
-        # thread waits for it during ray.shutdown.
+    def _wait(self) -> None:
         try:
-            with _variable(START_LIMIT, str(self._start_limit_s)):
-                self._trainer.fit()
+            failures = self._ray.get(self._run)
         except Exception as error:
-            causes = getattr(error, "worker_failures", None) or {0: error}
-            self._failure = "; ".join(
-                f"rank {rank + 1} on Ray ended: {str(cause).strip().splitlines()[-1]}" for rank, cause in causes.items()
-            )
+            failures = {0: str(error).strip() or type(error).__name__}
+        self._failure = "; ".join(
+            f"rank {rank + 1} on Ray ended: {cause.strip().splitlines()[-1]}" for rank, cause in failures.items()
+        )
+        if self._failure:
             for ranks in self._ranks:
                 ranks.report_failure(self._failure)
 
@@ -206,9 +204,37 @@ class _RayRanks:
             ranks.report_failure(self._failure)
 
     def close(self) -> None:
-        """Wait for the workers to end."""
+        """Wait for the workers to end, and stop them if they don't."""
         self._thread.join(END_S)
-        self._storage.cleanup()
+        for force in (False, True):  # as Ctrl-C does, then by ending the process
+            if self._thread.is_alive():
+                self._ray.cancel(self._run, force=force)
+                self._thread.join(END_S)
+
+
+def _fit_function() -> Callable[..., dict[int, str]]:
+    """Return the function that starts Ray Train and returns the errors of its workers.
+
+    The function is local, so that it is sent by value. Its process needs no pufferlib.
+    """
+
+    def fit(follow: Callable[[dict[str, Any]], None], settings: dict[str, Any], scaling: Any) -> dict[int, str]:
+        import importlib
+        import tempfile
+
+        train: Any = importlib.import_module("ray.train")
+        train_in_parallel = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer
+
+        with tempfile.TemporaryDirectory(prefix="pufferlib-ray-") as unused:  # Ray Train requires a folder
+            run = train.RunConfig(storage_path=unused, failure_config=train.FailureConfig(controller_failure_limit=0))
+            try:
+                train_in_parallel(follow, train_loop_config=settings, scaling_config=scaling, run_config=run).fit()
+            except train.TrainingFailedError as error:
+                causes = getattr(error, "worker_failures", None) or {0: error}
+                return {rank: str(cause) for rank, cause in causes.items()}
+        return {}
+
+    return fit
 
 
 def _follow_function() -> Callable[[dict[str, Any]], None]:
