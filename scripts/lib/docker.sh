@@ -149,7 +149,7 @@ pull_published() {
     return 1
 }
 
-# forecast SERVICE: prints the time and disk space of a first build, as measured on 2 cores (docs/images.md).
+# forecast SERVICE: prints the time and disk space of a first build, as measured on 2 cores (docs/build-images.md).
 forecast() {
     case $1:$device in
     tank:cpu) echo "about 5 minutes and 8 GB of disk" ;;
