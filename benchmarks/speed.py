@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
-from report import LIMIT, OURS, PUFFER, ROOT, SUBPROC, SYNC, Stored, figure, git, goal, verdict
+from report import LIMIT, OURS, PUFFER, ROOT, SB3, SUBPROC, SYNC, Stored, figure, git, goal, verdict
 from variance_plot import WAYS, plot, shares
 
 PAGES = (ROOT / "docs" / "speed.md", ROOT / "README.md")
@@ -257,7 +257,15 @@ PARTS = {
 
 # Rows of README.md: name in README.md, benchmark, name of the row, other contestants, and whether to show a rate.
 SUMMARY = (
-    ("PPO on `breakout`, acting and learning", "train", "breakout with its own settings, memory: none", (), True),
+    ("PPO on `breakout`, 1,024 games", "train", "breakout, 1024 agents, memory: none, float32", (PUFFER,), True),
+    (
+        "The same with a MinGRU memory, in bfloat16",
+        "train",
+        "breakout, 1024 agents, memory: MinGRU, bfloat16",
+        (PUFFER,),
+        True,
+    ),
+    ("PPO on Atari Pong, 8 games", "train", "Atari Pong, 8 games, 2 workers, float32", (SB3,), True),
     ("`squared`, 1,024 games, one core", "ocean", "squared, 1024 agents", (PUFFER,), True),
     ("`pong`, 1,024 games, one core, 8 frames a step", "ocean", "pong, 1024 agents", (PUFFER,), True),
     ("`breakout`, 1,024 games, one core, 4 frames a step", "ocean", "breakout, 1024 agents", (PUFFER,), True),
@@ -301,7 +309,7 @@ def summary() -> Lines:
 def rate(value: float, unit: str) -> str:
     """Convert a time per step to steps per second."""
     speed = {"us": 1e6, "ns": 1e9}[unit] / value
-    return f"{figure(speed / 1e6)} million/s" if speed >= 1e6 else f"{round(speed, -3):,.0f}/s"
+    return f"{figure(speed / 1e6)} million/s" if speed >= 1e6 else f"{float(f'{speed:.3g}'):,.0f}/s"
 
 
 def cost(value: float, unit: str) -> str:
