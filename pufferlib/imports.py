@@ -5,10 +5,9 @@ The finders explain old module names, and register Ocean's environment ids with 
 
 import functools
 import importlib
-import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -104,18 +103,21 @@ class _GymnasiumFinder:
     """Finder for ``gymnasium`` that registers Ocean's ids after it is loaded."""
 
     @classmethod
-    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(cls, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of ``gymnasium`` with a loader that also registers, or None for any other name."""
         if name != "gymnasium":
             return None
-        sys.meta_path.remove(cls)
-        spec = importlib.util.find_spec(name)
+        # Programs also ask for a spec without loading it, so this finder stays until gymnasium is loaded.
+        others = [finder for finder in sys.meta_path if finder is not cls and hasattr(finder, "find_spec")]
+        spec = next((found for finder in others if (found := finder.find_spec(name, path))), None)
         loader: Any = spec and spec.loader
         if loader is not None:
             load = loader.exec_module
 
             def load_and_register(module: ModuleType) -> None:
                 load(module)
+                if cls in sys.meta_path:
+                    sys.meta_path.remove(cls)
                 _register_ids()
 
             loader.exec_module = load_and_register
