@@ -114,11 +114,15 @@ class BindingMissing(PufferError, ImportError):  # noqa: N818 - established publ
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line of the innermost call outside Python's standard library, such as ``env.py, line 7``."""
+    """Return file and line of the innermost call outside Python's standard library, such as ``env.py, line 7``.
+
+    ``pufferlib.imports``, which raises the errors for old module names, is left out too.
+    """
     calls = [
         f"{frame.f_code.co_filename}, line {line}"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__")).partition(".")[0] not in sys.stdlib_module_names
+        if (module := str(frame.f_globals.get("__name__"))) != "pufferlib.imports"
+        and module.partition(".")[0] not in sys.stdlib_module_names
     ]
     return calls[-1]
 

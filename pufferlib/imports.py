@@ -5,10 +5,9 @@ The finders explain old module names, and register Ocean's environment ids with 
 
 import functools
 import importlib
-import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -17,14 +16,23 @@ __all__ = ["install_finders", "open_door"]
 
 
 _NAMESPACE = "puffer"  # of Ocean's ids: puffer/breakout
+# Modules of earlier versions, and of PufferLib 2 and 3, that have another name here.
 _MOVED = {
-    "analysis": "runs",
-    "clean_pufferl": "training",
-    "export": "exports",
-    "pufferl": "training",
-    "replay": "replays",
-    "sweep": "sweeps",
-    "train": "training",
+    "analysis": "pufferlib.runs",
+    "clean_pufferl": "pufferlib.training",
+    "cleanrl": "pufferlib.frameworks.cleanrl",
+    "environment": "pufferlib",
+    "environments": "pufferlib.bindings, or call pufferlib.make with the name of an environment",
+    "exceptions": "pufferlib",
+    "export": "pufferlib.exports; pufferlib.export is a function",
+    "policy_pool": "pufferlib.training",
+    "policy_ranker": "pufferlib.selfplay",
+    "postprocess": "pufferlib.wrappers",
+    "pufferl": "pufferlib.training",
+    "replay": "pufferlib.replays; pufferlib.replay is a function",
+    "sweep": "pufferlib.sweeps; pufferlib.sweep is a function",
+    "train": "pufferlib.training; pufferlib.train is a function",
+    "utils": "pufferlib.testing",
 }
 
 
@@ -55,7 +63,8 @@ def open_door(package: str, extra: str = "train") -> tuple[Callable[[str], Any],
         if name == "__all__" and (names := sorted(name for name, module in modules().items() if module != ".")):
             return names
         if name.startswith("__") or name not in modules():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            moved = f": import from {_MOVED[name]}" if package == "pufferlib" and name in _MOVED else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{moved}")
         if modules()[name] == ".":
             return importlib.import_module(f"{package}.{name}")
         try:
@@ -92,30 +101,31 @@ class _MovedModules:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Raise ModuleNotFoundError for moved modules such as ``pufferlib.train``. Never find a module."""
-        parent, _, package = name.partition(".")
-        if parent == "pufferlib" and package in _MOVED:
-            message = f"No module named {name!r}: import from pufferlib.{_MOVED[package]}"
-            if _MOVED[package].startswith(package):
-                message += f"; pufferlib.{package} is a function"
-            raise ModuleNotFoundError(message, name=name)
+        parent, _, module = name.partition(".")
+        if parent == "pufferlib" and module in _MOVED:
+            # ``from pufferlib import pufferl`` hides the message of an error that has name=.
+            raise ModuleNotFoundError(f"No module named {name!r}: import from {_MOVED[module]}")
 
 
 class _GymnasiumFinder:
     """Finder for ``gymnasium`` that registers Ocean's ids after it is loaded."""
 
     @classmethod
-    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(cls, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of ``gymnasium`` with a loader that also registers, or None for any other name."""
         if name != "gymnasium":
             return None
-        sys.meta_path.remove(cls)
-        spec = importlib.util.find_spec(name)
+        # Programs also ask for a spec without loading it, so this finder stays until gymnasium is loaded.
+        others = [finder for finder in sys.meta_path if finder is not cls and hasattr(finder, "find_spec")]
+        spec = next((found for finder in others if (found := finder.find_spec(name, path))), None)
         loader: Any = spec and spec.loader
         if loader is not None:
             load = loader.exec_module
 
             def load_and_register(module: ModuleType) -> None:
                 load(module)
+                if cls in sys.meta_path:
+                    sys.meta_path.remove(cls)
                 _register_ids()
 
             loader.exec_module = load_and_register

@@ -81,7 +81,7 @@ cdef class Box2DCopies:
         engine: Addresses of the functions in ``Box2DEngine``.
         num_games: Number of games.
         num_threads: Maximum number of threads that work on a step.
-        affinity: Of ``PufferTask``.
+        affinity: Field ``affinity`` of ``PufferTask``.
     """
 
     cdef Box2DGames batch

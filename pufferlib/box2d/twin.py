@@ -157,7 +157,7 @@ def find_box2d(name: str, keywords: Mapping[str, Any], create: Callable[[], Any]
 
     Args:
         name: Name of the environment.
-        keywords: Its keyword arguments.
+        keywords: Keyword arguments of the environment.
         create: Function that makes the emulated environment of Gymnasium with these keyword arguments.
     """
     try:

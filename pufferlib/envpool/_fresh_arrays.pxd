@@ -1,4 +1,4 @@
-# New arrays for batches, of which those that nobody has any more are given out again.
+# Arrays for batches, which are reused once the caller has released them.
 
 cimport cython
 from cpython.object cimport PyObject

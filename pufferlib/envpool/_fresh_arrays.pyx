@@ -1,4 +1,4 @@
-"""New arrays for batches, of which those that nobody has any more are given out again."""
+"""Arrays for batches, which are reused once the caller has released them."""
 
 import numpy as np
 
@@ -11,22 +11,22 @@ from pufferlib.native._python cimport Py_REFCNT, PyList_GET_ITEM
 from pufferlib.errors import PufferError
 
 cdef enum:
-    KEPT_ARRAYS = 4  # of one kind, for callers who hold some
+    KEPT_ARRAYS = 4  # arrays that are reused, so that a caller can keep some
 
 cdef object empty = np.empty
 
 if not heads_match_numpy():
-    raise PufferError(f"pufferlib.envpool: this numpy, {np.__version__}, keeps its arrays in a way that is not known; "
-                      "install one that pufferlib names")
+    raise PufferError(f"pufferlib.envpool: this numpy, {np.__version__}, has an unknown layout of arrays; "
+                      "install a version that pufferlib supports")
 
 
 @cython.final
 cdef class FreshArrays:
-    """Arrays of one kind, each of which is given out anew as soon as nobody has it any more.
+    """Arrays of one shape and dtype. An array is reused as soon as no other reference to it exists.
 
     Args:
-        row_shape: Of what follows the first dimension.
-        dtype: Of the numbers.
+        row_shape: Shape of an array without its first dimension.
+        dtype: Dtype of the arrays.
     """
 
     def __cinit__(self, tuple row_shape, dtype):
@@ -39,7 +39,7 @@ cdef class FreshArrays:
             self.shape[i] = row_shape[i - 1]
 
     cdef PyObject *take(self, Py_ssize_t rows) except NULL:
-        # The reference is that of `kept`: whoever hands the array on takes one more.
+        # Returns a reference of `kept`. The caller takes one more to pass the array on.
         cdef Py_ssize_t i
         cdef PyObject *kept
         for i in range(len(self.kept)):
@@ -56,7 +56,7 @@ cdef class FreshArrays:
         return <PyObject *>array
 
     cdef bint is_like_new(self, ArrayHead *head, Py_ssize_t rows) noexcept:
-        # False for what its last owner has changed the form of: such an array is his for ever.
+        # False if the caller has changed the shape or flags of the array. It is then never reused.
         cdef int i
         if head.ndim != self.ndim or head.shape[0] != rows or head.flags != self.flags:
             return False

@@ -1,4 +1,4 @@
-"""NativePool, which plays games of one C environment as a pool: everything that reaches C is checked here."""
+"""``NativePool``: games of one C environment as a pool. All arguments are checked here, before they reach C."""
 
 import os
 from time import sleep
@@ -30,12 +30,12 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.native._pictures import scale_picture
 from pufferlib.seeding import env_seed
 
-cdef enum:  # uses of a pool, of which the first two may be of two threads that take turns
+cdef enum:  # uses of a pool. Two threads may take turns in the first two
     SENDS = 1
     RECEIVES = 2
     ALONE = 4
 
-TURN_S = 20e-6  # between looks whether it is this thread's turn
+TURN_S = 20e-6  # between checks whether it is this thread's turn
 
 cdef extern from "puffer_queue.h" nogil:
     ctypedef struct PufferQueue:
@@ -101,9 +101,9 @@ cdef extern from "puffer_envpool.h" nogil:
     PufferEnvPool *puffer_envpool_new()
     void puffer_envpool_free(PufferEnvPool *pool)
 
-cdef double DIRECT_NS = 5e7  # longest step of all games that Ctrl-C need not end half-way
-cdef double QUICK_NS = 5e3   # shorter ones keep the interpreter's lock
-cdef double EARLY_NS = 1e5   # longer ones begin when they are sent
+cdef double DIRECT_NS = 5e7  # longest step of all games during which Ctrl-C may wait
+cdef double QUICK_NS = 5e3   # shorter steps keep the interpreter's lock
+cdef double EARLY_NS = 1e5   # longer steps start in send
 
 cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_STEP, "disabled": PUFFER_DISABLED}
 cdef object ndarray = np.ndarray
@@ -113,21 +113,21 @@ cdef object tuple_new = tuple.__new__
 
 @cython.final
 cdef class NativePool:
-    """A Pool of games of one C environment; see ``pufferlib.envpool.pool``.
+    """``Pool`` of games of one C environment. See ``pufferlib.envpool.pool``.
 
     Args:
-        index: Of the environment in ``ocean_types()``, or as ``add_type`` returned it.
+        index: Index of the environment in ``ocean_types()``, or the result of ``add_type``.
         values: A float, or bytes for a text, for each parameter, in the order and range of its table.
-        spec: Of the pool.
+        spec: Spec of the pool.
         seeds: An int for each environment, which plays as ``pufferlib.make(name, seed=seed)`` does.
-        batch_size: Environments of a batch; as many as there are seeds is synchronous.
-        num_threads: That may play at once, the caller's included.
-        max_episode_steps: After which an episode is cut off; 0 for no limit.
+        batch_size: Number of environments per batch. The pool is synchronous if it equals the number of seeds.
+        num_threads: Maximum number of threads that step games, including the caller's.
+        max_episode_steps: Steps after which an episode is truncated, or 0 for no limit.
         autoreset: What follows the end of an episode: "next_step", "same_step" or "disabled".
-        copy: Whether batches are arrays of their own; if not, they are those of the pool.
-        thread_affinity_offset: Core of the caller, after which those of the helpers come; -1: any.
-        fields: Structured dtype of the fields of an observation, which batches show as a dict; None: it has none.
-        helper_ns: Work, in ns, that makes one more thread worth while; 0 calls all of them, always.
+        copy: Whether batches are new arrays. If not, they are the arrays of the pool.
+        thread_affinity_offset: Core of the caller. The helpers use the cores after it. -1 for any.
+        fields: Structured dtype of observations, which batches show as a dict, or None if they have no fields.
+        helper_ns: Work in ns that justifies one more thread. 0 always uses all threads.
     """
 
     cdef PufferEnvPool *pool
@@ -135,17 +135,17 @@ cdef class NativePool:
     cdef readonly int32_t num_envs, batch_size
     cdef str where
     cdef bint copies, is_sync, is_single, is_busy
-    cdef int use  # of the call that is under way, or was last
+    cdef int use  # of the current call, or else of the last one
     cdef unsigned long user  # thread of that call
     cdef int32_t agents
-    cdef bint is_all  # of a synchronous pool: what is in flight are all environments, in their order
+    cdef bint is_all  # of a synchronous pool: all environments are in flight, in their order
     cdef bytearray ids_memory, order_memory
     cdef int32_t *ids    # of a call, or of the batch
-    cdef int32_t *order  # of what is in flight
+    cdef int32_t *order  # of the environments in flight
     cdef int num_action_dims
     cdef Py_ssize_t action_width
     cdef tuple field_names  # of a Dict observation
-    cdef int fields  # column of the first field, after which come all others and those of finished episodes
+    cdef int fields  # column of the first field. The others and the fields of finished episodes follow
     cdef list homes, fresh, bound
     cdef list info_names  # of the environment's own infos, whose columns start at PUFFER_COLUMNS
     cdef PyObject *given[PUFFER_MAX_COLUMNS]  # arrays of the batch, by column
@@ -192,7 +192,7 @@ cdef class NativePool:
         return 0
 
     cdef int _lay_out(self, fields) except -1:
-        """Make the arrays in which the games play, and what gives out those of batches."""
+        """Allocate the arrays of the games and of batches."""
         cdef PufferBatch *batch = &self.pool.batch
         cdef int agents = batch.spec.agents
         cdef int32_t envs = self.num_envs
@@ -245,7 +245,7 @@ cdef class NativePool:
         return 0
 
     cdef int _add_fields(self, dtype) except -1:
-        """Give out each field of the observations in an array of its own, instead of whole rows."""
+        """Let batches have each field of the observations in an array of its own, instead of whole rows."""
         cdef int column
         self.fields = self.pool.num_columns
         if dtype is None:
@@ -265,7 +265,7 @@ cdef class NativePool:
         return 0
 
     cdef int _connect(self) except -1:
-        """Point the batch to the arrays; one player's flags are those of the game."""
+        """Set the arrays of the batch. With one player, its flags are the flags of the game."""
         cdef PufferBatch *batch = &self.pool.batch
         cdef PufferColumn *columns = self.pool.columns
         batch.observations = columns[PUFFER_OBSERVATION].home
@@ -287,7 +287,7 @@ cdef class NativePool:
 
     @property
     def num_in_flight(self):
-        """Environments that were sent something and have not come back."""
+        """Number of environments that were sent a command and have not been received."""
         return 0 if self.pool is NULL else self.pool.num_in_flight
 
     # ---- Sending
@@ -300,7 +300,7 @@ cdef class NativePool:
         return 0
 
     cdef int _take_turn(self, str method, int use) except -1:
-        """Wait for another thread that receives where this one sends, or the other way round; all others are refused."""
+        """Wait if another thread receives while this one sends, or the reverse. Refuse any other concurrent call."""
         while self.pool is not NULL and self.is_busy:
             if self.use + use != SENDS + RECEIVES or self.user == PyThread_get_thread_ident():
                 raise self._closed_or_busy(method)
@@ -317,7 +317,7 @@ cdef class NativePool:
             "a time, or one send and one receive, or make a pool for each")
 
     cdef int32_t _mark(self, str method, env_ids, bint is_reset) except -1:
-        """Take note that these environments are in flight; return how many."""
+        """Mark these environments as in flight. Return their number."""
         cdef ArrayHead *head
         cdef int32_t i, count
         if env_ids is None:
@@ -414,7 +414,7 @@ cdef class NativePool:
         return 0
 
     cdef _plain_actions(self, str method, actions, int64_t rows):
-        # Common are C-contiguous arrays of int32, int64, float32 and float64; all else goes through numpy once.
+        # C-contiguous arrays of int32, int64, float32 and float64 are common. numpy converts all others first.
         cdef ArrayHead *head
         cdef bint is_box = self.pool.batch.spec.action_kind == PUFFER_BOX
         if type(actions) is ndarray:
@@ -426,7 +426,7 @@ cdef class NativePool:
         return converted_actions(f"{self.where}.{method}", actions, (rows, *self.spec.action_space.shape), is_box)
 
     cdef void _push(self, int32_t count, bint is_all, bint receives) noexcept:
-        """Let games go whose actions and commands are there; a step of all may wait for the recv that is near."""
+        """Start the games that have actions or commands. A step of all games may wait for the recv that follows."""
         cdef PufferEnvPool *pool = self.pool
         cdef bint is_near
         cdef int32_t i
@@ -446,11 +446,11 @@ cdef class NativePool:
         puffer_call_helpers(pool)
 
     def send(self, actions, env_ids=None):
-        """Send these environments, or all, their actions: ``(len(env_ids) * num_players, *action_shape)``, or a dict.
+        """Send actions to these environments, or to all.
 
         Args:
-            actions: Numbers of any type, in an array or list; they may be changed as soon as this has returned. Or
-                ``{"action": ..., "env_id": ...}``.
+            actions: Array or list ``(len(env_ids) * num_players, *action_shape)`` of any dtype, or
+                ``{"action": ..., "env_id": ...}``. They may be changed as soon as this returns.
             env_ids: Integers, or None for all.
         """
         self._enter("send", SENDS)
@@ -462,7 +462,7 @@ cdef class NativePool:
             self.is_busy = False
 
     def reset(self, env_ids=None):
-        """Send the command to begin a new episode to these environments, or all."""
+        """Send a reset to these environments, or to all."""
         cdef int32_t i, count
         self._enter("reset", SENDS)
         try:
@@ -475,7 +475,7 @@ cdef class NativePool:
             self.is_busy = False
 
     def reset_with(self, seeds):
-        """``reset`` all, each with a seed of its own, an int from 0 to 2**32 - 1: as if the pool had been made with them."""
+        """Reset all environments, each with its own seed from 0 to 2**32 - 1, as in a new pool with these seeds."""
         cdef int32_t i
         self._enter("reset", SENDS)
         try:
@@ -495,7 +495,7 @@ cdef class NativePool:
     # ---- Receiving
 
     cdef int32_t _due(self, str method, int32_t more) except -1:
-        """Environments of the next batch, if ``more`` are sent something before."""
+        """Return the number of environments in the next batch, if ``more`` are sent a command before."""
         cdef int32_t in_flight = self.pool.num_in_flight + more
         if in_flight < (1 if self.is_sync else self.batch_size):
             raise APIUsageError(
@@ -521,13 +521,13 @@ cdef class NativePool:
         return 0
 
     cdef inline int32_t _rows(self, int column) noexcept:
-        """Rows of one environment."""
+        """Return the number of rows of one environment."""
         if PUFFER_GAME_TERMINATED <= column <= PUFFER_ENV_ID or column >= PUFFER_COLUMNS:
             return 1
         return 1 if column in (PUFFER_ELAPSED_STEP, PUFFER_FINAL_ELAPSED_STEP) else self.agents
 
     cdef PyObject *_bound_array(self, int column, Py_ssize_t rows) except NULL:
-        """The array that this pool has for batches of so many rows; the last such one, or a new one."""
+        """Return an array for batches of this number of rows: the last one, or a new one."""
         if self.bound[column] is None or len(self.bound[column]) != rows:
             home = self.homes[column]
             self.bound[column] = empty((rows, *home.shape[1:]), home.dtype)
@@ -578,7 +578,7 @@ cdef class NativePool:
             PyErr_CheckSignals()
 
     def recv(self):
-        """Wait for a batch, and return it as a ``PoolBatch``."""
+        """Wait for a batch and return it as a ``PoolBatch``."""
         self._enter("recv", RECEIVES)
         try:
             self._receive(self._due("recv", 0))
@@ -587,7 +587,7 @@ cdef class NativePool:
             self.is_busy = False
 
     def recv_step(self):
-        """Wait for a batch, and return it as ``step`` does."""
+        """Wait for a batch and return it as ``step`` does."""
         self._enter("recv", RECEIVES)
         try:
             self._receive(self._due("recv", 0))
@@ -596,16 +596,16 @@ cdef class NativePool:
             self.is_busy = False
 
     def step(self, action, env_id=None):
-        """Send and receive, as Gymnasium has it.
+        """Send actions and receive a batch, as in Gymnasium.
 
         Args:
-            action: As ``send`` takes it.
+            action: Actions, as in ``send``.
             env_id: Integers, or None for all.
 
         Returns:
-            observations, rewards, terminated, truncated and ``{"env_id", "players": {"env_id"}, "elapsed_step"}``, where
-            "players" has what else there is of them; with autoreset "same_step" also "final_obs" and "final_info", and
-            in "_final_obs" and "_final_info" which environments have one.
+            Observations, rewards, terminated, truncated and ``{"env_id", "players": {"env_id"}, "elapsed_step"}``.
+            "players" also has the infos of players. With autoreset "same_step" there are also "final_obs" and
+            "final_info", and "_final_obs" and "_final_info" show which environments have one.
         """
         self._enter("step", ALONE)
         try:
@@ -662,7 +662,7 @@ cdef class NativePool:
     cdef tuple _step_tuple(self):
         if self.copies:
             return self._new_step_tuple()
-        # With arrays that stay the same all that is returned does.
+        # With arrays that stay the same, so does the result.
         key = <size_t>self.given[self.fields if self.field_names else PUFFER_OBSERVATION]
         if self.same_key != key or self.same_tuple is None:
             self.same_tuple, self.same_key = self._new_step_tuple(), key
@@ -688,7 +688,7 @@ cdef class NativePool:
     # ---- The rest
 
     def observations(self):
-        """Last observations of all environments, of which none is in flight, in a new array."""
+        """Return the last observations of all environments in a new array. None may be in flight."""
         self._enter("reset", ALONE)
         try:
             if not self.field_names:
@@ -698,11 +698,11 @@ cdef class NativePool:
             self.is_busy = False
 
     def render(self, env_ids, int32_t camera_id=-1):
-        """Draw these environments, ``(len(env_ids), height, width, 3)``; waits for those that are in flight.
+        """Draw these environments as ``(len(env_ids), height, width, 3)``. Wait for environments in flight.
 
         Args:
             env_ids: Integers.
-            camera_id: Player whom the picture is for; -1 for nobody in particular.
+            camera_id: Player whose view is drawn, or -1 for a view of no particular player.
         """
         self._enter("render", ALONE)
         try:
@@ -745,7 +745,7 @@ cdef class NativePool:
         return frames
 
     def close(self):
-        """End the games; helpers finish the pieces that they have. Closing twice is fine."""
+        """Close the games after the helpers have finished their work. Further calls do nothing."""
         if self.is_busy:
             raise self._closed_or_busy("close")
         puffer_envpool_free(self.pool)
@@ -753,7 +753,7 @@ cdef class NativePool:
 
 
 cdef inline bint _is_plain(ArrayHead *head, char letter, int ndim) noexcept:
-    """Tell if it is a C-contiguous array of such numbers; l is every int64."""
+    """Return whether this is a C-contiguous array of this type of number. ``l`` matches every int64."""
     cdef char kind = head.dtype.type
     if kind == b"q":
         kind = b"l"
@@ -762,7 +762,7 @@ cdef inline bint _is_plain(ArrayHead *head, char letter, int ndim) noexcept:
 
 
 cdef inline int _width(char letter) noexcept:
-    """Bytes of a number."""
+    """Return the size of a number in bytes."""
     return 8 if letter == b"l" or letter == b"d" else 4
 
 

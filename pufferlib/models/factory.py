@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -12,11 +12,58 @@ from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.models.image_policies import MixedCNN, NatureCNN, ResNet
 from pufferlib.models.policies import Default, Policy
-from pufferlib.models.recurrent import MEMORIES, MinGRUWrapper
+from pufferlib.models.recurrent import MEMORIES, GRUWrapper, LSTMWrapper, MinGRUWrapper
 
 __all__ = ["make_policy", "materialize", "no_policy"]
 
 
+@overload
+def make_policy(
+    env: HasSpaces,
+    name: str | Callable[..., Policy] = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    *,
+    memory: Literal["LSTM"],
+    memory_layers: int = 1,
+    more: ModuleType | None = None,
+    **options: Any,
+) -> LSTMWrapper: ...
+@overload
+def make_policy(
+    env: HasSpaces,
+    name: str | Callable[..., Policy] = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    *,
+    memory: Literal["GRU"],
+    memory_layers: int = 1,
+    more: ModuleType | None = None,
+    **options: Any,
+) -> GRUWrapper: ...
+@overload
+def make_policy(
+    env: HasSpaces,
+    name: str | Callable[..., Policy] = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    *,
+    memory: Literal["MinGRU"],
+    memory_layers: int = 1,
+    more: ModuleType | None = None,
+    **options: Any,
+) -> MinGRUWrapper: ...
+@overload
+def make_policy(
+    env: HasSpaces,
+    name: str | Callable[..., Policy] = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    memory: str = "none",
+    memory_layers: int = 1,
+    more: ModuleType | None = None,
+    **options: Any,
+) -> Policy: ...
 def make_policy(
     env: HasSpaces,
     name: str | Callable[..., Policy] = "Default",

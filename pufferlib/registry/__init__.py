@@ -254,6 +254,15 @@ def make(
     name: EnvName,
     /,
     *,
+    num_envs: int | None = None,
+    backend: 'Literal["PufferEnv", "native"] | type[PufferEnv]',
+    **kwargs: Any,
+) -> "PufferEnv": ...
+@overload
+def make(
+    name: EnvName,
+    /,
+    *,
     num_envs: int,
     backend: "str | type[PufferEnv | VectorEnv] | None" = None,
     **kwargs: Any,

@@ -165,7 +165,7 @@ cdef class RobotCopies:
         copies: For each copy, the addresses of its data, of its counts of warnings, and of its ``ARRAYS``.
         loops: NumPy's ufuncs ``add``, ``matmul``, ``sin``, ``cos``, ``exp`` and ``log1p``.
         num_threads: Maximum number of threads that work on a step.
-        affinity: Of ``PufferTask``.
+        affinity: Field ``affinity`` of ``PufferTask``.
     """
 
     cdef Robot robot

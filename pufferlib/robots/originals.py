@@ -43,7 +43,7 @@ class Original(abc.ABC):
 
         Args:
             data: Simulation of the copy.
-            generator: Its random generator.
+            generator: Random generator of the copy.
             seed: Seed of the generator, or None to continue its stream.
         """
 

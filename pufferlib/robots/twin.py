@@ -54,7 +54,7 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
 
     Args:
         name: Name of the environment.
-        keywords: Its keyword arguments.
+        keywords: Keyword arguments of the environment.
         create: Function that makes the emulated environment of Gymnasium or dm_control with these keyword arguments.
     """
     try:

@@ -239,7 +239,7 @@ def _slot_of(
 
     Args:
         env: Environment.
-        spec: Its spec.
+        spec: Spec of the environment.
         autoreset: Autoreset mode, or None for the default of the environment.
         adopted: Environments that took arrays while it was made, with the arrays.
     """

@@ -15,7 +15,8 @@ from tests.needs import stub_absent_frameworks
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = [page for page in sorted((ROOT / "docs/decisions").glob("*.md")) if page.name != "README.md"]
-SHOWN = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "examples").glob("*.py")]
+EXAMPLES = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".md", ".ipynb")]
+SHOWN = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *EXAMPLES]
 
 
 def load(monkeypatch: pytest.MonkeyPatch, folder: str, name: str) -> Any:
@@ -46,7 +47,7 @@ def test_modules_used_by_the_docs_are_public(public: Any) -> None:
     """A package without its own names, such as pufferlib.frameworks, is public if its modules are."""
     offered = {f"pufferlib.{name}" for name in dir(pufferlib) if name not in pufferlib.__all__}
     for page in SHOWN:
-        offered |= set(re.findall(r"^(?:from|import) (pufferlib[\w.]*)", page.read_text(), re.MULTILINE))
+        offered |= set(re.findall(r'^[\s"]*(?:from|import) (pufferlib[\w.]*)', page.read_text(), re.MULTILINE))
     for module in offered:
         named = hasattr(importlib.import_module(module), "__all__")
         listed = module in public.MODULES if named else any(name.startswith(f"{module}.") for name in public.MODULES)

@@ -91,10 +91,11 @@ def test_ids_are_found_with_and_without_importing_pufferlib(imports):
     assert done.stdout.strip().endswith("puffer/squared"), done.stderr
 
 
-IMPORTS = ["pufferlib, gymnasium", "gymnasium, pufferlib", "pufferlib, gymnasium.spaces"]
+FIND_FIRST = "pufferlib, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium"
+IMPORTS = ["pufferlib, gymnasium", "gymnasium, pufferlib", "pufferlib, gymnasium.spaces", FIND_FIRST]
 
 
-@pytest.mark.parametrize("imports", once(IMPORTS, IMPORTS[:1]))
+@pytest.mark.parametrize("imports", once(IMPORTS, [IMPORTS[0], FIND_FIRST]))
 def test_ids_are_registered_in_any_order_of_imports(imports):
     code = f"import {imports}; print(gymnasium.make_vec('puffer/breakout', num_envs=3).num_envs)"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

@@ -224,6 +224,7 @@ def test_render_mode_is_dropped_if_not_accepted(folder: Path) -> None:
         ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
         ("ends.py:A", r"ends\.py cannot be imported: SystemExit: no data here \(\S+ends\.py, line 2\)"),
         ("parses.py:A", r"parses\.py cannot be imported: SystemExit: 2 \(\S+parses\.py, line 2\)"),
+        ("old.py:A", r"old\.py cannot be imported: .*import from pufferlib\.training \(\S+old\.py, line 2\)"),
         ("needs.py", r"needs\.py: missing a required argument: 'size'; pass it as --env\.NAME VALUE"),
     ],
 )
@@ -237,6 +238,7 @@ def test_invalid_name_raises(name: str, message: str, folder: Path) -> None:
     (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
     (folder / "wrong.py").write_text("def f(:\n")
     (folder / "ends.py").write_text("import sys\nsys.exit('no data here')\n")
+    (folder / "old.py").write_text("import gymnasium\nfrom pufferlib.pufferl import PuffeRL\n")
     (folder / "parses.py").write_text("import argparse\nargparse.ArgumentParser().parse_args(['--x'])\n")
     (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")
     with pytest.raises(pufferlib.APIUsageError, match=message):

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from inspect import isfunction, ismodule, signature
@@ -106,11 +107,26 @@ def test_verbs_are_functions_with_signatures(name):
         ("replay", r"import from pufferlib\.replays;"),
         ("pufferl", r"import from pufferlib\.training$"),
         ("clean_pufferl", r"import from pufferlib\.training$"),
+        ("cleanrl", r"import from pufferlib\.frameworks\.cleanrl$"),
+        ("environment", r"import from pufferlib$"),
+        ("exceptions", r"import from pufferlib$"),
+        ("policy_pool", r"import from pufferlib\.training$"),
+        ("policy_ranker", r"import from pufferlib\.selfplay$"),
+        ("postprocess", r"import from pufferlib\.wrappers$"),
+        ("utils", r"import from pufferlib\.testing$"),
+        ("environments.atari", r"import from pufferlib\.bindings, or call pufferlib\.make"),
     ],
 )
 def test_old_module_names_raise_and_give_the_new_ones(old, new):
-    with pytest.raises(ModuleNotFoundError, match=rf"No module named .pufferlib\.{old.partition('.')[0]}.: {new}"):
+    name = old.partition(".")[0]
+    with pytest.raises(ModuleNotFoundError, match=rf"No module named .pufferlib\.{name}.: {new}") as raised:
         importlib.import_module(f"pufferlib.{old}")
+    assert importlib.import_module(re.search(r"import from ([\w.]+)", str(raised.value))[1])
+    if not hasattr(pufferlib, name):
+        with pytest.raises(ModuleNotFoundError, match=new):
+            exec(f"from pufferlib import {name}")
+        with pytest.raises(AttributeError, match=rf"has no attribute .{name}.: {new}"):
+            getattr(pufferlib, name)
 
 
 def test_unknown_name_raises_attribute_error():

@@ -12,12 +12,12 @@ import pufferlib.envpool
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.envpool import DMEnvPool, GymnasiumEnvPool
-from pufferlib.frameworks.cleanrl import AgentPolicy
+from pufferlib.frameworks.cleanrl import AgentPolicy, RecurrentPolicy
 from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
 from pufferlib.frameworks.rllib import RLlibVectorEnv, to_rllib
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
 from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
-from pufferlib.models import Policy, make_policy
+from pufferlib.models import GRUWrapper, Policy, make_policy
 from pufferlib.ocean import OceanEnv
 from pufferlib.runs import TrainedSeeds, new_run
 from pufferlib.training import (
@@ -46,6 +46,7 @@ def environments() -> None:
     print(observations.shape, rewards.sum(), terminals.any(), truncations.any(), len(infos))
     assert_type(pufferlib.make("CartPole-v1", num_envs=8), pufferlib.PufferEnv | VectorEnv)
     assert_type(pufferlib.make("CartPole-v1", num_envs=8, backend=Multiprocessing), Multiprocessing)
+    assert_type(pufferlib.make("corridor.c", num_envs=8, backend="native"), pufferlib.PufferEnv)
 
 
 def states_resets_and_calls() -> None:
@@ -112,6 +113,8 @@ def networks(agent: torch.nn.Module) -> None:
         assert_type(make_policy(each), Policy)
     assert_type(make_policy(NormalizeObservation(envs), Network, hidden_size=64), Policy)
     print(AgentPolicy(envs, agent), Network(workers, hidden_size=64))
+    assert_type(make_policy(games, memory="GRU"), GRUWrapper)
+    print(RecurrentPolicy(make_policy(workers, hidden_size=64, memory="LSTM")))
 
 
 class Stop(Callback):

@@ -54,6 +54,30 @@ def test_kernel_fingerprint_matches_code():
     assert kernels.fingerprint() == kernels.KERNEL_FINGERPRINT
 
 
+def test_kernel_does_not_depend_on_bytecode(monkeypatch):
+    """Each version of Python compiles the same text to other instructions. Other names of variables stand for them."""
+    code = ppo.value_loss.__code__
+    monkeypatch.setattr(ppo.value_loss, "__code__", code.replace(co_varnames=tuple(f"{n}_" for n in code.co_varnames)))
+    assert kernel_matches_loss()
+
+
+@pytest.mark.parametrize("replace", [lambda term: functools.wraps(term)(lambda *a: term(*a)), functools.partial])
+def test_kernel_is_not_used_if_a_term_is_replaced(monkeypatch, replace):
+    monkeypatch.setattr(ppo, "value_loss", replace(ppo.value_loss))
+    assert not kernel_matches_loss()
+
+
+@pytest.mark.parametrize("source", ["def value_loss(", None])
+def test_kernel_is_not_used_if_the_source_cannot_be_read(monkeypatch, source):
+    def getsource(module):
+        if source is None:
+            raise OSError("could not get source code")
+        return source
+
+    monkeypatch.setattr(kernels.inspect, "getsource", getsource)
+    assert not kernel_matches_loss()
+
+
 @pytest.mark.all
 def test_kernel_is_used_without_docstrings():
     code = "from pufferlib.training.kernels import kernel_matches_loss as c; import sys; sys.exit(not c())"

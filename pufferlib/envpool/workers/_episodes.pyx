@@ -1,4 +1,4 @@
-"""Episodes of the environments of one worker: their steps, ends and next beginnings, at the grain of one environment."""
+"""Episodes of the environments of one worker: steps, ends and resets of each environment."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -9,22 +9,22 @@ cdef enum:
     NEXT_STEP = 0
     SAME_STEP = 1
     DISABLED = 2
-    UNWRITTEN = 0xAA  # byte of last observations that no environment has written
+    UNWRITTEN = 0xAA  # fills last observations until an environment writes them
 
 cdef tuple AUTORESETS = ("next_step", "same_step", "disabled")
 
 
 cdef class Episodes:
-    """Steps and resets of environments that end as the pool says, whatever they do at an end themselves.
+    """Steps and resets with the pool's autoreset mode, whatever the mode of the environments themselves.
 
     Args:
         runner: ``EnvRunner`` of the environments.
-        own: For each of them how it begins its next episode itself: "same_step", "next_step", or "disabled" for not.
-        autoreset: What follows an episode.
-        limit: Steps after which an episode is cut off; 0 for no limit.
-        rows: The rows of the environments in the batch, by name; C-contiguous.
-        envs: Of each environment, by name: ``terminated`` and ``truncated`` bool, ``elapsed_step`` int32, ``seeds``
-            int64, that of the next reset or -1 for none.
+        own: Autoreset mode of each environment itself: "same_step", "next_step" or "disabled".
+        autoreset: Autoreset mode of the pool.
+        limit: Steps after which an episode is truncated, or 0 for no limit.
+        rows: C-contiguous arrays of the batch, by name.
+        envs: Arrays with an entry for each environment, by name: ``terminated`` and ``truncated`` bool,
+            ``elapsed_step`` int32, ``seeds`` int64, the seed of the next reset or -1 for none.
 
     Attributes:
         ended: Infos of the last step and number of steps of an episode that ended with "same_step". The caller sets it
@@ -39,7 +39,7 @@ cdef class Episodes:
     cdef float[::1] _rewards
     cdef uint8_t[::1] _terminals, _truncations, _masks
     cdef uint8_t[::1] _terminated, _truncated
-    cdef int32_t[::1] _elapsed  # as it is shown: of the observation, 0 for the first one of an episode
+    cdef int32_t[::1] _elapsed  # steps before the observation, 0 for the first one of an episode
     cdef int32_t[::1] _steps
     cdef int64_t[::1] _seeds
     cdef uint8_t[::1] _is_begun, _is_over, _is_swapped, _ended_itself
@@ -64,7 +64,7 @@ cdef class Episodes:
         self._final_observations.view(np.uint8)[...] = UNWRITTEN
 
     def reset(self, Py_ssize_t position):
-        """Begin an episode. Returns the infos."""
+        """Reset an environment. Return the infos."""
         seed = self._seeds[position]
         self._seeds[position] = -1
         if self._is_swapped[position]:
@@ -87,7 +87,7 @@ cdef class Episodes:
         memset(&self._truncations[first], 0, self._agents)
 
     def step(self, Py_ssize_t position):
-        """Act, or begin the next episode where that comes first. Returns the infos."""
+        """Step an environment, or reset it if its episode is over. Return the infos."""
         if not self._is_begun[position]:
             return self.reset(position)
         if self._is_over[position]:
@@ -128,7 +128,7 @@ cdef class Episodes:
         return 0
 
     cdef list _begin_next(self, Py_ssize_t position):
-        """Begin the episode after one that is over, as the environment would itself if it ended it."""
+        """Reset after an episode is over, as the environment would if it had ended the episode itself."""
         if self._is_swapped[position]:
             self._swap(position)
             infos = []
@@ -142,7 +142,7 @@ cdef class Episodes:
         return infos
 
     cdef list _begin_in_same_step(self, Py_ssize_t position):
-        """Begin the next episode, and show its first observation beside the last one's reward and ends."""
+        """Reset, and return the first observation with the reward and the ends of the last step."""
         cdef Py_ssize_t first = position * self._agents
         cdef uint8_t terminated = self._terminated[position], truncated = self._truncated[position]
         rows = slice(first, first + self._agents)
@@ -159,15 +159,15 @@ cdef class Episodes:
         return infos
 
     cdef bint _has_final(self, Py_ssize_t position) except -1:
-        """Tell if an environment that begins its next episodes itself has written the last observation of this one.
+        """Return whether an environment that resets itself has written the last observation of the episode.
 
-        Not all do where nothing follows from it: at an end that terminates.
+        Some do not write it at a termination, where no value is computed from it.
         """
         last = self._final_observations[position * self._agents:(position + 1) * self._agents]
         return bool((last.view(np.uint8) != UNWRITTEN).any())
 
     cdef int _swap(self, Py_ssize_t position) except -1:
-        """Exchange the last observation of an episode for the first of the next, where the environment shows that."""
+        """Swap the last observation of an episode with the first of the next if the environment returned that."""
         rows = slice(position * self._agents, (position + 1) * self._agents)
         kept = self._observations[rows].copy()
         self._observations[rows] = self._final_observations[rows]

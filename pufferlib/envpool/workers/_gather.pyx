@@ -10,12 +10,12 @@ import numpy as np
 
 
 cdef class BatchGather:
-    """Gathers the rows of some environments in one call, since a pool that waits for workers finds its caches cold.
+    """Gathers the rows of some environments in one call, because caches are cold after waiting for workers.
 
     Args:
-        sources: Shared, C-contiguous arrays ``(num_envs * rows, *row_shape)``, each with rows of its own number.
-        num_envs: Environments.
-        copies: Whether batches are new arrays; if not, the next batch overwrites them.
+        sources: Shared, C-contiguous arrays ``(num_envs * rows, *row_shape)``. The number of rows may differ.
+        num_envs: Number of environments.
+        copies: Whether batches are new arrays. If not, the next batch overwrites them.
     """
 
     cdef list _sources, _fresh, _kept
@@ -31,7 +31,7 @@ cdef class BatchGather:
         self._kept = [] if copies else [np.empty_like(source) for source in self._sources]
 
     def gather(self, const int32_t[::1] envs):
-        """Rows of the environments ``envs``, in their order, of each source."""
+        """Return the rows of the environments ``envs`` of each source, in the order of ``envs``."""
         cdef Py_ssize_t count = envs.shape[0], column, rows, env_bytes, begin, end
         cdef bint is_all = count == self._num_envs and run_end(envs, 0) == count and envs[0] == 0
         cdef list found = []
@@ -56,7 +56,7 @@ cdef class BatchGather:
 
 
 cdef inline Py_ssize_t run_end(const int32_t[::1] envs, Py_ssize_t begin) noexcept:
-    """End of the environments from ``begin`` on of which each is followed by its neighbour."""
+    """Return the end of the run of consecutive environments that starts at ``begin``."""
     cdef Py_ssize_t end = begin + 1
     while end < envs.shape[0] and envs[end] == envs[end - 1] + 1:
         end += 1
@@ -64,13 +64,13 @@ cdef inline Py_ssize_t run_end(const int32_t[::1] envs, Py_ssize_t begin) noexce
 
 
 def scatter(rows, target, Py_ssize_t num_envs, const int32_t[::1] envs):
-    """Write ``rows``, those of the environments ``envs`` in their order, to their places in ``target``, that of all.
+    """Write the rows of the environments ``envs`` to their places in the array of all environments.
 
     Args:
-        rows: C-contiguous, of the dtype of ``target``.
-        target: C-contiguous.
-        num_envs: Environments.
-        envs: Those that are written.
+        rows: Rows in the order of ``envs``, C-contiguous, with the dtype of ``target``.
+        target: C-contiguous array of all environments.
+        num_envs: Number of environments.
+        envs: Environments to write.
     """
     cdef Py_ssize_t env_bytes = target.nbytes // num_envs, begin = 0, end
     if rows.dtype != target.dtype or rows.nbytes != env_bytes * envs.shape[0] or not rows.flags.c_contiguous:

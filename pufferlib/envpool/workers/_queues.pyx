@@ -17,10 +17,10 @@ from pufferlib.native.puffer_commands cimport (
 import numpy as np
 
 cdef enum:
-    COMMANDS_PER_LOOK = 64  # rarely enough to cost nothing, often enough to move a worker at once
+    COMMANDS_PER_LOOK = 64  # a worker starts soon, and the checks cost nothing
     IDLE = 0  # states of an environment
     IN_FLIGHT = 1
-    READY = 2  # has finished, and is in no batch yet
+    READY = 2  # finished, and not in a batch yet
 
 
 cdef PufferChannel *find_channel(const unsigned char[::1] memory, int num_workers) except NULL:
@@ -32,26 +32,26 @@ cdef PufferChannel *find_channel(const unsigned char[::1] memory, int num_worker
 
 
 def queue_capacity(int num_envs):
-    """Entries of the queue of a worker that has ``num_envs`` environments: a power of 2."""
+    """Return the capacity of the queue of a worker with ``num_envs`` environments, a power of 2."""
     cdef int capacity = 2
-    while capacity < num_envs + 2:  # one for each environment, a call and the command to close
+    while capacity < num_envs + 2:  # one for each environment, one for a call and one for close
         capacity *= 2
     return capacity
 
 
 cdef class EnvQueues:
-    """The parent's end: sends commands to environments, and knows which have finished, in which order.
+    """Parent's end of the queues: sends commands to environments, and tracks the order in which they finish.
 
     Args:
-        memory: Shared and zeroed; it begins with the signals of the workers.
-        firsts: int32 ``(num_workers + 1,)``: the first environment of each worker, and the number of all.
-        fits: Whether each of them and the parent has a core of its own.
-        check_s: How often ``wait`` comes back so that somebody looks after the workers.
-        entries: uint32 ``(num_workers, capacity)``, shared: the queues.
-        outcomes: uint8 ``(num_envs,)``, shared: which message follows the command that was finished last; 0: none.
-        finished_ns: int64 ``(num_envs,)``, shared: when that was.
-        call: Operation of a worker, not of an environment, which is in no batch.
-        close: Operation that ends a worker.
+        memory: Shared and zeroed memory, which starts with the signals of the workers.
+        firsts: First environment of each worker, and the number of all, int32 ``(num_workers + 1,)``.
+        fits: Whether each worker and the parent has a core of its own.
+        check_s: Interval at which ``wait`` returns, so that the caller can check the workers.
+        entries: Queues, shared, uint32 ``(num_workers, capacity)``.
+        outcomes: Kind of message that follows the last finished command, or 0, shared, uint8 ``(num_envs,)``.
+        finished_ns: Time at which the last command finished, shared, int64 ``(num_envs,)``.
+        call: Operation of a worker instead of an environment. It is in no batch.
+        close: Operation that stops a worker.
     """
 
     cdef const unsigned char[::1] _memory
@@ -97,23 +97,23 @@ cdef class EnvQueues:
 
     @property
     def num_in_flight(self):
-        """Environments that were sent something and were not taken."""
+        """Number of environments that were sent a command and have not been taken."""
         return self._num_order
 
     @property
     def num_ready(self):
-        """Environments in flight that have finished, as far as ``collect`` has seen."""
+        """Number of environments in flight that ``collect`` has found finished."""
         return self._num_ready
 
     def worker_of(self, int32_t env):
-        """The worker of an environment."""
+        """Return the worker of an environment."""
         return self._worker_of[env]
 
     def find_bad(self, const int32_t[::1] envs):
-        """Look for an environment that cannot be sent a command now.
+        """Find an environment that cannot be sent a command now.
 
         Returns:
-            Its place in ``envs`` and the reason: "range", "twice" or "in flight"; None if all can.
+            Position in ``envs`` and the reason, "range", "twice" or "in flight", or None if all can be sent one.
         """
         cdef Py_ssize_t place, before
         cdef str reason = None
@@ -136,7 +136,7 @@ cdef class EnvQueues:
         return None if reason is None else (place, reason)
 
     def send(self, const int32_t[::1] envs, uint32_t operation):
-        """Give environments, which ``find_bad`` finds good, a command; none of them waits for another's."""
+        """Add a command for each of these environments, for which ``find_bad`` returned None."""
         cdef Py_ssize_t place
         cdef int32_t env, worker
         for place in range(envs.shape[0]):
@@ -156,7 +156,7 @@ cdef class EnvQueues:
         self._is_touched[worker] = True
 
     cdef void _publish(self) noexcept:
-        """Show the workers all that was put in, then wake them."""
+        """Publish all added commands, then wake the workers."""
         cdef int32_t worker
         for worker in range(self._num_workers):
             if self._is_touched[worker]:
@@ -170,20 +170,20 @@ cdef class EnvQueues:
             puffer_channel_publish_core(self._channel)
 
     def command_one(self, int32_t worker, uint32_t operation):
-        """Give a worker a command that is none of its environments'."""
+        """Add a command for a worker instead of an environment."""
         self._is_called[worker] = operation == self._call
         self._put(worker, 0, operation)
         self._publish()
 
     def is_called(self, int32_t worker):
-        """Tell if a worker was called, and ``collect`` has not seen it finished."""
+        """Return whether a worker was called and ``collect`` has not found the call finished."""
         return bool(self._is_called[worker])
 
     def collect(self):
-        """Look which commands have finished since the last time, the first one first.
+        """Find the commands that finished since the last call, in the order in which they finished.
 
         Returns:
-            Pairs of a worker and its environment of which a message is to be read, in their order; [] for none.
+            Pairs of a worker and its environment with a message to read, in this order.
         """
         cdef list messages = []
         cdef int32_t worker, best, env
@@ -205,7 +205,7 @@ cdef class EnvQueues:
             self._take_in(best, messages)
 
     cdef int _take_in(self, int32_t worker, list messages) except -1:
-        """Take in the next command that ``worker`` has finished."""
+        """Process the next command that ``worker`` has finished."""
         cdef uint32_t entry = puffer_commands_get(
             &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._seen[worker])
         cdef int32_t env = self._firsts[worker] + <int32_t>(entry >> PUFFER_OPERATION_BITS)
@@ -224,7 +224,7 @@ cdef class EnvQueues:
         return 0
 
     def is_ready(self, int32_t env):
-        """Tell if an environment is not at work, as far as ``collect`` has seen."""
+        """Return whether an environment is idle, as of the last ``collect``."""
         return self._state[env] != IN_FLIGHT
 
     def has_first(self, int32_t count):
@@ -239,7 +239,7 @@ cdef class EnvQueues:
         """Take environments that are ready, in the order in which they finished, or were sent their commands.
 
         Returns:
-            int32 ``(count,)``.
+            Environments, int32 ``(count,)``.
         """
         cdef int32_t[::1] source = self._order if as_sent else self._ready
         cdef int32_t place
@@ -252,7 +252,7 @@ cdef class EnvQueues:
         return taken
 
     cdef int32_t _keep_ready(self, int32_t[::1] envs, int32_t count) noexcept:
-        """Drop those of the first ``count`` that are idle; return how many are left."""
+        """Drop the idle environments among the first ``count``. Return the number that is left."""
         cdef int32_t place, kept = 0
         for place in range(count):
             if self._state[envs[place]] != IDLE:
@@ -261,10 +261,10 @@ cdef class EnvQueues:
         return kept
 
     def wait(self, int32_t more):
-        """Wait until ``more`` commands than ``collect`` has seen are finished, or it is time to look after the workers.
+        """Wait until ``more`` commands than ``collect`` has found are finished, or the workers must be checked.
 
         Returns:
-            Whether they are finished. If not, look after the workers and wait again.
+            Whether they are finished. If not, check the workers and wait again.
         """
         cdef int64_t now = puffer_now_ns()
         cdef PufferWait outcome
@@ -281,10 +281,9 @@ cdef class EnvQueues:
         return False
 
     def find_late(self, int64_t timeout_ns):
-        """Look at all workers, as ``wait`` asked for.
+        """Check all workers, after ``wait`` returned False.
 
-        Only time in which somebody could have looked counts, so that a parent that was stopped for a
-        while blames nobody.
+        Time in which the parent was stopped does not count.
 
         Returns:
             A worker that has been at the same command longer than ``timeout_ns``, or -1.
@@ -309,7 +308,7 @@ cdef class EnvQueues:
         return late
 
     def operation(self, int32_t worker):
-        """Operation that the worker is at, or was at last; 0 for none."""
+        """Return the current or last operation of the worker, or 0 for none."""
         cdef PufferSlot *slot = self._slot(worker)
         cdef uint32_t completed = puffer_slot_read(&slot.completed)
         cdef uint32_t number = completed - puffer_slot_is_idle(slot)
@@ -319,15 +318,15 @@ cdef class EnvQueues:
             &self._entries[worker, 0], <uint32_t>self._entries.shape[1], number) & PUFFER_OPERATION_MASK
 
     def progress(self, int32_t worker):
-        """Position of the environment that the worker is in."""
+        """Return the position of the environment that the worker is running."""
         return puffer_slot_read(&self._slot(worker).progress)
 
     def outcome(self, int32_t worker):
-        """Outcome that the worker reported of its last call."""
+        """Return the outcome of the last call of the worker."""
         return puffer_slot_read(&self._slot(worker).outcome)
 
     def acknowledge(self, int32_t worker):
-        """Forget what the worker had to say of its last call."""
+        """Clear the outcome of the last call of the worker."""
         self._slot(worker).outcome = 0
 
     cdef PufferSlot *_slot(self, int32_t worker) except NULL:
@@ -337,19 +336,19 @@ cdef class EnvQueues:
 
 
 cdef class QueueEnd:
-    """A worker's end: takes its commands one after the other, and reports what came of them.
+    """Worker's end of a queue: takes commands one after the other, and reports their outcomes.
 
     Args:
-        memory: That of the ``EnvQueues``, like those that follow.
-        num_workers: Workers of the channel.
-        worker: Which of them this is.
-        fits: Whether each of them and the parent has a core of its own.
-        entries: uint32 ``(capacity,)``: the queue of this worker.
-        outcomes: uint8, one for each of the worker's environments.
-        finished_ns: int64, one for each of the worker's environments.
+        memory: Memory of the ``EnvQueues``.
+        num_workers: Number of workers.
+        worker: Index of this worker.
+        fits: Whether each worker and the parent has a core of its own.
+        entries: Queue of this worker, uint32 ``(capacity,)``.
+        outcomes: Outcome for each environment of the worker, uint8.
+        finished_ns: Finishing time for each environment of the worker, int64.
 
     Attributes:
-        position: Of the environment that the last command was for.
+        position: Position of the environment of the last command.
     """
 
     cdef const unsigned char[::1] _memory
@@ -377,7 +376,7 @@ cdef class QueueEnd:
         self._entries, self._outcomes, self._finished_ns = entries, outcomes, finished_ns
 
     def wait(self, double timeout_s):
-        """Wait for a command; returns its operation, or 0 if none has come within ``timeout_s``."""
+        """Wait for a command. Return its operation, or 0 if none comes within ``timeout_s``."""
         cdef int64_t deadline, now
         cdef PufferWait outcome
         cdef uint32_t entry
@@ -403,12 +402,12 @@ cdef class QueueEnd:
         return entry & PUFFER_OPERATION_MASK
 
     def finish(self, uint8_t outcome):
-        """The command is finished; ``outcome`` says which message is to follow, 0 for none."""
+        """Mark the command as finished. ``outcome`` is the kind of message that follows, or 0 for none."""
         self._outcomes[self.position] = outcome
         self._report()
 
     def finish_call(self, uint32_t outcome):
-        """The call, which was no environment's command, is finished."""
+        """Mark the call of the worker as finished."""
         self._slot.outcome = outcome
         self._report()
 

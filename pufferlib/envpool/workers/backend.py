@@ -66,7 +66,7 @@ class WorkerBackend:
 
         Raises:
             WorkerError: The environment failed.
-            BindingMissing: Its package is not installed.
+            BindingMissing: The package of the environment is not installed.
             APIUsageError: The environment cannot be used in a pool.
         """
         one = {**config, "num_envs": 1, "batch_size": 1, "env_seed": list(config["env_seed"])[:1]}
