@@ -12,7 +12,7 @@ from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
 from pufferlib.models.image_policies import MixedCNN, NatureCNN, ResNet
 from pufferlib.models.policies import Default, Policy
-from pufferlib.models.recurrent import MEMORIES, GRUWrapper, LSTMWrapper, MinGRUWrapper
+from pufferlib.models.recurrent import MEMORIES, LSTMWrapper, MinGRUWrapper
 
 __all__ = ["make_policy", "materialize", "no_policy"]
 
@@ -29,30 +29,6 @@ def make_policy(
     more: ModuleType | None = None,
     **options: Any,
 ) -> LSTMWrapper: ...
-@overload
-def make_policy(
-    env: HasSpaces,
-    name: str | Callable[..., Policy] = "Default",
-    hidden_size: int = 128,
-    num_layers: int = 2,
-    *,
-    memory: Literal["GRU"],
-    memory_layers: int = 1,
-    more: ModuleType | None = None,
-    **options: Any,
-) -> GRUWrapper: ...
-@overload
-def make_policy(
-    env: HasSpaces,
-    name: str | Callable[..., Policy] = "Default",
-    hidden_size: int = 128,
-    num_layers: int = 2,
-    *,
-    memory: Literal["MinGRU"],
-    memory_layers: int = 1,
-    more: ModuleType | None = None,
-    **options: Any,
-) -> MinGRUWrapper: ...
 @overload
 def make_policy(
     env: HasSpaces,

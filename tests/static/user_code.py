@@ -17,7 +17,7 @@ from pufferlib.frameworks.pettingzoo import PettingZooEnv, to_pettingzoo
 from pufferlib.frameworks.rllib import RLlibVectorEnv, to_rllib
 from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
 from pufferlib.frameworks.torchrl import TorchRLEnv, to_torchrl
-from pufferlib.models import GRUWrapper, Policy, make_policy
+from pufferlib.models import Policy, make_policy
 from pufferlib.ocean import OceanEnv
 from pufferlib.runs import TrainedSeeds, new_run
 from pufferlib.training import (
@@ -113,7 +113,7 @@ def networks(agent: torch.nn.Module) -> None:
         assert_type(make_policy(each), Policy)
     assert_type(make_policy(NormalizeObservation(envs), Network, hidden_size=64), Policy)
     print(AgentPolicy(envs, agent), Network(workers, hidden_size=64))
-    assert_type(make_policy(games, memory="GRU"), GRUWrapper)
+    assert_type(make_policy(games, memory="GRU"), Policy)
     print(RecurrentPolicy(make_policy(workers, hidden_size=64, memory="LSTM")))
 
 
