@@ -92,7 +92,8 @@ typedef struct {
     bool see_through_walls;
 } MiniGridWorld;
 
-/* A row of the table in levels.h. The fields after `max_steps` are for `generate`. */
+/* A row of the table in levels.h. The fields after `max_steps` are for `generate`. The arrays of a known world
+ * are as large as its levels in that table need, so larger levels need a world of your own. */
 struct MiniGridLevel {
     const char *id;
     const MiniGridWorld *world;
