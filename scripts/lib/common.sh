@@ -21,6 +21,12 @@ die() {
 # Prints the help of the running script, which is the comment at its top.
 show_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
+# check_name NAME: exits if this is not the name of a distribution as it is written in pyproject.toml.
+check_name() {
+    [[ $1 =~ ^[a-z0-9]+(-[a-z0-9]+)*$ ]] ||
+        die 2 "--name must be words of lower-case letters and digits with hyphens between, got $1 (--help)"
+}
+
 on_interrupt() {
     printf '\n' >&2
     die 130 "interrupted; finished steps are kept, run the same command again to continue"

@@ -42,6 +42,8 @@ def checkout(tmp_path: Path) -> Path:
             "--image must be runtime, tank, tank-full or docs, then :cpu or :cuda, got dev:cpu",
         ),
         ("--previous /nowhere 1.2.3", 2, "--previous must be the folder of a release, got /nowhere"),
+        ("1.2.3 1.2.4", 2, "expected one version, got 1.2.3 and 1.2.4"),
+        ("--name My_Lib 1.2.3", 2, "--name must be words of lower-case letters and digits with hyphens between"),
         ("--registry https://ghcr.io/me 1.2.3", 2, "--registry must be a host with an optional port and path"),
         ("9.9.9", 1, "there is no tag v9.9.9; commit the version"),
         ("1.2.4", 1, "pufferlib/__init__.py of v1.2.4 has version 1.2.3"),
