@@ -70,16 +70,55 @@ def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) ->
     assert "is not empty; remove it, or choose another with --out" in done.stderr
 
 
-def test_bundle_needs_an_undamaged_release(tmp_path: Path) -> None:
-    def bundle() -> str:
-        done = subprocess.run([ROOT / "scripts/bundle", tmp_path], capture_output=True, text=True, timeout=60)
-        assert done.returncode in (1, 2)
-        return done.stderr
+def test_wheels_check_the_name_before_tools_are_installed() -> None:
+    command = [ROOT / "scripts/wheels", "--name", "My Lib"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("wheels: --name must be words of lower-case letters and digits with hyphens between")
 
-    assert f"expected the folder of a release, got '{tmp_path}'; make one with scripts/release" in bundle()
+
+def bundle(*arguments: str | Path, path: str = os.environ["PATH"]) -> str:
+    """Run scripts/bundle and return its error."""
+    environment = {**os.environ, "PATH": path}
+    command = [ROOT / "scripts/bundle", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)
+    return done.stderr
+
+
+def test_bundle_needs_an_undamaged_release(tmp_path: Path) -> None:
+    assert f"expected the folder of a release, got '{tmp_path}'; make one with scripts/release" in bundle(tmp_path)
+    assert "expected the folder of one release, got a and b" in bundle("a", "b")
     (tmp_path / "release.env").touch()
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  release.env\n")
-    assert f"a file of {tmp_path} differs from SHA256SUMS" in bundle()
+    assert f"a file of {tmp_path} differs from SHA256SUMS" in bundle(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("release", "--out must be a file, got the folder {0}/release; for example {0}/release/puffertank-1.2.3.tar"),
+        ("absent/x.tar", "the folder {0}/absent does not exist; create it, or choose another with --out"),
+        ("x.tar", "{0} has "),
+        ("/x.tar", "/ has "),
+    ],
+)
+def test_place_of_the_bundle_is_checked_first(tmp_path: Path, out: str, message: str) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, body in {"docker": "echo 9000000000000000", "zstd": ""}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    release = tmp_path / "release"
+    release.mkdir()
+    wheel = "my_lib-1.2.3-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"  # made with --name my-lib
+    for name in ("release.env", wheel):
+        (release / name).touch()
+    (release / "images.txt").write_text("runtime-cpu registry/runtime:1.2.3-cpu sha256:0\n")
+    sums = subprocess.run(["sha256sum", *os.listdir(release)], cwd=release, capture_output=True, text=True).stdout
+    (release / "SHA256SUMS").write_text(sums)
+    error = bundle("--out", tmp_path / out, release, path=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert error.startswith(f"bundle: {message.format(tmp_path)}")
+    assert error.count("\n") == 1
 
 
 def baked(*targets: str) -> dict[str, dict[str, Any]]:
