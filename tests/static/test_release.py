@@ -61,13 +61,27 @@ def test_mistake_is_reported_before_anything_is_built(
 
 
 def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) -> None:
-    (checkout / "CHANGELOG.md").write_text("## [1.2.3]\n")
+    (checkout / "CHANGELOG.md").write_text("## [1.2.3]\n" + "long\n" * 50_000)
     for command in ("add .", "-c user.name=a -c user.email=a@b commit -qm a", "tag -f v1.2.3"):
         subprocess.run(["git", *command.split()], cwd=checkout, check=True, capture_output=True)
     command = [checkout / "scripts/release", "--out", tmp_path / "scripts", "1.2.3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "is not empty; remove it, or choose another with --out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "unauthorized: authentication required",
+        "denied: requested access to the resource is denied",
+        "writing blob: initiating layer upload: denied: permission_denied: write_package",  # of GitHub
+    ],
+)
+def test_refused_push_is_explained(answer: str) -> None:
+    code = f". {ROOT}/scripts/lib/common.sh; advice '{answer}'"
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "the container registry refused the push; log in with docker login, and check its name\n"
 
 
 def test_wheels_check_the_name_before_tools_are_installed() -> None:

@@ -113,6 +113,17 @@ def test_wrong_python_version_is_an_error(sandbox: Sandbox) -> None:
     assert "--docker" in output
 
 
+def test_only_scripts_with_the_flag_suggest_docker(sandbox: Sandbox) -> None:
+    for name, body in {"uname": "echo Linux", "cc": "true"}.items():
+        sandbox.fake(name, body)
+    found = "no Python 3.11 was found (python3 is missing); install it (Debian 12: apt-get install python3.11 "
+    for script, end in {"tank": "which has it: --docker\n", "wheels": "elsewhere: uv python install 3.11)\n"}.items():
+        status, output = sandbox.run(script)
+        assert status == 1
+        assert found in output
+        assert output.endswith(end)
+
+
 @pytest.mark.parametrize("part", ["venv", "its C headers"])
 def test_incomplete_python_is_an_error(sandbox: Sandbox, part: str) -> None:
     status, output = sandbox.python().run("tank", FAKE_PROBE=f"echo '{part}'")
