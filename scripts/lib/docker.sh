@@ -87,10 +87,7 @@ run_docker() {
         compose+=(-f compose.yaml -f compose.gpu.yaml)
         export TANK_DEVICE=cuda
     fi
-    # Passes on the certificates of this machine, in case a proxy signs HTTPS traffic.
-    if [ -f "${SSL_CERT_FILE:-}" ] && ! user_sets TANK_CA; then
-        export TANK_CA=$SSL_CERT_FILE
-    fi
+    pass_certificates
     [ -z "${PUFFER_COMMAND:-}" ] || flags+=(--env PUFFER_COMMAND)
     pass_variables
     prepare_image "$1"
@@ -98,6 +95,11 @@ run_docker() {
         exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
     fi
     run_unattended "$@"
+}
+
+# Passes the certificates of this machine to builds, in case a proxy signs HTTPS traffic.
+pass_certificates() {
+    [ ! -f "${SSL_CERT_FILE:-}" ] || user_sets TANK_CA || export TANK_CA=$SSL_CERT_FILE
 }
 
 # Passes the variables of -e, and all HF_* and WANDB_* variables, because Compose has no patterns for names. Variables
