@@ -84,11 +84,25 @@ def test_refused_push_is_explained(answer: str) -> None:
     assert done.stdout == "the container registry refused the push; log in with docker login, and check its name\n"
 
 
-def test_wheels_check_the_name_before_tools_are_installed() -> None:
-    command = [ROOT / "scripts/wheels", "--name", "My Lib"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--name", "My Lib"], "--name must be words of lower-case letters and digits with hyphens"),
+        (["--python", "/nowhere"], "--python must name a Python, got /nowhere, which is not on the PATH"),
+        (["--python", "bash"], "--python must name a Python, got bash, which does not run Python code"),
+        (["--python", "./old"], "--python must be Python 3.11 to 3.14, got ./old, which is Python 3.10.1"),
+        (["--python", "./new"], "--python must be Python 3.11 to 3.14, got ./new, which is Python 3.15.1"),
+    ],
+)
+def test_wheels_check_arguments_before_tools_are_installed(tmp_path: Path, arguments: list[str], message: str) -> None:
+    for name, minor in {"old": 10, "new": 15}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n[ $1 = -c ] && echo {minor} || echo Python 3.{minor}.1\n")
+        (tmp_path / name).chmod(0o755)
+    command = [ROOT / "scripts/wheels", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.startswith("wheels: --name must be words of lower-case letters and digits with hyphens between")
+    assert done.stderr.startswith(f"wheels: {message}")
+    assert done.stderr.count("\n") == 1
 
 
 def bundle(*arguments: str | Path, path: str = os.environ["PATH"]) -> str:
