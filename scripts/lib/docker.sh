@@ -46,6 +46,25 @@ engine_state() {
     fi
 }
 
+# explain_engine STATE: prints why the engine cannot be used, and what to do.
+explain_engine() {
+    case $1 in
+    denied)
+        echo "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
+            "(sudo usermod -aG docker $(id -un), then log in again)"
+        ;;
+    no-compose) echo "the Docker engine has no Compose; install it (sudo scripts/docker-engine)" ;;
+    *) echo "no Docker engine answers; set one up (sudo scripts/docker-engine)" ;;
+    esac
+}
+
+# Exits if the engine cannot be used, in scripts that have no other way.
+need_engine() {
+    local state
+    state=$(engine_state)
+    [ "$state" = ready ] || die 1 "$(explain_engine "$state")"
+}
+
 # choose_way ASKED: sets `way` to docker or local. ASKED is empty if the user did not choose. If there is an engine that
 # cannot be used, this is an error, because silently using .venv would hide the problem.
 choose_way() {
@@ -55,14 +74,7 @@ choose_way() {
     case $state:$1 in
     ready:*) ;;
     local:*) way=local ;;
-    denied:*)
-        die 1 "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
-            "(sudo usermod -aG docker $(id -un), then log in again) or choose .venv instead: --local"
-        ;;
-    no-compose:*)
-        die 1 "the Docker engine has no Compose; install it (sudo scripts/docker-engine) or choose .venv instead: --local"
-        ;;
-    *:docker) die 1 "no Docker engine answers; set one up (sudo scripts/docker-engine) or choose .venv instead: --local" ;;
+    denied:* | no-compose:* | *:docker) die 1 "$(explain_engine "$state") or choose .venv instead: --local" ;;
     *) way=local ;;
     esac
     if [ "$way" = docker ]; then

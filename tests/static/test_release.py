@@ -60,10 +60,15 @@ def test_mistake_is_reported_before_anything_is_built(
     assert message in done.stderr
 
 
-def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) -> None:
+def complete(checkout: Path) -> None:
+    """Commit a long changelog of version 1.2.3, and move its tag."""
     (checkout / "CHANGELOG.md").write_text("## [1.2.3]\n" + "long\n" * 50_000)
     for command in ("add .", "-c user.name=a -c user.email=a@b commit -qm a", "tag -f v1.2.3"):
         subprocess.run(["git", *command.split()], cwd=checkout, check=True, capture_output=True)
+
+
+def test_folder_with_files_is_not_overwritten(checkout: Path, tmp_path: Path) -> None:
+    complete(checkout)
     command = [checkout / "scripts/release", "--out", tmp_path / "scripts", "1.2.3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
@@ -147,6 +152,43 @@ def test_place_of_the_bundle_is_checked_first(tmp_path: Path, out: str, message:
     error = bundle("--out", tmp_path / out, release, path=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert error.startswith(f"bundle: {message.format(tmp_path)}")
     assert error.count("\n") == 1
+
+
+DENIED = "permission denied while trying to connect to the Docker daemon socket"
+
+
+@pytest.mark.parametrize(
+    ("fakes", "message"),
+    [
+        ({"sha256sum": "exit 1"}, "a file differs from SHA256SUMS, see above; copy the bundle again"),
+        ({"uname": "echo aarch64"}, "the images are for x86_64, and this machine is aarch64"),
+        (
+            {"docker": f"echo {DENIED} >&2; exit 1"},
+            f"the Docker engine cannot be used; install and start one: {DENIED}",
+        ),
+    ],
+)
+def test_load_explains_why_it_cannot_load(tmp_path: Path, fakes: dict[str, str], message: str) -> None:
+    shutil.copy(ROOT / "docker/load", tmp_path)
+    (tmp_path / "SHA256SUMS").write_text("")
+    for name, body in {"uname": "echo x86_64", "sha256sum": "", **fakes}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([tmp_path / "load"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, f"load: error: {message}\n")
+
+
+def test_user_without_rights_is_told_how_to_get_them(checkout: Path) -> None:
+    complete(checkout)
+    (checkout / "docker").write_text(f"#!/bin/sh\necho {DENIED} >&2\nexit 1\n")
+    (checkout / "docker").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{checkout}:{os.environ['PATH']}"}
+    command = [checkout / "scripts/release", "1.2.3"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "may not use it; add yourself to its group (sudo usermod -aG docker" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def baked(*targets: str) -> dict[str, dict[str, Any]]:
