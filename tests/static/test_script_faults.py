@@ -195,6 +195,12 @@ def test_ctrl_c_during_setup_exits_with_130(sandbox: Sandbox, way: str) -> None:
     assert "interrupted; finished steps are kept, run the same command again" in output
 
 
+def test_unknown_argument_downloads_nothing() -> None:
+    done = subprocess.run([ROOT / "docker/fill-wheels", "--cuda"], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "fill-wheels: error: it takes no arguments, got --cuda; see docker/fill-wheels --help\n"
+
+
 # Rules for all scripts
 
 
