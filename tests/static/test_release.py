@@ -41,7 +41,11 @@ def checkout(tmp_path: Path) -> Path:
             2,
             "--image must be runtime, tank, tank-full or docs, then :cpu or :cuda, got dev:cpu",
         ),
-        ("--previous /nowhere 1.2.3", 2, "--previous must be the folder of a release, got /nowhere"),
+        (
+            "--previous scripts 1.2.3",
+            2,
+            "--previous must be the folder of a release, got scripts, which has no images.txt",
+        ),
         ("1.2.3 1.2.4", 2, "expected one version, got 1.2.3 and 1.2.4"),
         ("--name My_Lib 1.2.3", 2, "--name must be words of lower-case letters and digits with hyphens between"),
         ("--registry https://ghcr.io/me 1.2.3", 2, "--registry must be a host with an optional port and path"),
