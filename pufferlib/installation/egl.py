@@ -55,7 +55,7 @@ class _EGL:
 
 
 def _draw(egl: _EGL, display: ctypes.c_void_p) -> str:
-    """Fill an image with a colour, read it back, and return the renderer's name, or "" if a step fails."""
+    """Fill an image with a color, read it back, and return the renderer's name, or "" if a step fails."""
     integers, null = ctypes.c_int32, ctypes.c_void_p()
     wanted = (integers * 7)(SURFACE_TYPE, IN_MEMORY, RENDERABLE_TYPE, OPENGL, RED_SIZE, 8, NONE)
     size = (integers * 5)(WIDTH, SIZE, HEIGHT, SIZE, NONE)

@@ -195,6 +195,17 @@ def test_user_without_rights_is_told_how_to_get_them(checkout: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_manifest_of_a_killed_container_is_one_line(tmp_path: Path) -> None:
+    described = '[{"Config": {"Labels": {"tank.target": "runtime"}, "Env": []}}]'
+    fake = f"#!/bin/sh\n[ $1 = image ] && echo '{described}' && exit\necho many facts\nexit 137\n"
+    (tmp_path / "docker").write_text(fake)
+    (tmp_path / "docker").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [ROOT / "docker/manifest", "puffertank/runtime:cpu"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "manifest: error: docker run failed: exit code 137\n")
+
+
 def baked(*targets: str) -> dict[str, dict[str, Any]]:
     """Return what bake would build. This needs its plugin, but no engine."""
     command = ["docker", "buildx", "bake", "--print", *targets]
