@@ -38,6 +38,8 @@ COMMAND_TIMEOUT_S = 10
 # Oldest NVIDIA driver for each major version of CUDA that torch is built for.
 OLDEST_DRIVER = {"12": 525, "13": 580}
 
+SOFTWARE_RENDERERS = ("llvmpipe", "softpipe", "SWR")
+
 Level = Literal["ok", "absent", "advice", "problem"]
 
 
@@ -231,6 +233,27 @@ def gpu() -> Finding:
         data["usable"] = False
         return Finding("GPU", f"{value}; a kernel fails on {'; '.join(failures)}", "advice", advice, data)
     return Finding("GPU", f"{value}; torch uses it with CUDA {build}", data=data)
+
+
+def rendering() -> Finding:
+    """Check whether an image can be drawn with EGL, which environments such as those of MuJoCo need for images."""
+    code, output = _run(sys.executable, "-P", "-W", "ignore", "-m", "pufferlib.installation.egl")
+    found = [] if code else output.splitlines()
+    data = {"renderers": found}
+    if not found:
+        lines = output.splitlines() or ["no device draws"]
+        advice = "only environments that draw with EGL need it: apt-get install libegl1"
+        if in_image():
+            advice = "only environments that draw with EGL need it: the images tank and tank-full have it"
+        return Finding("EGL", f"no image: {lines[-1]}", "absent", advice, data)
+    value = f"drew an image with {', '.join(found)}"
+    if shutil.which("nvidia-smi") and all(name.startswith(SOFTWARE_RENDERERS) for name in found):
+        advice = (
+            "images are drawn on the CPU: install the driver's library for EGL (Debian: libegl-nvidia0, Ubuntu: "
+            "libnvidia-gl). A container needs NVIDIA_DRIVER_CAPABILITIES with graphics, as in the CUDA images"
+        )
+        return Finding("EGL", value, "advice", advice, data)
+    return Finding("EGL", value, data=data)
 
 
 def packages() -> list[Finding]:

@@ -21,6 +21,12 @@ die() {
 # Prints the help of the running script, which is the comment at its top.
 show_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
+# check_name NAME: exits if this is not the name of a distribution as it is written in pyproject.toml.
+check_name() {
+    [[ $1 =~ ^[a-z0-9]+(-[a-z0-9]+)*$ ]] ||
+        die 2 "--name must be words of lower-case letters and digits with hyphens between, got $1 (--help)"
+}
+
 on_interrupt() {
     printf '\n' >&2
     die 130 "interrupted; finished steps are kept, run the same command again to continue"
@@ -28,6 +34,9 @@ on_interrupt() {
 
 # Handles Ctrl-C until the final command runs, which handles it itself.
 trap on_interrupt INT
+
+# or_docker WHAT: prints the end of a hint, in scripts that have the flag --docker. They set `asked` (lib/docker.sh).
+or_docker() { [ -z "${asked+set}" ] || printf ' or choose %s: --docker' "$1"; }
 
 # step LABEL COMMAND...: runs a command quietly. If it fails, prints the end of its output and a hint.
 step() {
@@ -53,11 +62,11 @@ advice() {
     *"Read-only file system"* | *"Permission denied"*)
         echo "a file could not be written; use a checkout that belongs to you ($(id -un)) on a writable disk"
         ;;
-    *"requested access to the resource is denied"* | *"unauthorized"* | *"no basic auth credentials"*)
+    *"requested access to the resource is denied"* | *"unauthorized"* | *"no basic auth credentials"* | *" denied: "*)
         echo "the container registry refused the push; log in with docker login, and check its name"
         ;;
     *"CMAKE_C_COMPILER"*)
-        echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
+        echo "the C compiler does not work; install one (Debian: apt-get install gcc)$(or_docker "the image")"
         ;;
     *"onnection"* | *"name resolution"* | *"dns error"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
         echo "a package index did not answer or lacks a package; check the network and pip's settings" \

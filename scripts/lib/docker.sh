@@ -46,6 +46,25 @@ engine_state() {
     fi
 }
 
+# explain_engine STATE: prints why the engine cannot be used, and what to do.
+explain_engine() {
+    case $1 in
+    denied)
+        echo "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
+            "(sudo usermod -aG docker $(id -un), then log in again)"
+        ;;
+    no-compose) echo "the Docker engine has no Compose; install it (sudo scripts/docker-engine)" ;;
+    *) echo "no Docker engine answers; set one up (sudo scripts/docker-engine)" ;;
+    esac
+}
+
+# Exits if the engine cannot be used, in scripts that have no other way.
+need_engine() {
+    local state
+    state=$(engine_state)
+    [ "$state" = ready ] || die 1 "$(explain_engine "$state")"
+}
+
 # choose_way ASKED: sets `way` to docker or local. ASKED is empty if the user did not choose. If there is an engine that
 # cannot be used, this is an error, because silently using .venv would hide the problem.
 choose_way() {
@@ -55,14 +74,7 @@ choose_way() {
     case $state:$1 in
     ready:*) ;;
     local:*) way=local ;;
-    denied:*)
-        die 1 "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
-            "(sudo usermod -aG docker $(id -un), then log in again) or choose .venv instead: --local"
-        ;;
-    no-compose:*)
-        die 1 "the Docker engine has no Compose; install it (sudo scripts/docker-engine) or choose .venv instead: --local"
-        ;;
-    *:docker) die 1 "no Docker engine answers; set one up (sudo scripts/docker-engine) or choose .venv instead: --local" ;;
+    denied:* | no-compose:* | *:docker) die 1 "$(explain_engine "$state") or choose .venv instead: --local" ;;
     *) way=local ;;
     esac
     if [ "$way" = docker ]; then
@@ -87,10 +99,7 @@ run_docker() {
         compose+=(-f compose.yaml -f compose.gpu.yaml)
         export TANK_DEVICE=cuda
     fi
-    # Passes on the certificates of this machine, in case a proxy signs HTTPS traffic.
-    if [ -f "${SSL_CERT_FILE:-}" ] && ! user_sets TANK_CA; then
-        export TANK_CA=$SSL_CERT_FILE
-    fi
+    pass_certificates
     [ -z "${PUFFER_COMMAND:-}" ] || flags+=(--env PUFFER_COMMAND)
     pass_variables
     prepare_image "$1"
@@ -98,6 +107,11 @@ run_docker() {
         exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
     fi
     run_unattended "$@"
+}
+
+# Passes the certificates of this machine to builds, in case a proxy signs HTTPS traffic.
+pass_certificates() {
+    [ ! -f "${SSL_CERT_FILE:-}" ] || user_sets TANK_CA || export TANK_CA=$SSL_CERT_FILE
 }
 
 # Passes the variables of -e, and all HF_* and WANDB_* variables, because Compose has no patterns for names. Variables

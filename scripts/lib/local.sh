@@ -60,8 +60,8 @@ install_local() {
     local extras=$1 requirements compiler
     read -ra compiler <<<"${CC:-cc}" # it may have options
     command -v "${compiler[0]}" >/dev/null ||
-        die 1 "no C compiler (${CC:-cc}) to build the environments with; install one (Debian: apt-get install gcc)" \
-            "or choose the image, which needs none here: --docker"
+        die 1 "no C compiler (${CC:-cc}) to build the environments with; install one" \
+            "(Debian: apt-get install gcc)$(or_docker "the image, which needs none here")"
     [ -x "$venv/pip" ] || make_venv
     "$venv/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
         die 1 "$root/.venv is $("$venv/python" --version), but the tools of this checkout need Python 3.11;" \
@@ -86,7 +86,7 @@ make_venv() {
 # Prints the first Python 3.11 that can create a venv and has C headers. Exits with an error if there is none.
 find_python() {
     local candidate lacks found
-    found="no Python 3.11 was found (python3 is $(python3 --version 2>&1 || true))"
+    found="no Python 3.11 was found (python3 is $(python3 --version 2>/dev/null || echo missing))"
     for candidate in python3.11 python3 python "$HOME"/.pyenv/versions/3.11*/bin/python3.11 \
         "$(uv python find 3.11 2>/dev/null)"; do
         lacks=$("$candidate" -c "$probe" 2>/dev/null) || continue
@@ -96,8 +96,8 @@ find_python() {
         fi
         found="$candidate is Python 3.11 but lacks $lacks"
     done
-    die 1 "$found; install it (Debian: apt-get install python3.11 python3.11-venv python3.11-dev)" \
-        "or choose the image, which has it: --docker"
+    die 1 "$found; install it (Debian 12: apt-get install python3.11 python3.11-venv python3.11-dev, elsewhere:" \
+        "uv python install 3.11)$(or_docker "the image, which has it")"
 }
 
 probe='import sys, os, sysconfig, importlib.util

@@ -21,10 +21,8 @@ def rename(source: Path, name: str) -> None:
     """Give the distribution in the folder ``source`` another name, wherever its name is written.
 
     Raises:
-        ValueError: The name is not valid, or is not written where it is expected.
+        ValueError: The name is not written where it is expected.
     """
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise ValueError(f"--name must be words of lower-case letters and digits with hyphens between, got {name!r}")
     pyproject, commands = source / "pyproject.toml", source / "pufferlib/machine/commands.py"
     for path, pattern in (
         (pyproject, r'(?m)^(name = ")[a-z0-9-]+(?=")'),

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from pufferlib.cli import main
-from pufferlib.installation import doctor, extras
+from pufferlib.installation import doctor, egl, extras
 from pufferlib.installation.doctor import GIB, Finding
 
 # The doctor imports all installed packages, which takes minutes on a busy machine.
@@ -154,6 +154,7 @@ def test_docker_is_not_needed_in_a_container(tmp_path: Path, monkeypatch: pytest
     assert doctor.docker(tmp_path) == [Finding("docker", "not needed: this is a container")]
 
 
+MESA_DRIVERS = ("/usr/lib/x86_64-linux-gnu/dri", "/usr/lib/aarch64-linux-gnu/dri")
 CARD = (0, "NVIDIA H200, 570.86.15, 143771 MiB")
 
 
@@ -239,6 +240,41 @@ def test_kernel_probe_runs_on_every_gpu(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setitem(sys.modules, "torch", torch)
     exec(doctor.KERNEL_PROBE, {})
     assert capsys.readouterr().out == "cuda:1: CUDA error: busy\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "advice"),
+    [
+        (
+            {"egl": (1, "libEGL.so.1: cannot open shared object file")},
+            "no image: libEGL.so.1",
+            "apt-get install libegl1",
+        ),
+        ({"egl": (0, "")}, "no image: no device draws", "apt-get install libegl1"),
+        ({"egl": (0, "llvmpipe (LLVM 15)")}, "drew an image with llvmpipe (LLVM 15)", ""),
+        ({"nvidia-smi": CARD, "egl": (0, "llvmpipe (LLVM 15)")}, "drew an image with", "drawn on the CPU"),
+        ({"nvidia-smi": CARD, "egl": (0, "NVIDIA H200\nllvmpipe")}, "drew an image with NVIDIA H200, llvmpipe", ""),
+    ],
+)
+def test_rendering_reports_what_draws(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, advice: str
+) -> None:
+    monkeypatch.setattr(doctor, "in_image", lambda: False)
+    answer(monkeypatch, answers)
+    finding = doctor.rendering()
+    assert value in finding.value
+    assert advice in finding.advice
+    assert bool(advice) == bool(finding.advice)
+
+
+def test_image_is_drawn_with_the_egl_of_this_machine() -> None:
+    try:
+        found = [*egl.renderers()]
+    except OSError as error:
+        pytest.skip(str(error))
+    if not any(Path(folder, "swrast_dri.so").exists() for folder in MESA_DRIVERS):
+        pytest.skip("Mesa's driver for the CPU is not installed (Debian: apt-get install libgl1-mesa-dri)")
+    assert any(name.startswith(doctor.SOFTWARE_RENDERERS) for name in found)
 
 
 def test_cuda_probe_prints_capability_and_oldest_supported_one(

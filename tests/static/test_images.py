@@ -166,6 +166,20 @@ def test_site_stage_copies_every_linked_file() -> None:
         assert {file for file in linked if not names & {str(file), *map(str, file.parents)}} == set()
 
 
+def test_apptainer_file_is_made_from_the_default_image() -> None:
+    image = compose("compose.yaml")["services"]["tank"]["image"]
+    for _ in range(2):  # the default of the tag is another variable
+        image = re.sub(r"\$\{\w+:-([^${}]*)\}", r"\1", image)
+    lines = [line for line in (ROOT / "docker/apptainer.def").read_text().splitlines() if not line.startswith("#")]
+    header, *sections = re.split(r"(?m)^%", "\n".join(lines))
+    assert dict(re.findall(r"(?m)^(\w+): (\S+)$", header)) == {"Bootstrap": "docker-daemon", "From": image}
+    scripts = dict(section.split("\n", 1) for section in sections)
+    assert set(scripts) == {"runscript", "test", "help"}
+    for name in ("runscript", "test"):
+        done = subprocess.run(["sh", "-n"], input=scripts[name], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 def test_gpu_is_requested_only_in_the_override() -> None:
     base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
     assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())

@@ -101,11 +101,12 @@ def test_runs_are_stored_in_the_claimed_volume(name: str) -> None:
 @pytest.mark.parametrize(
     ("earlier", "command"),
     [
-        ([], "train breakout --name train"),
-        (["1-pong-other/checkpoints/000009"], "train breakout --name train"),
-        (["1-pong-train/checkpoints/000009"], "train --resume runs/1-pong-train"),
-        (["1-pong-train/checkpoints/000009", "2-pong-train"], "train --resume runs/1-pong-train"),
-        (["1-pong-train/seed-1/checkpoints/000009"], "train --resume runs/1-pong-train"),
+        ([], "train breakout --name job_train"),
+        (["1-pong-other/checkpoints/000009"], "train breakout --name job_train"),
+        (["1-pong-job_long-train/checkpoints/000009"], "train breakout --name job_train"),
+        (["1-pong-job_train/checkpoints/000009"], "train --resume runs/1-pong-job_train"),
+        (["1-pong-job_train/checkpoints/000009", "2-pong-job_train"], "train --resume runs/1-pong-job_train"),
+        (["1-pong-job_train/seed-1/checkpoints/000009"], "train --resume runs/1-pong-job_train"),
     ],
 )
 def test_replaced_pod_resumes_the_run_of_its_job(earlier: list[str], command: str, tmp_path: Path) -> None:

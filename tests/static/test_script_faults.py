@@ -113,6 +113,17 @@ def test_wrong_python_version_is_an_error(sandbox: Sandbox) -> None:
     assert "--docker" in output
 
 
+def test_only_scripts_with_the_flag_suggest_docker(sandbox: Sandbox) -> None:
+    for name, body in {"uname": "echo Linux", "cc": "true"}.items():
+        sandbox.fake(name, body)
+    found = "no Python 3.11 was found (python3 is missing); install it (Debian 12: apt-get install python3.11 "
+    for script, end in {"tank": "which has it: --docker\n", "wheels": "elsewhere: uv python install 3.11)\n"}.items():
+        status, output = sandbox.run(script)
+        assert status == 1
+        assert found in output
+        assert output.endswith(end)
+
+
 @pytest.mark.parametrize("part", ["venv", "its C headers"])
 def test_incomplete_python_is_an_error(sandbox: Sandbox, part: str) -> None:
     status, output = sandbox.python().run("tank", FAKE_PROBE=f"echo '{part}'")
@@ -182,6 +193,12 @@ def test_ctrl_c_during_setup_exits_with_130(sandbox: Sandbox, way: str) -> None:
             output, _ = process.communicate(timeout=2)
     assert process.returncode == 130, output
     assert "interrupted; finished steps are kept, run the same command again" in output
+
+
+def test_unknown_argument_downloads_nothing() -> None:
+    done = subprocess.run([ROOT / "docker/fill-wheels", "--cuda"], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "fill-wheels: error: it takes no arguments, got --cuda; see docker/fill-wheels --help\n"
 
 
 # Rules for all scripts

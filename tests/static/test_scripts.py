@@ -44,13 +44,19 @@ def test_tank_runs_the_compose_service_if_an_engine_answers(
 @pytest.mark.parametrize(("verb", "default"), [("view", 6080), ("board", 6006)])
 def test_page_is_published_on_this_machine(sandbox: Sandbox, verb: str, default: int) -> None:
     sandbox.docker()
-    for port in (default, 7000):
+    for port, next_line in (
+        (default, "7000"),
+        (7000, '"7001"'),
+        (7001, "7002 # mine"),
+        (7002, ""),
+        (default, ""),
+    ):
         assert sandbox.run("tank", verb, "breakout")[0] == 0
         assert sandbox.compose_run() == (
             f"docker compose --progress quiet run --rm --publish 127.0.0.1:{port}:{port} -T "
             f"tank {verb} --host 0.0.0.0 --port {port} breakout"
         )
-        (sandbox.root / ".env").write_text(f"TANK_{verb.upper()}_PORT=7000\n")
+        (sandbox.root / ".env").write_text(f"TANK_{verb.upper()}_PORT={next_line}\n")
 
 
 def test_board_that_writes_files_publishes_no_port(sandbox: Sandbox) -> None:

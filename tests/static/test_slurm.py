@@ -74,6 +74,7 @@ ARRAY = {"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": 
         ("train pong --train.gamma 0.9", {}, "train pong --train.gamma 0.9 --name slurm-7"),
         ("train pong", ARRAY, "train pong --name slurm-7-3 --train.seed 3"),
         ("train --resume runs/a", {}, "train --resume runs/a"),
+        ("train --resume=runs/a", {}, "train --resume=runs/a"),
         ("sweep pong", ARRAY, "sweep pong --sweep.storage sweeps/slurm-7.log --sweep.name slurm-7"),
     ],
 )

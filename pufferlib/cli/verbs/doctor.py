@@ -21,9 +21,9 @@ def run(argv: list[str]) -> int:
     parser = Parser("puffer doctor", description="Check this machine and the installation, and suggest fixes.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for runs (default: runs)")
-    parser.add_argument("--gpu", action="store_true", help="only check GPUs, by running a kernel on each")
+    parser.add_argument("--gpu", action="store_true", help="only check GPUs: run a kernel on each, and draw an image")
     options = parser.parse(argv)
-    findings = [doctor.gpu()] if options.gpu else doctor.examine(options.runs)
+    findings = [doctor.gpu(), doctor.rendering()] if options.gpu else doctor.examine(options.runs)
     usable = bool(findings[0].data.get("usable")) if options.gpu else doctor.usable(findings)
     if options.json:
         say(json.dumps({"usable": usable, "findings": [dataclasses.asdict(f) for f in findings]}, indent=2))
