@@ -9,10 +9,11 @@ that TOML lacks::
     {"$set" = [1, 2]}                   a set
     {"$array" = [0, 1], dtype = "<i8"}  an array
     {"$pairs" = [[1, "a"]]}             a dict whose keys are not strings
-    {"$name" = "mypkg.rewards:dense"}   a function or class of a module
+    {"$name" = "mypkg.rewards:dense"}   a function, a class or a member of an enum of a module
     {"$object" = "<Frame ...>", ...}    any other object, which only this process can restore
 """
 
+import enum
 import os
 import time
 from collections.abc import Mapping
@@ -121,6 +122,8 @@ def _plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _plain_object(value: Any) -> dict[str, Any]:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "<>")
+    if isinstance(value, enum.Enum):
+        name = f"{type(value).__qualname__}.{value.name}"
     if isinstance(module, str) and module != "__main__" and "<" not in name and _is_at(value, f"{module}:{name}"):
         return {NAME: f"{module}:{name}"}
     number = next((i for i, each in enumerate(_objects) if each is value), len(_objects))

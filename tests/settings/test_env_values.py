@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ import pufferlib
 from pufferlib.errors import APIUsageError
 from pufferlib.settings.config import Config, load_config
 from pufferlib.settings.env_values import Missing, check_present
+from pufferlib.vector import AutoresetMode
 from tests.envs import FunctionEnv
 
 QUICK = {
@@ -60,6 +62,14 @@ def test_object_is_found_in_same_process(tmp_path):
     assert done.run.settings().env["value"] is frame
     longer = pufferlib.train(resume=done.run.folder, settings={"train.total_timesteps": 2048})
     assert longer.run.about().agent_steps == 2048
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, gymnasium.vector.AutoresetMode.NEXT_STEP])
+def test_member_of_enum_is_stored_by_name(mode, tmp_path):
+    config = load_config("squared", {"env.autoreset": mode})
+    config.save(tmp_path / "config.toml")
+    assert "$object" not in (tmp_path / "config.toml").read_text()
+    assert Config.load(tmp_path / "config.toml").env["autoreset"] is mode
 
 
 def test_object_of_other_process_must_be_passed_again(tmp_path):
