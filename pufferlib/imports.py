@@ -96,11 +96,17 @@ def install_finders() -> None:
 
 
 class _MovedModules:
-    """Finder that names the new location of modules of earlier versions and of PufferLib 3."""
+    """Finder that names the new location of modules and names of earlier versions and of PufferLib 3."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise ModuleNotFoundError for moved modules such as ``pufferlib.train``. Never find a module."""
+        """Raise ModuleNotFoundError for moved modules such as ``pufferlib.train``. Never find a module.
+
+        Python also asks for ``pufferlib.emulation.PufferEnv`` before ``from pufferlib.emulation import PufferEnv`` fails.
+        """
+        package, _, last = name.rpartition(".")
+        if package.startswith("pufferlib.") and last in getattr(sys.modules["pufferlib"], "__all__", ()):
+            raise ModuleNotFoundError(f"{package} has no {last}: import it from pufferlib")
         parent, _, module = name.partition(".")
         if parent == "pufferlib" and module in _MOVED:
             # ``from pufferlib import pufferl`` hides the message of an error that has name=.

@@ -71,7 +71,7 @@ PUFFERLIB_3 = {
     "train.use_rnn": "--policy.memory LSTM",
     "train.bptt_horizon": "--train.horizon N",
     "train.batch_size": "--train.horizon N, which is the steps of each agent in an update",
-    "train.max_minibatch_size": "--train.minibatch-size N",
+    "train.max_minibatch_size": "--train.accumulate-minibatches N, the number of minibatches per gradient step",
     "train.torch_deterministic": "nothing: runs on a CPU always repeat themselves",
     "train.prio_alpha": "--train.priority-alpha N",
     "train.prio_beta0": "--train.priority-beta N",

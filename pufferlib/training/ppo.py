@@ -155,9 +155,7 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_coef: f
 
 
 def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-    r"""Compute the loss of PPO on one minibatch.
-
-    On a CPU the trainer runs a C kernel of this function, unless you edit the function or pass another loss.
+    r"""Compute the loss of PPO on one minibatch. On a CPU it runs in C, unless you edit it or pass another loss.
 
     .. math::
         L = L^{policy} + c_v L^{value} - c_e H[\pi]

@@ -129,6 +129,14 @@ def test_old_module_names_raise_and_give_the_new_ones(old, new):
             getattr(pufferlib, name)
 
 
+@pytest.mark.parametrize("package", ["emulation", "vector"])
+def test_import_from_the_wrong_package_names_the_right_one(package):
+    message = rf"pufferlib\.{package} has no PufferEnv: import it from pufferlib$"
+    with pytest.raises(ModuleNotFoundError, match=message):
+        exec(f"from pufferlib.{package} import PufferEnv")
+    assert not hasattr(importlib.import_module(f"pufferlib.{package}"), "PufferEnv")
+
+
 def test_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="module 'pufferlib' has no attribute 'Puffer'"):
         pufferlib.Puffer  # noqa: B018
