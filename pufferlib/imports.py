@@ -102,7 +102,7 @@ class _MovedModules:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         """Raise ModuleNotFoundError for moved modules such as ``pufferlib.train``. Never find a module.
 
-        Python also asks for ``pufferlib.emulation.PufferEnv`` before ``from pufferlib.emulation import PufferEnv`` fails.
+        Before ``from pufferlib.emulation import PufferEnv`` fails, Python asks for ``pufferlib.emulation.PufferEnv``.
         """
         package, _, last = name.rpartition(".")
         if package.startswith("pufferlib.") and last in getattr(sys.modules["pufferlib"], "__all__", ()):
