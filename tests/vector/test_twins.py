@@ -214,6 +214,32 @@ def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
             assert envs.reset()[0].tolist() == [[7], [7]]
 
 
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("FrozenLake-v1", {"desc": []}),
+        ("FrozenLake-v1", {"desc": ["S", "G"]}),
+        ("FrozenLake-v1", {"desc": ["SF/FG"]}),  # a letter that Gymnasium treats as ice
+        ("FrozenLake-v1", {"success_rate": 0.12345678}),
+        ("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.12345678}),
+        ("Taxi-v4", {"fickle_passenger": True, "fickle_probability": np.float32(0.3)}),
+    ],
+    ids=str,
+)
+def test_values_that_c_would_change_run_in_gymnasium(name, keywords):
+    assert twin_of(name, keywords) is None
+
+
+def test_older_toy_text_of_gymnasium_runs_in_python_with_a_warning(monkeypatch):
+    def older(self, render_mode=None, is_rainy=False, fickle_passenger=False):
+        raise AssertionError
+
+    monkeypatch.setattr("gymnasium.envs.toy_text.taxi.TaxiEnv.__init__", older)
+    words = "expected TaxiEnv with fickle_probability and rainy_probability, as in Gymnasium 1.3.0, found that of "
+    with pytest.warns(UserWarning, match=words + gymnasium.__version__):
+        assert twin_of("Taxi-v4", {}) is None
+
+
 @pytest.mark.parametrize("keyword", ["size", "max_steps", "goal_reward"])
 def test_keywords_that_only_c_has_are_unknown(keyword):
     with pytest.raises(UnknownNameError, match=f"unexpected keyword argument '{keyword}'"):
