@@ -35,7 +35,7 @@ absent = missing_binding("minigrid")
 MINIGRID = [
     pytest.param(f"minigrid/{name}", keywords, marks=pytest.mark.skipif(bool(absent), reason=absent))
     for name, keywords in (
-        ("MiniGrid-DoorKey-5x5-v0", {"max_steps": 20}),
+        ("MiniGrid-DoorKey-5x5-v0", {"max_steps": np.int64(20)}),
         ("Dynamic-Obstacles-Random-5x5", {}),
         ("MiniGrid-PutNear-6x6-N2-v0", {"mission_bytes": 96, "agent_view_size": 3}),
         ("BabyAI-SynthS5R2-v0", {"mission_bytes": 512}),
@@ -57,7 +57,7 @@ def outcome_of(vecenv, received):
     ends = terminals | truncations
     rows = [array.tolist() for array in (observations, rewards, terminals, truncations)]
     stats = [
-        {name: (np.asarray(value).dtype.str, np.asarray(value).tolist()) for name, value in info.items()}
+        {name: (type(value), np.asarray(value).dtype.str, np.asarray(value).tolist()) for name, value in info.items()}
         for info in infos
     ]
     finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
@@ -190,6 +190,11 @@ def test_options_of_minigrid_that_c_lacks_run_the_package(keywords):
     assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", {}) is not None
     with pufferlib.make("minigrid/MiniGrid-Fetch-5x5-N2-v0", num_envs=2, **keywords) as envs:
         assert isinstance(envs, vector.Serial)
+
+
+@pytest.mark.parametrize("keywords", [{"direction": 1}, {"tile_size": 8.0}, {"mission_bytes": 96.0}], ids=str)
+def test_values_of_another_type_are_left_to_the_package(keywords):
+    assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", keywords) is None
 
 
 class Constant(gymnasium.Env):
