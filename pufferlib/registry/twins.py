@@ -22,7 +22,20 @@ from pufferlib.registry.toy_text import has_toy_text, toy_text_twin
 from pufferlib.robots.find import find_robot
 from pufferlib.robots.table import has_robot
 
-__all__ = ["twin_of"]
+__all__ = ["may_run_in_c", "twin_of"]
+
+
+def may_run_in_c(env_name: str) -> bool:
+    """Return True if some keyword arguments of an environment select one in C.
+
+    Args:
+        env_name: As in ``twin_of``.
+    """
+    binding, _, game = env_name.partition("/")
+    if game and binding in bindings():
+        return hasattr(binding_module(binding), "twin")
+    spec = None if env_name in registrations() else gymnasium.registry.get(env_name)
+    return spec is not None and (has_toy_text(spec) or has_robot(spec) or has_box2d(spec))
 
 
 def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:

@@ -92,11 +92,16 @@ def test_make_runs_batches_in_c():
         with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, **keywords) as envs:
             assert isinstance(envs, TwinEnvs)
             assert envs.reset()[0].shape == (3, 1)
-    for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"desc": ["SG" * 20]}):
+    large = {"desc": ["SG" * 20]}  # too large for C
+    for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"num_threads": 2, **large}):
         with pufferlib.make("FrozenLake-v1", num_envs=3, **keywords) as envs:
             assert isinstance(envs, vector.Serial)
-    with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
-        pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0)
+    for keywords in ({}, large):
+        with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
+            pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0, **keywords)
+    for name, keywords in (("FrozenLake-v1", {"native": False}), ("Acrobot-v1", {})):
+        with pytest.raises(UnknownNameError, match="unexpected keyword argument 'num_threads'"):
+            pufferlib.make(name, num_envs=3, num_threads=2, **keywords)
     with pufferlib.make("FrozenLake-v1", num_envs=3) as envs:
         envs.reset()
         nobody = np.zeros(3, bool)
