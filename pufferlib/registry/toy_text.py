@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.spaces import Discrete, Tuple
 
@@ -28,6 +29,8 @@ class ToyText(NamedTuple):
     infos: tuple[str, ...]
 
 
+LARGEST = 1e6  # parameters of C are smaller
+
 #: By entry point, because an id may be registered again for another environment.
 TOY_TEXT: Mapping[str, ToyText] = {
     f"gymnasium.envs.toy_text.{place}": ToyText(name, frozenset(keywords.split()), infos)
@@ -38,7 +41,7 @@ TOY_TEXT: Mapping[str, ToyText] = {
             "frozen_lake:FrozenLakeEnv",
             "frozen_lake",
             "desc map_name is_slippery success_rate reward_schedule",
-            ("prob",),
+            ("prob", "episode_return"),
         ),
         (
             "taxi:TaxiEnv",
@@ -109,7 +112,7 @@ def _translate_lake(params: dict[str, Any]) -> bool:
         return False
     if "reward_schedule" in params:
         rewards = params.pop("reward_schedule")
-        if not isinstance(rewards, tuple | list) or len(rewards) != 3:
+        if not isinstance(rewards, tuple | list) or len(rewards) != 3 or not all(map(_is_exact, rewards)):
             return False
         params["goal_reward"], params["hole_reward"], params["frozen_reward"] = rewards
     rate = params.get("success_rate", 1 / 3)
@@ -117,8 +120,10 @@ def _translate_lake(params: dict[str, Any]) -> bool:
 
 
 def _is_exact(number: Any) -> bool:
-    """Return True if C, which keeps six decimals, computes with this number as Python does."""
-    return isinstance(number, float | int) and round(number, 6) == number
+    """Return True if C, which keeps six decimals of a float32, computes with this number as Python does."""
+    if not isinstance(number, float | int) or not abs(number) < LARGEST:
+        return False
+    return round(float(np.float32(number)), 6) == number
 
 
 def _check_keywords(entry_point: str, expected: frozenset[str]) -> None:

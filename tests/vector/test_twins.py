@@ -65,7 +65,9 @@ def outcome_of(vecenv, received):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize(("name", "keywords"), [*TASKS, *MINIGRID], ids=str)
+@pytest.mark.parametrize(
+    ("name", "keywords"), [*TASKS, ("FrozenLake-v1", {"reward_schedule": (1, -0.1, -0.01)}), *MINIGRID], ids=str
+)
 def test_batches_equal_those_of_the_python_environments(name, keywords, autoreset):
     twins, originals = both(name, autoreset=autoreset, **keywords)
     for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
@@ -231,6 +233,7 @@ def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
         ("FrozenLake-v1", {"desc": ["S", "G"]}),
         ("FrozenLake-v1", {"desc": ["SF/FG"]}),  # a letter that Gymnasium treats as ice
         ("FrozenLake-v1", {"success_rate": 0.12345678}),
+        ("FrozenLake-v1", {"reward_schedule": (1, 0, -0.12345678)}),
         ("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.12345678}),
         ("Taxi-v4", {"fickle_passenger": True, "fickle_probability": np.float32(0.3)}),
     ],
