@@ -70,6 +70,9 @@ def make_env(
     if max_steps is not None:
         check_counts(where, max_steps=max_steps)
         options["max_steps"] = int(max_steps)  # the package accepts only Python's
+    side = options.get("agent_view_size", 7)
+    if not isinstance(side, int | np.integer) or side < 3 or side % 2 == 0:
+        raise APIUsageError(f"{where}: agent_view_size must be an odd int >= 3, got {side!r}")
     env = registered(where, name, options, render_mode)
     is_picture = view.startswith("rgb")
     if view == "full":

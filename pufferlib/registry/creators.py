@@ -369,7 +369,8 @@ def rejections_named(where: str, keywords: Mapping[str, Any]) -> Iterator[None]:
         if not keywords:
             raise
         hint = "; the path of your own file must be absolute" if isinstance(error, OSError) else ""
-        raise APIUsageError(f"{where}: cannot be made with {dict(keywords)}: {error}{hint}") from error
+        reason = str(error) or repr(error)  # an assertion may have no message
+        raise APIUsageError(f"{where}: cannot be made with {dict(keywords)}: {reason}{hint}") from error
 
 
 def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) -> Any:
