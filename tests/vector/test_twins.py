@@ -110,6 +110,8 @@ def test_make_runs_batches_in_c():
         assert envs.reset(env_ids=nobody)[0].shape == (3, 1)
         assert envs.get_attr("metadata", env_ids=nobody) == []
         envs.step([0, 0, 0])
+    with pufferlib.make("gymnasium:FrozenLake-v1", num_envs=3) as envs:  # an id with its module
+        assert isinstance(envs, TwinEnvs)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
 
