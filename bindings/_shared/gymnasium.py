@@ -62,6 +62,7 @@ def registered(
     check_render_mode(where, render_mode)
     if max_episode_steps is not None:
         check_counts(where, max_episode_steps=max_episode_steps)
+        max_episode_steps = int(max_episode_steps)  # Gymnasium accepts only Python's
     spec = copy.deepcopy(gymnasium.spec(env_id))
     spec.order_enforce = False
     known = {*keywords_of(load_env_creator(str(spec.entry_point)))[0], *spec.kwargs} - _HANDLED

@@ -1,6 +1,7 @@
 """One task of the DeepMind Control Suite as a Gymnasium environment."""
 
 import ctypes.util
+import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator
@@ -8,10 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
+from packaging.requirements import Requirement
 
 from pufferlib.emulation import DMEnvToGymnasium
 from pufferlib.errors import BindingMissing
@@ -79,7 +82,7 @@ def make_env(
 
     Raises:
         APIUsageError: An option has the wrong type or is out of range.
-        BindingMissing: Images are requested, and no library can draw them.
+        BindingMissing: Images are requested, and no library can draw them. Or mujoco is too old for dm_control.
     """
     where = f"dmcontrol/{name}"
     check_switches(where, flat=flat, time_limit=time_limit, pixels=pixels, native=native)
@@ -93,7 +96,12 @@ def make_env(
         )
     endless = {} if time_limit else {"time_limit": float("inf")}
     kind = ControlTask if flat or pixels else NamedArraysTask
-    env = kind(suite.load(domain, task, task_kwargs={"random": 0, **endless}), render_mode)
+    try:
+        loaded = suite.load(domain, task, task_kwargs={"random": 0, **endless})
+    except AttributeError as error:
+        _check_versions(where, error)
+        raise
+    env = kind(loaded, render_mode)
     if pixels or render_mode:
         try:
             env.picture(1, 1)
@@ -103,6 +111,17 @@ def make_env(
                 raise cannot_draw(where, "unset", error, advice) from error
             raise cannot_draw(where, BACKEND, error) from error
     return PixelObservation(env, size) if pixels else env
+
+
+def _check_versions(where: str, cause: AttributeError) -> None:
+    """Raise BindingMissing if dm_control, which reads fields of MuJoCo by name, requires another mujoco."""
+    for text in importlib.metadata.requires("dm_control") or []:
+        requirement, found = Requirement(text), mujoco.__version__
+        if requirement.name == "mujoco" and found not in requirement.specifier:
+            raise BindingMissing(
+                f"{where}: dm_control {importlib.metadata.version('dm_control')} requires {requirement}, found mujoco "
+                f"{found}: {cause}; run: puffer install dmcontrol"
+            ) from cause
 
 
 class Drawing:

@@ -108,7 +108,10 @@ def twin(name: str, options: Mapping[str, Any]) -> OceanTwin | None:
     usual = {"view": "partial", "tile_size": 8, "direction": True, "mission": False, "render_mode": None}
     own = {key: value for key, value in options.items() if key not in usual and value is not None}
     kind = world.partition("-")[0]
-    if world not in LEVELS or any(options.get(key, value) != value for key, value in usual.items()):
+    given = {key: options.get(key, value) for key, value in usual.items()}
+    # Compared with their types, because the package explains that direction=1 is wrong.
+    is_usual = all(type(given[key]) is type(value) and given[key] == value for key, value in usual.items())
+    if world not in LEVELS or not is_usual:
         return None
     if kind == "BabyAI" and os.environ.get("BABYAI_DONE_ACTIONS"):  # the package then waits for the action "done"
         return None
@@ -116,6 +119,7 @@ def twin(name: str, options: Mapping[str, Any]) -> OceanTwin | None:
     if (
         own.keys() - {"max_steps", "agent_view_size"}
         or own.get("max_steps") == 0
+        or isinstance(length, float)
         or length not in (None, MISSION_BYTES[kind])
     ):
         return None

@@ -69,7 +69,10 @@ def make_env(
     check_counts(where, tile_size=tile_size)
     if max_steps is not None:
         check_counts(where, max_steps=max_steps)
-        options["max_steps"] = max_steps
+        options["max_steps"] = int(max_steps)  # the package accepts only Python's
+    side = options.get("agent_view_size", 7)
+    if not isinstance(side, int | np.integer) or side < 3 or side % 2 == 0:
+        raise APIUsageError(f"{where}: agent_view_size must be an odd int >= 3, got {side!r}")
     env = registered(where, name, options, render_mode)
     is_picture = view.startswith("rgb")
     if view == "full":
@@ -188,4 +191,5 @@ class MissionBytes(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     def _shown(self, observation: dict[str, Any], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         world: Any = self.env.unwrapped
-        return {**observation, "mission": self._bytes}, {**info, "agent_pos": world.agent_pos}
+        position = np.array(world.agent_pos)  # a tuple until the agent moves
+        return {**observation, "mission": self._bytes}, {**info, "agent_pos": position}

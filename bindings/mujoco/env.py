@@ -55,6 +55,8 @@ def make_env(name: str, *, render_mode: str | None = None, native: bool = True, 
     """
     where = f"mujoco/{name}"
     check_switches(where, native=native)
+    if isinstance(options.get("xml_file"), os.PathLike):
+        options["xml_file"] = os.fspath(options["xml_file"])  # Gymnasium accepts no Path
     env = control_task(where, name, render_mode=render_mode, **options)
     if "xml_file" in options:
         check_model(where, env, options["xml_file"])

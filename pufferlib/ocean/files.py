@@ -28,7 +28,7 @@ __all__ = [
 
 #: Folders with a C file and its settings, by name of the template. The first one is the default.
 TEMPLATES = {name: Path(__file__).parent / "_template" / name for name in ("corridor", "minigrid")}
-TAKEN = {"puffer", "draw"}  # prefixes of names in the headers
+TAKEN = {"puffer", "draw", "minigrid"}  # prefixes of names in the headers
 
 
 @dataclass(frozen=True)
@@ -179,10 +179,12 @@ def write_template(name: str, folder: Path, template: str = "corridor") -> tuple
     Raises:
         APIUsageError: The name is invalid, or one of the files exists already.
     """
-    if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in TAKEN:
+    if not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise APIUsageError(
             f"puffer new: expected a name of lower-case letters, digits and underscores, as grid_world, got {name!r}"
         )
+    if name in TAKEN:
+        raise APIUsageError(f"puffer new: names in the headers begin with {name}; choose another name")
     files = (folder / f"{name}.c", folder / f"{name}.toml")
     for file in files:
         if file.exists():

@@ -289,7 +289,8 @@ def make(
             environment is also written in C, with the same results. Then the batch runs in C, with ``num_threads``
             threads (1 by default, "auto" for one per usable core). It has no Python objects to call. Its infos are the
             statistics of episodes, and for MuJoCo robots also their own infos. ``native=False``, or any option of
-            ``pufferlib.vector.make`` except ``seed`` and ``autoreset``, selects the Python environments.
+            ``pufferlib.vector.make`` except ``seed`` and ``autoreset``, selects the Python environments. Keyword
+            arguments that C lacks select them too. They run in one thread.
         **kwargs: Keyword arguments of the environment. If ``pufferlib.vector.make`` makes the batch, its options are
             accepted too, such as ``seed``, ``num_workers`` and ``batch_size``. A name that both have is passed to the
             environment, except for ``seed``: each environment gets its own seed.
@@ -330,11 +331,14 @@ def _made(env: EnvName, num_envs: int | None, backend: Any, kwargs: dict[str, An
     options = {key: kwargs[key] for key in VectorOptions.__annotations__.keys() & kwargs}
     in_c: Any = {key: kwargs[key] for key in ("seed", "autoreset", "num_threads") if key in kwargs}
     if isinstance(env, str) and backend is None and options.keys() <= in_c.keys():
-        from pufferlib.registry.twins import twin_of
+        from pufferlib.ocean.arguments import checked_threads
+        from pufferlib.registry.twins import may_run_in_c, twin_of
         from pufferlib.vector.twins import TwinEnvs
 
         if (twin := twin_of(env, {key: value for key, value in kwargs.items() if key not in in_c})) is not None:
             return TwinEnvs(twin, count, **in_c)
+        if "num_threads" in kwargs and kwargs.get("native", True) and may_run_in_c(env):
+            checked_threads("pufferlib.make", kwargs.pop("num_threads"))  # Python environments have one
     own = creators.own_keywords(creator)
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)

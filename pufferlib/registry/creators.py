@@ -5,12 +5,14 @@ import dataclasses
 import enum
 import functools
 import inspect
+import os
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from pettingzoo import AECEnv, ParallelEnv
 
@@ -326,6 +328,8 @@ def _make_registered(
     try:
         entry = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
         assert entry is not None, spec.id
+        limit: Any = max_episode_steps
+        limit = int(limit) if isinstance(limit, np.integer) else limit  # Gymnasium accepts only Python's
         known, takes_any = keywords_of(entry)
         for keyword in keywords.keys() - known - spec.kwargs.keys() if not takes_any else ():
             allowed = known - {"render_mode"} | {"max_episode_steps"}
@@ -336,10 +340,14 @@ def _make_registered(
         own = ("id", "disable_env_checker")  # names that gymnasium.make uses for its own parameters
         taken: dict[str, Any] = {key: options.pop(key) for key in own if key in options}
         lean = dataclasses.replace(spec, order_enforce=False, kwargs={**spec.kwargs, **taken})
-        return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
+        return gymnasium.make(lean, limit, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         here = "".join(f"; {name} is the same game here" for name in same_title(spec.id, inside_names())[:1])
         raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
+
+
+#: Errors that Python or Gymnasium has for wrong values.
+_REJECTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
 @contextlib.contextmanager
@@ -357,11 +365,12 @@ def rejections_named(where: str, keywords: Mapping[str, Any]) -> Iterator[None]:
         yield
     except PufferError:
         raise
-    except (AssertionError, IndexError, KeyError, OSError, TypeError, ValueError) as error:
+    except _REJECTIONS as error:
         if not keywords:
             raise
         hint = "; the path of your own file must be absolute" if isinstance(error, OSError) else ""
-        raise APIUsageError(f"{where}: cannot be made with {dict(keywords)}: {error}{hint}") from error
+        reason = str(error) or repr(error)  # an assertion may have no message
+        raise APIUsageError(f"{where}: cannot be made with {dict(keywords)}: {reason}{hint}") from error
 
 
 def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) -> Any:
@@ -371,6 +380,8 @@ def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) ->
 
         with contextlib.suppress(ImportError):  # Gymnasium reports it
             box2d()  # without a warning that would crash the interpreter if warnings are errors
+    if isinstance(keywords.get("xml_file"), os.PathLike):
+        keywords["xml_file"] = os.fspath(keywords["xml_file"])  # Gymnasium accepts no Path
     with rejections_named(spec.id, keywords):
         env = _make_registered(spec, **keywords)
     if has_robot(spec) and "xml_file" in keywords:

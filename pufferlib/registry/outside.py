@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError
 from pufferlib.registry.inside import binding_facts, is_inside, names
@@ -37,11 +37,15 @@ from pufferlib.registry.objects import (
     split_name,
 )
 
+if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+
 __all__ = [
     "GROUP",
     "REGISTERED",
     "Registration",
     "c_file",
+    "gymnasium_spec",
     "likely_names",
     "load_packages",
     "name_in_file",
@@ -273,6 +277,14 @@ def names_of_file(name: str) -> list[str]:
     place, attribute = split_name(name)
     only = name_in_file(place) if place.endswith(".py") else ""
     return [place, f"{place}:{only}"] if only and attribute in ("", only) else [name]
+
+
+def gymnasium_spec(name: str) -> "EnvSpec | None":
+    """Return the ``EnvSpec`` of a Gymnasium id, which can begin with its module, or None if it is not registered."""
+    import gymnasium
+
+    env_id = name.rpartition(":")[2]
+    return gymnasium.registry.get(env_id) if env_id == name or _GYMNASIUM_ID.fullmatch(env_id) else None
 
 
 def _resolve_gymnasium_id(where: str, name: str) -> Creator | None:

@@ -1,12 +1,15 @@
 """Gymnasium's toy text, which Ocean also has in C."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.spaces import Discrete, Tuple
 
+from pufferlib.registry.games import UnlikeOriginalError, warn_of_python
 from pufferlib.registry.in_c import OceanTwin, box_in_c
 
 __all__ = ["TOY_TEXT", "has_toy_text", "toy_text_twin"]
@@ -26,6 +29,8 @@ class ToyText(NamedTuple):
     infos: tuple[str, ...]
 
 
+LARGEST = 1e6  # parameters of C are smaller
+
 #: By entry point, because an id may be registered again for another environment.
 TOY_TEXT: Mapping[str, ToyText] = {
     f"gymnasium.envs.toy_text.{place}": ToyText(name, frozenset(keywords.split()), infos)
@@ -36,7 +41,7 @@ TOY_TEXT: Mapping[str, ToyText] = {
             "frozen_lake:FrozenLakeEnv",
             "frozen_lake",
             "desc map_name is_slippery success_rate reward_schedule",
-            ("prob",),
+            ("prob", "episode_return"),
         ),
         (
             "taxi:TaxiEnv",
@@ -56,7 +61,8 @@ def has_toy_text(spec: EnvSpec) -> bool:
 def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: int | None) -> OceanTwin | None:
     """Return the environment in C for an id of Gymnasium's toy text, or None.
 
-    Values that only Gymnasium accepts, and wrong ones, have no environment in C. Gymnasium explains what is wrong.
+    Values that only Gymnasium accepts, and wrong ones, have no environment in C. Gymnasium explains what is wrong. If
+    the installed Gymnasium is too old to have the same results, a warning says so.
 
     Args:
         env_id: Id, such as "FrozenLake-v1".
@@ -71,6 +77,13 @@ def toy_text_twin(env_id: str, keywords: Mapping[str, Any], max_episode_steps: i
     if params.keys() - known or (is_limited and (name == "blackjack" or max_episode_steps == 0)):
         return None
     if name == "frozen_lake" and not _translate_lake(params):
+        return None
+    if not all(_is_exact(value) for key, value in params.items() if key.endswith("_probability")):
+        return None
+    try:
+        _check_keywords(spec.entry_point, known)
+    except UnlikeOriginalError as error:
+        warn_of_python(env_id, f"Gymnasium {gymnasium.__version__}", error)
         return None
     if name != "blackjack":
         params["max_steps"] = max_episode_steps if is_limited else 0
@@ -87,7 +100,10 @@ def _translate_lake(params: dict[str, Any]) -> bool:
     desc = params.pop("desc", None)
     map_name = params.pop("map_name", "4x4")
     if desc is not None:
-        if not isinstance(desc, tuple | list) or not all(isinstance(row, str) for row in desc):
+        # Gymnasium reads a row of one letter as a number of rows, and "/" as a letter.
+        if not isinstance(desc, tuple | list) or not all(isinstance(row, str) and len(row) > 1 for row in desc):
+            return False
+        if not desc or "/" in "".join(desc):
             return False
         params["desc"] = "/".join(desc)
     elif map_name in ("4x4", "8x8"):
@@ -96,8 +112,28 @@ def _translate_lake(params: dict[str, Any]) -> bool:
         return False
     if "reward_schedule" in params:
         rewards = params.pop("reward_schedule")
-        if not isinstance(rewards, tuple | list) or len(rewards) != 3:
+        if not isinstance(rewards, tuple | list) or len(rewards) != 3 or not all(map(_is_exact, rewards)):
             return False
         params["goal_reward"], params["hole_reward"], params["frozen_reward"] = rewards
     rate = params.get("success_rate", 1 / 3)
-    return rate == 1 / 3 or (isinstance(rate, float | int) and round(rate, 6) == rate)
+    return rate == 1 / 3 or _is_exact(rate)
+
+
+def _is_exact(number: Any) -> bool:
+    """Return True if C, which keeps six decimals of a float32, computes with this number as Python does."""
+    if not isinstance(number, float | int) or not abs(number) < LARGEST:
+        return False
+    return round(float(np.float32(number)), 6) == number
+
+
+def _check_keywords(entry_point: str, expected: frozenset[str]) -> None:
+    """Raise UnlikeOriginalError unless a class of Gymnasium has all keyword arguments that C has.
+
+    The classes of Gymnasium 1.2.0 lack some, and have other results.
+    """
+    found = inspect.signature(load_env_creator(entry_point)).parameters
+    if missing := " and ".join(sorted(expected - found.keys())):
+        kind = entry_point.rpartition(":")[2]
+        raise UnlikeOriginalError(
+            f"expected {kind} with {missing}, as in Gymnasium 1.3.0, found that of {gymnasium.__version__}"
+        )

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from pufferlib.box2d.table import has_box2d
@@ -17,12 +16,25 @@ from pufferlib.errors import APIUsageError
 from pufferlib.registry.creators import gymnasium_creator
 from pufferlib.registry.in_c import Twin
 from pufferlib.registry.inside import binding_module, bindings
-from pufferlib.registry.outside import registrations
+from pufferlib.registry.outside import gymnasium_spec, registrations
 from pufferlib.registry.toy_text import has_toy_text, toy_text_twin
 from pufferlib.robots.find import find_robot
 from pufferlib.robots.table import has_robot
 
-__all__ = ["twin_of"]
+__all__ = ["may_run_in_c", "twin_of"]
+
+
+def may_run_in_c(env_name: str) -> bool:
+    """Return True if some keyword arguments of an environment select one in C.
+
+    Args:
+        env_name: As in ``twin_of``.
+    """
+    binding, _, game = env_name.partition("/")
+    if game and binding in bindings():
+        return hasattr(binding_module(binding), "twin")
+    spec = None if env_name in registrations() else gymnasium_spec(env_name)
+    return spec is not None and (has_toy_text(spec) or has_robot(spec) or has_box2d(spec))
 
 
 def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
@@ -43,7 +55,7 @@ def twin_of(env_name: str, keywords: Mapping[str, Any]) -> Twin | None:
     if game and binding in bindings():
         module = binding_module(binding)
         found = module.twin(game, own) if hasattr(module, "twin") else None
-    elif env_name not in registrations() and (spec := gymnasium.registry.get(env_name)):
+    elif env_name not in registrations() and (spec := gymnasium_spec(env_name)):
         found = _gymnasium_twin(spec, own)
     if found is None:
         return None

@@ -82,8 +82,8 @@ def robot_twin(name: str, keywords: Mapping[str, Any], create: Callable[..., Any
     )
     try:
         return equal_or_none(twin, env.env.env, CHECKED_STEPS)  # below EpisodeStats, which hides infos
-    except (APIUsageError, mujoco.FatalError):  # the simulation fails
-        return None
+    except (APIUsageError, ArithmeticError, TypeError, ValueError, mujoco.FatalError):
+        return None  # the original fails, and reports it where it is used
 
 
 def digest_of(model: mujoco.MjModel) -> str:

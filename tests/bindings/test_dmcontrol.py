@@ -11,7 +11,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import dmcontrol
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from tests.needs import missing_binding
 
 if reason := missing_binding("dmcontrol"):
@@ -42,6 +42,18 @@ def test_steps_match_the_suite() -> None:
         assert reward == time_step.reward
         assert not terminated
         assert not truncated
+
+
+def test_mujoco_that_is_too_old_for_dm_control_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*args: Any, **keywords: Any) -> Any:
+        raise AttributeError("'MjModel' object has no attribute 'B_colind'")
+
+    monkeypatch.setattr(suite, "load", load)
+    with pytest.raises(AttributeError):
+        binding.make_env("reacher-easy")
+    monkeypatch.setattr("mujoco.__version__", "3.3.2")
+    with pytest.raises(BindingMissing, match=r"requires mujoco>=\S+, found mujoco 3\.3\.2: 'MjModel' object"):
+        binding.make_env("reacher-easy")
 
 
 def test_episodes_are_truncated_after_1000_steps() -> None:

@@ -45,7 +45,7 @@ VARIED = [
     ("Ant", {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0.01, "frame_skip": 2}),
     ("Ant", {"exclude_current_positions_from_observation": False, "terminate_when_unhealthy": False}),
     ("HalfCheetah", {**WEIGHTS, "clip_action": True, "exclude_current_positions_from_observation": False}),
-    ("HalfCheetah", {"ctrl_cost_weight": 1, "max_episode_steps": 7}),
+    ("HalfCheetah", {"ctrl_cost_weight": 1, "max_episode_steps": np.int64(7)}),
     ("Hopper", {**WEIGHTS, "healthy_state_range": (-2.5, 2.5), "healthy_angle_range": (-0.1, 0.2)}),
     ("Hopper", {"terminate_when_unhealthy": False, "healthy_reward": 0.3, "frame_skip": 2}),
     ("Humanoid", {**WEIGHTS, "contact_cost_weight": 1e-4, "contact_cost_range": (0.5, 2.0), "clip_action": True}),
@@ -78,13 +78,10 @@ def test_keywords_have_the_effect_of_gymnasiums(robot, keywords):
     compare(f"mujoco/{robot}", copies=2, steps=40, **keywords)
 
 
-def test_custom_model_has_the_results_of_gymnasium(tmp_path):
-    compare(
-        "mujoco/HalfCheetah",
-        copies=2,
-        steps=20,
-        xml_file=model_file(tmp_path, 'gravity="0 0 -9.81"', 'gravity="0 0 -5"'),
-    )
+@pytest.mark.parametrize(("name", "kind"), [("mujoco/HalfCheetah", str), ("HalfCheetah-v5", Path)])
+def test_custom_model_has_the_results_of_gymnasium(tmp_path, name, kind):
+    path = kind(model_file(tmp_path, 'gravity="0 0 -9.81"', 'gravity="0 0 -5"'))
+    compare(name, copies=2, steps=20, xml_file=path, max_episode_steps=np.int64(9))
 
 
 def model_file(folder, text, other):
@@ -145,6 +142,8 @@ def test_training_in_c_and_in_python_gives_the_same_weights_and_metrics(tmp_path
         ("HalfCheetah-v5", {"render_mode": "rgb_array"}),
         ("mujoco/HalfCheetah-v5", {"ctrl_cost_weight": np.float32(0.1)}),
         ("mujoco/HalfCheetah-v5", {"no_such_option": 1}),
+        ("HalfCheetah-v5", {"reset_noise_scale": -1}),  # its reset fails
+        ("HalfCheetah-v5", {"frame_skip": 2.0}),  # its step fails
         ("mujoco/Ant-v5", {"main_body": "no such body"}),
     ],
     ids=str,
@@ -158,6 +157,13 @@ def test_model_with_an_error_gets_the_message_of_mujoco(tmp_path):
     assert twin_of("mujoco/HalfCheetah", {"xml_file": broken}) is None
     with pytest.raises(APIUsageError, match="XML"):
         pufferlib.make("mujoco/HalfCheetah", num_envs=2, native=True, xml_file=broken)
+
+
+@pytest.mark.parametrize("keywords", [{"frame_skip": 0}, {"xml_file": 5}], ids=str)
+@pytest.mark.parametrize("name", ["Hopper-v5", "mujoco/Hopper"])
+def test_values_that_gymnasium_fails_with_are_named(name, keywords):
+    with pytest.raises(APIUsageError, match=rf"Hopper-v5: cannot be made with {keywords}: "):
+        pufferlib.make(name, num_envs=2, **keywords)
 
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "mujoco/Hopper"])

@@ -35,7 +35,7 @@ absent = missing_binding("minigrid")
 MINIGRID = [
     pytest.param(f"minigrid/{name}", keywords, marks=pytest.mark.skipif(bool(absent), reason=absent))
     for name, keywords in (
-        ("MiniGrid-DoorKey-5x5-v0", {"max_steps": 20}),
+        ("MiniGrid-DoorKey-5x5-v0", {"max_steps": np.int64(20)}),
         ("Dynamic-Obstacles-Random-5x5", {}),
         ("MiniGrid-PutNear-6x6-N2-v0", {"mission_bytes": 96, "agent_view_size": 3}),
         ("BabyAI-SynthS5R2-v0", {"mission_bytes": 512}),
@@ -57,7 +57,7 @@ def outcome_of(vecenv, received):
     ends = terminals | truncations
     rows = [array.tolist() for array in (observations, rewards, terminals, truncations)]
     stats = [
-        {name: (np.asarray(value).dtype.str, np.asarray(value).tolist()) for name, value in info.items()}
+        {name: (type(value), np.asarray(value).dtype.str, np.asarray(value).tolist()) for name, value in info.items()}
         for info in infos
     ]
     finals = vecenv.final_observations[ends].tolist() if vecenv.autoreset == "same_step" else None
@@ -65,7 +65,9 @@ def outcome_of(vecenv, received):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-@pytest.mark.parametrize(("name", "keywords"), [*TASKS, *MINIGRID], ids=str)
+@pytest.mark.parametrize(
+    ("name", "keywords"), [*TASKS, ("FrozenLake-v1", {"reward_schedule": (1, -0.1, -0.01)}), *MINIGRID], ids=str
+)
 def test_batches_equal_those_of_the_python_environments(name, keywords, autoreset):
     twins, originals = both(name, autoreset=autoreset, **keywords)
     for attribute in ("single_observation_space", "single_action_space", "emulated", "num_agents", "autoreset"):
@@ -92,17 +94,24 @@ def test_make_runs_batches_in_c():
         with pufferlib.make("FrozenLake-v1", num_envs=3, seed=1, is_slippery=False, **keywords) as envs:
             assert isinstance(envs, TwinEnvs)
             assert envs.reset()[0].shape == (3, 1)
-    for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"desc": ["SG" * 20]}):
+    large = {"desc": ["SG" * 20]}  # too large for C
+    for keywords in ({"native": False}, {"backend": "Serial"}, {"batch_size": 3}, {"num_threads": 2, **large}):
         with pufferlib.make("FrozenLake-v1", num_envs=3, **keywords) as envs:
             assert isinstance(envs, vector.Serial)
-    with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
-        pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0)
+    for keywords in ({}, large):
+        with pytest.raises(APIUsageError, match="num_threads must be an int >= 1"):
+            pufferlib.make("FrozenLake-v1", num_envs=3, num_threads=0, **keywords)
+    for name, keywords in (("FrozenLake-v1", {"native": False}), ("Acrobot-v1", {})):
+        with pytest.raises(UnknownNameError, match="unexpected keyword argument 'num_threads'"):
+            pufferlib.make(name, num_envs=3, num_threads=2, **keywords)
     with pufferlib.make("FrozenLake-v1", num_envs=3) as envs:
         envs.reset()
         nobody = np.zeros(3, bool)
         assert envs.reset(env_ids=nobody)[0].shape == (3, 1)
         assert envs.get_attr("metadata", env_ids=nobody) == []
         envs.step([0, 0, 0])
+    with pufferlib.make("gymnasium:FrozenLake-v1", num_envs=3) as envs:  # an id with its module
+        assert isinstance(envs, TwinEnvs)
     single = pufferlib.make("FrozenLake-v1", native=False)
     assert single.env.spec.id == "FrozenLake-v1"
 
@@ -192,6 +201,11 @@ def test_options_of_minigrid_that_c_lacks_run_the_package(keywords):
         assert isinstance(envs, vector.Serial)
 
 
+@pytest.mark.parametrize("keywords", [{"direction": 1}, {"tile_size": 8.0}, {"mission_bytes": 96.0}], ids=str)
+def test_values_of_another_type_are_left_to_the_package(keywords):
+    assert twin_of("minigrid/MiniGrid-Fetch-5x5-N2-v0", keywords) is None
+
+
 class Constant(gymnasium.Env):
     """Environment whose observation is always 7."""
 
@@ -212,6 +226,33 @@ def test_own_environment_under_a_known_id_stays_the_users(monkeypatch):
         assert twin_of(name, {}) is None
         with pufferlib.make(name, num_envs=2) as envs:
             assert envs.reset()[0].tolist() == [[7], [7]]
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("FrozenLake-v1", {"desc": []}),
+        ("FrozenLake-v1", {"desc": ["S", "G"]}),
+        ("FrozenLake-v1", {"desc": ["SF/FG"]}),  # a letter that Gymnasium treats as ice
+        ("FrozenLake-v1", {"success_rate": 0.12345678}),
+        ("FrozenLake-v1", {"reward_schedule": (1, 0, -0.12345678)}),
+        ("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.12345678}),
+        ("Taxi-v4", {"fickle_passenger": True, "fickle_probability": np.float32(0.3)}),
+    ],
+    ids=str,
+)
+def test_values_that_c_would_change_run_in_gymnasium(name, keywords):
+    assert twin_of(name, keywords) is None
+
+
+def test_older_toy_text_of_gymnasium_runs_in_python_with_a_warning(monkeypatch):
+    def older(self, render_mode=None, is_rainy=False, fickle_passenger=False):
+        raise AssertionError
+
+    monkeypatch.setattr("gymnasium.envs.toy_text.taxi.TaxiEnv.__init__", older)
+    words = "expected TaxiEnv with fickle_probability and rainy_probability, as in Gymnasium 1.3.0, found that of "
+    with pytest.warns(UserWarning, match=words + gymnasium.__version__):
+        assert twin_of("Taxi-v4", {}) is None
 
 
 @pytest.mark.parametrize("keyword", ["size", "max_steps", "goal_reward"])

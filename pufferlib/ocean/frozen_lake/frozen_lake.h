@@ -35,6 +35,7 @@ typedef struct {
     /* infos */
     float prob; /* probability of the last move's direction */
     double exact_prob;
+    double exact_return; /* sum of the rewards, which Python sums as doubles */
     /* state */
     int32_t place;                     /* row * columns + column */
     char tiles[FROZEN_LAKE_MAX_TILES]; /* S, F, H or G by row */
@@ -74,6 +75,7 @@ static const PufferInfo frozen_lake_infos[] = {
 
 static const PufferInfo frozen_lake_last_infos[] = {
     PUFFER_LAST_INFO(FrozenLake, exact_prob, "prob", PUFFER_FLOAT64),
+    PUFFER_LAST_INFO(FrozenLake, exact_return, "episode_return", PUFFER_FLOAT64),
 };
 /* clang-format on */
 
@@ -224,6 +226,7 @@ static inline void frozen_lake_reset(FrozenLake *env) {
     env->place = frozen_lake_draw_start(env);
     env->prob = 1;
     env->exact_prob = 1;
+    env->exact_return = 0;
     frozen_lake_observe(env);
 }
 
@@ -248,6 +251,7 @@ static inline PufferOutcome frozen_lake_step(FrozenLake *env) {
     env->game.rewards[0] = tile == 'G'   ? env->goal_reward
                            : tile == 'H' ? env->hole_reward
                                          : env->frozen_reward;
+    env->exact_return += puffer_decimal(env->game.rewards[0]);
     const bool is_over = tile == 'G' || tile == 'H';
     if (!is_over && (env->max_steps == 0 || env->game.episode_length < env->max_steps)) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];

@@ -30,9 +30,15 @@ def test_new_writes_a_level_of_minigrid(tmp_path: Path, capsys: pytest.CaptureFi
     assert "invalid choice: 'maze' (choose from 'corridor', 'minigrid')" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["Corridor", "my-game", "2048", "puffer", "a/b"])
+@pytest.mark.parametrize("name", ["Corridor", "my-game", "2048", "a/b"])
 def test_new_rejects_invalid_c_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", name, "--folder", str(tmp_path)]) == 1
     assert f"expected a name of lower-case letters, digits and underscores, as grid_world, got {name!r}" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("name", ["puffer", "minigrid"])
+def test_new_rejects_prefixes_of_its_headers(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", name, "--template", "minigrid", "--folder", str(tmp_path)]) == 1
+    assert f"names in the headers begin with {name}; choose another name" in capsys.readouterr().err
