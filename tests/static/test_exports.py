@@ -129,7 +129,7 @@ def test_old_module_names_raise_and_give_the_new_ones(old, new):
             getattr(pufferlib, name)
 
 
-@pytest.mark.parametrize("package", ["emulation", "vector"])
+@pytest.mark.parametrize("package", ["emulation", "runs"])
 def test_import_from_the_wrong_package_names_the_right_one(package):
     message = rf"pufferlib\.{package} has no PufferEnv: import it from pufferlib$"
     with pytest.raises(ModuleNotFoundError, match=message):
