@@ -78,11 +78,12 @@ with the exact name. So every table of a `--config` file overrides every table o
 | Environment | Names in a file |
 | --- | --- |
 | of a binding, `mujoco/Hopper-v5` | `Hopper-v5`, `mujoco/Hopper-v5` |
-| of a Python file or module, `my_env.py:Forage`, or `my_env.py` if it is the only one | `Forage`, `my_env.py:Forage` |
+| of a Python file or module, `my_env.py:Forage` or only `my_env.py` | `Forage`, `my_env.py:Forage`, its path |
 | any other | its name, such as `breakout` or `CartPole-v1` |
 
 A table whose name matches no environment is an error before training starts. The `train.toml` of a binding may name the
-environments of this binding, and your own file all environments.
+environments of this binding, `my_env.toml` the ones that `my_env.py` defines or imports, and a `--config` file all
+environments, such as `hunt.py:Hunt` and `mypkg.envs:Hunt`.
 
 ## env
 

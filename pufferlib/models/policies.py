@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pufferlib.env import HasSpaces
 from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.models.described_spaces import describe_spaces
 from pufferlib.models.distributions import action_distribution
 from pufferlib.models.encoders import Features
 from pufferlib.models.linear import ACTIVATIONS, Linear, layer_init, perceptron
@@ -64,6 +65,7 @@ class Policy(nn.Module):
         observation_shape: Shape of one observation.
         mask_elements: Slice of an observation that contains the action mask, or None.
         mask_structure: Layout of emulated observations with a field ``action_mask``, or None.
+        described_spaces: Descriptions of the observations and actions, to recognize an agent of other spaces.
         takes_memory: Whether a recurrent network can be inserted between encoder and decoder. False for policies with
             their own memory, and for encoders that pass more than features to the decoder.
 
@@ -91,6 +93,7 @@ class Policy(nn.Module):
         self.is_continuous = self.distribution.num_log_stds > 0
         self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self.observation_shape = tuple(env.single_observation_space.shape)
+        self.described_spaces = describe_spaces(env)
         self.mask_structure = _mask_structure(env, self.distribution.num_logits)
         native: Any = getattr(env, "driver_env", env)
         self.mask_elements: slice | None = None if env.emulated else native.action_mask

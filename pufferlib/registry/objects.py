@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import re
+import symtable
 import sys
 import warnings
 import zlib
@@ -20,6 +21,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError, nearest, place_of
 __all__ = [
     "class_names",
     "full_name",
+    "global_names",
     "has_module",
     "import_module",
     "is_new_name",
@@ -62,6 +64,16 @@ def source_file(name: str) -> Path | None:
     return (
         origin if origin and origin.suffix == ".py" and origin.is_file() else None
     )  # there is no file if the module is part of an archive
+
+
+def global_names(file: Path) -> list[str]:
+    """Return the names that a Python file defines, assigns or imports. The file is not run.
+
+    Raises:
+        SyntaxError: The file is not Python.
+    """
+    symbols = symtable.symtable(importlib.util.decode_source(file.read_bytes()), str(file), "exec").get_symbols()
+    return [symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()]
 
 
 def moved_name(name: str, folders: Iterable[Path]) -> str:

@@ -30,10 +30,12 @@ from pufferlib.registry.inside import binding_facts, is_inside, names
 from pufferlib.registry.objects import (
     class_names,
     full_name,
+    global_names,
     has_module,
     import_module,
     is_object_name,
     load_object,
+    source_file,
     split_name,
 )
 
@@ -46,6 +48,7 @@ __all__ = [
     "Registration",
     "c_file",
     "gymnasium_spec",
+    "is_there",
     "likely_names",
     "load_packages",
     "name_in_file",
@@ -323,6 +326,24 @@ def likely_names(name: str) -> list[str]:
         f"{package}:{name}": package.isidentifier() and _GYMNASIUM_ID.fullmatch(name) and has_module(package),
     }
     return [other for other, is_there in likely.items() if is_there]
+
+
+def is_there(name: str) -> bool:
+    """Return True if ``name`` is an environment of a file that exists, of an installed module or of Gymnasium.
+
+    Only Gymnasium's ids import something, and only the package that registers them.
+    """
+    place, attribute = split_name(name)
+    if place.endswith(".c"):
+        return Path(place).expanduser().is_file()
+    if place.endswith(".py"):
+        file = source_file(place)
+        with contextlib.suppress(SyntaxError, ValueError):
+            return file is not None and (not attribute or attribute in global_names(file))
+        return False
+    if attribute:
+        return is_object_name(f"{place}:x") and has_module(place)
+    return _resolve_gymnasium_id("pufferlib", name) is not None
 
 
 def c_file(name: str) -> str | None:

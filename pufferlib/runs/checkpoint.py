@@ -27,6 +27,7 @@ from pufferlib.runs import tensor_file
 __all__ = [
     "About",
     "best",
+    "check_spaces",
     "check_storable",
     "is_checkpoint",
     "latest",
@@ -70,6 +71,7 @@ class About:
         config: All settings as TOML, or an empty text if TOML cannot represent them.
         versions: Versions of all dependencies, by name.
         number: Number of the checkpoint in its folder, in the order in which checkpoints were saved.
+        spaces: Descriptions of the observations and actions of the policy. Earlier versions did not save them.
     """
 
     env_name: str
@@ -81,6 +83,7 @@ class About:
     number: int = 0
     score_of: str = "training"
     given: list[str] = field(default_factory=list)
+    spaces: Mapping[str, str] = field(default_factory=dict)
 
 
 def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:
@@ -256,6 +259,21 @@ def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object
             f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; "
             "train again with a lower train.learning_rate or smaller observations and rewards"
         )
+
+
+def check_spaces(policy: nn.Module, about: About, where: object) -> None:
+    """Check that the environment still has the spaces of the training. Equal sizes of weights do not show it.
+
+    Raises:
+        APIUsageError: The observations or actions differ. The message starts with ``where``.
+    """
+    for name, here in getattr(policy, "described_spaces", {}).items():
+        trained = about.spaces.get(name, here)
+        if here != trained:
+            raise APIUsageError(
+                f"{where}: was trained with other {name} of {about.env_name}: {trained}, got {here}; train a new "
+                "agent, or restore the space"
+            )
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], where: object) -> None:

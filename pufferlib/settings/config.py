@@ -577,9 +577,9 @@ def load_sources(
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
     sections = [*get_type_hints(Config), *CONDITIONS, "sweep"]
-    files = [(source, names_beside) for source in own_settings(env_name)]
-    files += [] if file is None else [(settings_file(Path(file)), all_names)]
-    parts = [part for source, known in files for part in split_by_env(source, env_name, sections, known)]
+    parts = [part for own in own_settings(env_name) for part in split_by_env(own, env_name, sections, names_beside)]
+    if file is not None:
+        parts += split_by_env(settings_file(Path(file)), env_name, sections, all_names, elsewhere=True)
     called = (CALLER, nest(overrides or {}, setting_names()))
     return for_run([default_settings(), *parts, called])
 

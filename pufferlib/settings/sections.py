@@ -1,6 +1,5 @@
 """Sections of a settings file for some of its environments: ``["Hopper-v5".train]``, ``["*-ram".policy]``."""
 
-import ast
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 from pufferlib.errors import PufferError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.inside import binding_module, bindings, inside_names, is_inside, names
-from pufferlib.registry.objects import is_object_name, short_name, source_file, split_name
-from pufferlib.registry.outside import name_in_file, registrations
+from pufferlib.registry.objects import full_name, global_names, is_object_name, short_name, source_file, split_name
+from pufferlib.registry.outside import is_there, name_in_file, names_of_file, registrations
 
 __all__ = ["Source", "all_names", "names_beside", "own_names", "split_by_env"]
 
@@ -18,7 +17,11 @@ Source = tuple[str, dict[str, Any]]
 
 
 def split_by_env(
-    source: Source, env_name: str, sections: Collection[str], known: Callable[[str], list[str]]
+    source: Source,
+    env_name: str,
+    sections: Collection[str],
+    known: Callable[[str], list[str]],
+    elsewhere: bool = False,
 ) -> list[Source]:
     """Return the parts of a settings file that apply to an environment, in the order in which they apply.
 
@@ -29,7 +32,8 @@ def split_by_env(
         source: Name in messages and tables of the file.
         env_name: Name of the environment.
         sections: Names of general sections.
-        known: Function that returns all names that the file may contain, called only for other names than the own.
+        known: Function that returns the names that the file may contain, called only for other names than the own.
+        elsewhere: Whether the file may also name environments of other files and packages, which have no list.
 
     Raises:
         UnknownNameError: The name of a table matches no environment. The message suggests the nearest names.
@@ -43,11 +47,11 @@ def split_by_env(
     patterns: list[Source] = []
     exact: list[Source] = []
     for name, table in tables.items():
-        if name in own:
+        if name in own or _is_path_of(name, env_name):
             exact.append((f'{where}, ["{name}"]', table))
         elif _matches(name, own):
             patterns.append((f'{where}, ["{name}"]', table))
-        elif not _matches(name, known(env_name)):
+        elif not (_matches(name, known(env_name)) or (elsewhere and is_there(name))):
             if not all(isinstance(values, dict) for values in table.values()):
                 general[name] = table  # probably a misspelled section, which is reported with the other sections
                 continue
@@ -91,8 +95,7 @@ def names_beside(env_name: str) -> list[str]:
     if file is None:
         return [*own, *registrations()]
     place, _ = split_name(own[0])
-    kinds = ast.ClassDef | ast.FunctionDef
-    defined = [each.name for each in ast.parse(file.read_text("utf-8")).body if isinstance(each, kinds)]
+    defined = global_names(file)
     return [*own, *defined, *(f"{place}:{name}" for name in defined), *registrations()]
 
 
@@ -101,6 +104,12 @@ def all_names(env_name: str) -> list[str]:
     import gymnasium
 
     return [*names_beside(env_name), *inside_names(), *registrations(), *gymnasium.registry]
+
+
+def _is_path_of(name: str, env_name: str) -> bool:
+    """Return True if ``name`` is an environment by the path of its file, such as "./my_env.py:Forage"."""
+    is_path = "/" in name and split_name(name)[0].endswith((".py", ".c"))
+    return is_path and full_name(name) in names_of_file(full_name(env_name))
 
 
 def _matches(pattern: str, names: Iterable[str]) -> bool:

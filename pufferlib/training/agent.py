@@ -345,6 +345,7 @@ def _open_policy(config: Config, run: Run) -> tuple[Policy, Any]:
     vecenv = make_vecenv(config)
     try:
         policy = build_policy(dataclasses.replace(config, train=on_cpu), normalized(vecenv, config.train))
+        checkpoint.check_spaces(policy, about, path)
         checkpoint.load_weights(policy, weights, path, about.env_name)
         if not acts_fast_on_cpu(policy):
             policy.to(pick_device(config.train.device))

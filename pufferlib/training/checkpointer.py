@@ -293,6 +293,7 @@ class Checkpointer:
             self._versions,
             score_of=score_of,
             given=self._given,
+            spaces=getattr(self._state.policy, "described_spaces", {}),
         )
 
     def restore(self, path: Path, allow_pickle: bool) -> bool:
@@ -300,6 +301,7 @@ class Checkpointer:
         state, collector = self._state, self._source.collector
         about, weights, contents = self._ranks.on_first(lambda: self._read(path))
         contents, is_own = part_of_rank(contents, self._ranks.rank, self._ranks.size)
+        checkpoint.check_spaces(state.policy, about, path)
         checkpoint.load_weights(state.policy, weights, path, about.env_name)
         checkpoint.load_optimizer(state.optimizer, contents["optimizer"], path)
         state.load_state_dict(contents)

@@ -53,7 +53,8 @@ def kernel_matches_loss() -> bool:
 def fingerprint() -> str:
     """Return a hash of the source of ``TERMS``, without docstrings, comments, indentation and line breaks.
 
-    A hash of their bytecode would be different in each version of Python. ``ast.parse`` of Python 3.11 fails in concurrent threads.
+    A hash of their bytecode would be different in each version of Python. ``ast.parse`` can fail in concurrent threads
+    of Python 3.11.
     """
     words = []
     for name in TERMS:

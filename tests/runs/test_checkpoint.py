@@ -1,19 +1,24 @@
 import errno
 import os
 import random
+import re
 import signal
 import time
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from safetensors.torch import load_file, save_file
 
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Default
 from pufferlib.runs import checkpoint
 from pufferlib.runs.checkpoint import About
 from pufferlib.settings.config import TrainConfig
 from pufferlib.training.optimizers import build_optimizer
+from tests.envs import FunctionEnv
 
 STATE = {"optimizer": {}, "generator": torch.zeros(1), "agent_steps": 64, "updates": 1, "uptime_s": 0.5}
 
@@ -159,6 +164,33 @@ def test_weights_of_other_network_raise(target_env):
         match=r"^x: the checkpoint does not fit this policy: .*size mismatch.*; it was trained in pong; tra",
     ):
         checkpoint.load_weights(large, small.state_dict(), "x", "pong")
+
+
+FLOATS, NAMED = Box(-1, 1, (2,), np.float32), {"a": Box(-1, 1, (2,), np.float32), "b": Discrete(3)}
+MIXED = Tuple([Discrete(3), Box(0, 1, (1,), np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "message"),
+    [
+        ("actions", Discrete(5), MultiDiscrete([2, 3]), "0 to 4, got [0 to 1, 0 to 2]"),
+        ("actions", Discrete(3), Discrete(3, start=1), "0 to 2, got 1 to 3"),
+        ("actions", MIXED, Tuple(MIXED.spaces[::-1]), "[0 to 2, float], got [float, 0 to 2]"),
+        ("actions", FLOATS, Box(0, 99, (2,), np.float64), ""),  # other bounds, for an environment of another size
+        ("observations", Dict(NAMED), Dict(a=NAMED["a"], c=NAMED["b"]), "b: integers ()}, got {a: floats (2,), c: i"),
+        ("observations", FLOATS, Box(-1, 1, (1, 2), np.float32), "floats (2,), got floats (1, 2)"),
+        ("observations", FLOATS, Box(-9, 9, (2,), np.float64), ""),
+    ],
+)
+def test_spaces_of_equal_sizes_are_compared(name, before, now, message):
+    spaces = ((space, None) if name == "observations" else (FLOATS, space) for space in (before, now))
+    saved, loaded = (Default(GymnasiumPufferEnv(FunctionEnv(*each)), hidden_size=8) for each in spaces)
+    about = About("mine", 1, 1, spaces=saved.described_spaces)
+    if not message:
+        checkpoint.check_spaces(loaded, about, "x")
+        return
+    with pytest.raises(APIUsageError, match=rf"^x: was trained with other {name} of mine: .*{re.escape(message)}"):
+        checkpoint.check_spaces(loaded, about, "x")
 
 
 def test_nan_weights_raise(target_env):

@@ -174,6 +174,20 @@ def test_file_beside_python_file_is_read(write, monkeypatch, tmp_path):
         load_config("my_env.py:Forage")
 
 
+def test_config_file_may_name_environments_of_other_files_and_modules(write, monkeypatch, tmp_path):
+    write("import gymnasium\nclass Hunt(gymnasium.Env): pass\n", "hunt.py")
+    made = "from functools import partial\nfrom hunt import Hunt\nif True:\n    Short = partial(Hunt)\n"
+    write(f"import gymnasium\n{made}class Forage(gymnasium.Env): pass\n", "my_env.py")
+    monkeypatch.chdir(tmp_path)
+    for name in ("Hunt", "Short", "my_env.py:Short", "hunt.py", "hunt.py:Hunt", "hunt:Hunt", "hunt:mine/Hunt-v0"):
+        assert load_config("my_env.py:Forage", file=write(f'["{name}".train]\nseed = 2\n')).train.seed == 42
+    for name in ("./my_env.py:Forage", str(tmp_path / "my_env.py:Forage")):
+        assert load_config("my_env.py:Forage", file=write(f'["{name}".train]\nseed = 2\n')).train.seed == 2
+    for name in ("hunt.py:Hnt", "hnt.py:Hunt", "hnt:Hunt", "hnt:mine/Hunt-v0", "./my_env.py:Forag"):
+        with pytest.raises(UnknownNameError, match=f"no environment matches '{name}'"):
+            load_config("my_env.py:Forage", file=write(f'["{name}".train]\nseed = 2\n'))
+
+
 @pytest.mark.parametrize("table", ["Forage", "For*", "my_env.py", "my_env.py:Forage"])
 def test_tables_of_the_only_class_apply_to_its_file(write, table):
     source = write("import gymnasium\nclass Forage(gymnasium.Env): pass\n", "my_env.py")

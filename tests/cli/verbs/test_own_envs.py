@@ -177,6 +177,16 @@ def test_eval_warns_about_edited_env_file(own: Path) -> None:
         assert main(["eval", "my_env.py"]) == 0  # has no other environment
 
 
+@pytest.mark.filterwarnings("ignore:.*code of the environment")
+def test_agent_of_other_spaces_is_refused(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", "my.toml"]) == 0
+    file = own / "my_env.py"
+    file.write_text(file.read_text().replace("Discrete(2)", "Discrete(2, start=1)"))
+    for given in (["eval"], ["train", "--train.total-timesteps", "4096", "--resume"]):
+        assert main([*given, str(only_run(own))]) == 1
+        assert "was trained with other actions of" in capsys.readouterr().err
+
+
 def test_config_file_can_name_env(own: Path) -> None:
     assert main(["train", "--config", "my.toml"]) == 0
     assert Config.load(only_run(own) / "config.toml").env == {"length": 5}
