@@ -118,6 +118,25 @@ class LegalActions:
         actions[:, self._is_integer] = chosen + self._start
         return actions
 
+    def without_illegal(self, action: Any, observation: Array) -> Array:
+        """Return the action of one agent, with the first legal value in place of each illegal one.
+
+        Args:
+            action: Action of the agent, of the shape of its action space.
+            observation: Observation of the agent, ``shape``.
+        """
+        given = np.array(action)
+        if self._read is None:
+            return given
+        integers = given.ravel() if self._is_integer is None else given[self._is_integer]
+        legal = np.split(self._read(observation[None])[0], np.cumsum(self._sizes)[:-1])
+        values = (integers - self._start).astype(np.int64)
+        kept = [value if mask[value] else mask.argmax() for value, mask in zip(values, legal, strict=True)]
+        given[... if self._is_integer is None else self._is_integer] = (
+            np.reshape(kept, given.shape if self._is_integer is None else -1) + self._start
+        )
+        return given
+
     def _any(self) -> Array:
         drawn: Array = self._space.sample()
         return drawn

@@ -13,6 +13,7 @@ from pufferlib.testing import check_env
 from tests.envs import EnvDescription, MaskedEnv
 
 FLAT = Box(0, 1, (7,), np.float32)
+MIXED = MixedBox(np.array([9, 5]), np.array([9, 7]), np.array([False, True]), np.float32)
 
 
 def make_emulated(action_space, observation_space):
@@ -28,11 +29,7 @@ def make_emulated(action_space, observation_space):
         (MultiDiscrete([2, 3]), [0, 1, 1, 0, 1], {(1, 0), (1, 2)}),
         (MultiDiscrete([2, 2], start=[3, -1]), [1, 0, 0, 1], {(3, 0)}),
         (Discrete(2), [0, 0], {(0,), (1,)}),  # an agent without legal actions
-        (
-            MixedBox(np.array([9, 5]), np.array([9, 7]), np.array([False, True]), np.float32),
-            [0, 1, 1],
-            {(9, 6), (9, 7)},
-        ),
+        (MIXED, [0, 1, 1], {(9, 6), (9, 7)}),
     ],
 )
 def test_samples_are_uniform_over_legal_actions(space, mask, legal):
@@ -43,6 +40,23 @@ def test_samples_are_uniform_over_legal_actions(space, mask, legal):
     values, counts = np.unique(actions, axis=0, return_counts=True)
     assert {tuple(value) for value in values.tolist()} == legal
     assert counts.min() > 0.8 * 2000 / len(legal)
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "action", "expected"),
+    [
+        (Discrete(3, start=5), [0, 1, 1], 5, 6),
+        (Discrete(3, start=5), [0, 1, 1], 7, 7),
+        (MultiDiscrete([2, 3]), [0, 1, 1, 0, 1], [0, 2], [1, 2]),
+        (MIXED, [0, 1, 1], [9, 5], [9, 6]),
+        (Discrete(2), [0, 0], 1, 0),
+    ],
+)
+def test_illegal_parts_of_an_action_become_the_first_legal_ones(space, mask, action, expected):
+    env = EnvDescription(FLAT, space, slice(1, 1 + len(mask)))
+    row = np.zeros(7, np.float32)
+    row[1 : 1 + len(mask)] = mask
+    assert LegalActions(env, 1, seed=1).without_illegal(action, row).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 from pufferlib import ocean, registry, vector
 from pufferlib.env import AutoresetMode
 from pufferlib.errors import APIUsageError
+from pufferlib.legal_actions import LegalActions
 from pufferlib.machine.commands import as_typed
 from pufferlib.models.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.play.controls import DIRECTIONS, Area, KeyMap, keys_for, keys_of_env
@@ -99,6 +100,7 @@ class Session:
             space, driver = self._env.single_action_space, self._env.driver_env
             keys = keys_for(space, env_type.keys if env_type else keys_of_env(driver))
             self.key_map = KeyMap(space, keys)
+            self._legal = LegalActions(self._env, 1, self._seed)
             self.has_arrows = any(key.name in DIRECTIONS for key in keys)
             self._motion = Motion(driver)
             self.pictures_per_step = self._motion.pictures_per_step
@@ -133,16 +135,22 @@ class Session:
     def step(self, action: Any = None, show: Callable[[Frame], None] | None = None) -> None:
         """Step the environment. If the episode is over, do nothing.
 
+        If the observation has an action mask, an illegal action becomes the first legal one. An environment that waits
+        for a key then waits for another one.
+
         Args:
             action: Action of the user, ignored if ``watched`` is True.
             show: Function that receives the frames between the two steps, without the last one.
         """
         if self.over:
             return
+        legal = None if self.watched else self._legal.without_illegal(action, self._observations[self.agent])
+        if self.waits and not np.array_equal(legal, action):
+            return
         # The opponents act for all agents. The user's action replaces one of them.
         actions = np.array(self._opponents.act(self._observations))
-        if not self.watched:
-            actions[self.agent] = action
+        if legal is not None:
+            actions[self.agent] = legal
         if show is not None:
             for picture in self._motion.between(actions, **self._for_me):
                 show(picture)

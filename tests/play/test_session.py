@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Dict, Discrete, MultiBinary
 
 import pufferlib
 from pufferlib import make, registry, vector
@@ -124,6 +124,27 @@ def test_python_env_with_render_is_playable():
     game = Session("spaces", {}, seed=1)
     assert game.picture().dtype == np.uint8
     assert game.key_map.help()
+    game.close()
+
+
+@pytest.mark.parametrize(("action", "stepped"), [(0, []), (2, [2])])
+def test_masked_action_of_the_user_is_not_played(action, stepped):
+    class Masked(FunctionEnv):
+        metadata: ClassVar = {"render_modes": ["ansi"]}
+
+        def __init__(self, render_mode=None):
+            space = Dict(action_mask=MultiBinary(3), x=Discrete(2))
+            super().__init__(
+                space, Discrete(3), observe=lambda _: {"action_mask": np.array([0, 1, 1], np.int8), "x": 0}
+            )
+
+        def render(self):
+            return str(self.actions)
+
+    pufferlib.register("masked", Masked)
+    game = Session("masked", {}, seed=1)
+    game.step(action)
+    assert (game.picture(), game.steps) == (str(stepped), len(stepped))
     game.close()
 
 
