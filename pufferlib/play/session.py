@@ -144,12 +144,14 @@ class Session:
         """
         if self.over:
             return
-        legal = None if self.watched else self._legal.without_illegal(action, self._observations[self.agent])
+        legal = np.array(action)
+        if not self.watched:
+            legal = self._legal.without_illegal(action, self._observations[self.agent])
         if self.waits and not np.array_equal(legal, action):
             return
         # The opponents act for all agents. The user's action replaces one of them.
         actions = np.array(self._opponents.act(self._observations))
-        if legal is not None:
+        if not self.watched:
             actions[self.agent] = legal
         if show is not None:
             for picture in self._motion.between(actions, **self._for_me):
