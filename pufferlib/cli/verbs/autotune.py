@@ -82,7 +82,7 @@ def _print(config: Config, env: str, keywords: dict[str, Any], configs: list[Tun
     train = as_typed("puffer train", env)
     say(f"Train with:   {style(f'{train} {flags}', 'accent')}")
     own = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
-    say(f"or:           {style(f'{train}{own} --vec auto', 'accent')}, with the fewest environments among the fast ones")
+    say(f"or:           {style(f'{train}{own} --vec auto', 'accent')}, the fewest environments among the fast ones")
 
 
 def _profile_text(profile: EnvProfile) -> str:
