@@ -43,7 +43,7 @@ from pufferlib.robots.find import find_robot
 from .._shared.creator import creator
 from .._shared.gymnasium import full_id
 
-__all__ = ["drawn_off_screen", "env_creator", "names", "twin"]
+__all__ = ["drawn_off_screen", "env_creator", "log_warnings", "names", "twin"]
 
 
 def names() -> tuple[str, ...]:
@@ -73,6 +73,15 @@ def env_creator(name: str) -> Callable[..., Any]:
     """
     older = (robot.replace("-v5", "-v4") for robot in names())
     return creator(__name__, full_id(name, names()), (*names(), *older))
+
+
+def log_warnings() -> None:
+    """Log MuJoCo's warnings from now on, which it otherwise prints and writes to a file in the working folder.
+
+    Raises:
+        ImportError: MuJoCo cannot be imported.
+    """
+    from . import env as _env  # noqa: F401 - sets the handler
 
 
 def drawn_off_screen(where: str, env: Any) -> Any:

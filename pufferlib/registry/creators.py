@@ -26,6 +26,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError, UnknownKeywordError
 from pufferlib.registry.inside import binding_module, inside_names, same_title
 from pufferlib.registry.toy_text import has_toy_text
+from pufferlib.render.window import has_display
 from pufferlib.robots.check import check_model
 from pufferlib.robots.table import has_robot
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
@@ -380,6 +381,14 @@ def _make_original(spec: EnvSpec, /, *, native: bool = True, **keywords: Any) ->
 
         with contextlib.suppress(ImportError):  # Gymnasium reports it
             box2d()  # without a warning that would crash the interpreter if warnings are errors
+    if has_robot(spec):
+        with contextlib.suppress(ImportError):  # Gymnasium reports it
+            binding_module("mujoco").log_warnings()
+        if keywords.get("render_mode") == "human" and not has_display():  # GLFW would end the process
+            raise APIUsageError(
+                f'{spec.id}: render_mode="human" needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; use '
+                '"rgb_array"'
+            )
     if isinstance(keywords.get("xml_file"), os.PathLike):
         keywords["xml_file"] = os.fspath(keywords["xml_file"])  # Gymnasium accepts no Path
     with rejections_named(spec.id, keywords):

@@ -1,5 +1,6 @@
 """Robots stepped in C, compared byte by byte with Gymnasium's."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -200,6 +201,19 @@ def test_model_that_the_robot_cannot_read_is_refused(name, tmp_path):
     words = r"Ant-v5: expected a model with the joints and bodies of AntEnv, but .*one\.xml has 1 joints"
     with pytest.raises(APIUsageError, match=words):
         pufferlib.make(name, xml_file=str(tmp_path / "one.xml"))
+
+
+def test_window_without_a_display_is_refused(monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(APIUsageError, match=r'Ant-v5: render_mode="human" needs a display, .*; use "rgb_array"'):
+        pufferlib.make("Ant-v5", render_mode="human")
+
+
+def test_robots_of_gymnasium_write_no_log_file(tmp_path):
+    code = "import pufferlib; pufferlib.make('HalfCheetah-v5', num_envs=2).close()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stderr, list(tmp_path.iterdir())) == ("", [])
 
 
 def test_error_of_mujoco_in_a_step_is_raised(tmp_path, monkeypatch):
