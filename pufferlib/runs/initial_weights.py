@@ -52,6 +52,7 @@ def load_initial(initial: InitialWeights, policy: Policy, config: Config, is_giv
     try:
         checkpoint.load_weights(policy, initial.tensors, initial.path, initial.about.env_name)
     except APIUsageError as error:
+        checkpoint.check_spaces(policy, initial.about, initial.path)  # the cause, if they differ
         flags = _flags_of_network(theirs, config) if theirs else []
         raise APIUsageError(f"{error}{': ' if flags else ''}{' '.join(flags)}") from error
     if theirs and not is_given and theirs.policy.activation != config.policy.activation:  # weights do not show it

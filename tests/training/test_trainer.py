@@ -794,7 +794,7 @@ def test_init_with_missing_or_other_weights_raises(make_trainer, tmp_path):
     make_trainer().train()
     other = load_config("cartpole", {"train.init": str(tmp_path), "env.num_envs": 8, "train.device": "cpu"})
     trainer = Trainer(other, tmp_path)
-    with pytest.raises(APIUsageError, match=r"does not fit this policy: .*: --policy.hidden-size 16$"):
+    with pytest.raises(APIUsageError, match=r"other observations of breakout: floats \(3,\), got floats \(4,\)"):
         trainer.step()
     trainer.close()
 
@@ -802,6 +802,7 @@ def test_init_with_missing_or_other_weights_raises(make_trainer, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"policy.hidden_size": 32}, r"does not fit this policy: .*: --policy\.hidden-size 16$"),
         ({"policy.activation": "tanh"}, r"policy\.activation relu, got tanh, .*; add --policy\.activation relu$"),
         ({"train.normalize_observations": True}, r"observation_moments.*: --train\.normalize-observations False$"),
         ({"policy.orthogonal_init": False}, ""),
