@@ -251,7 +251,7 @@ static inline PufferOutcome frozen_lake_step(FrozenLake *env) {
     env->game.rewards[0] = tile == 'G'   ? env->goal_reward
                            : tile == 'H' ? env->hole_reward
                                          : env->frozen_reward;
-    env->exact_return += puffer_decimal(env->game.rewards[0]);
+    if (env->game.rewards[0] != 0) env->exact_return += puffer_decimal(env->game.rewards[0]);
     const bool is_over = tile == 'G' || tile == 'H';
     if (!is_over && (env->max_steps == 0 || env->game.episode_length < env->max_steps)) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
