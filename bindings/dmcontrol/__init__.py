@@ -74,6 +74,6 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 def twin(name: str, options: Mapping[str, Any]) -> Twin | None:
     """Return the task that is stepped in C with the same results, or None if there is none with these options."""
-    if name not in _IN_C.split():
+    if name not in _IN_C.split() or options.get("pixels") or options.get("render_mode"):  # C does not draw
         return None
     return find_robot(f"dmcontrol/{name}", options, functools.partial(env_creator(name), **options))
