@@ -36,10 +36,10 @@ __all__ = ["Comparison", "EpisodeVideo", "compare", "finish_run", "run_metadata"
 class EpisodeVideo:
     """Video of an episode. It is a function that receives frames, and a context that writes the mp4 file at its end.
 
-    There is no file if there was no frame or it could not be written.
+    There is no file if there was no frame.
 
     Args:
-        path: Path of the file. An older file is deleted at the start.
+        path: Path of the file.
         max_seconds: Maximum length. Later frames are dropped. 0 means no limit.
     """
 
@@ -63,8 +63,6 @@ class EpisodeVideo:
             self._give_up(failure)
 
     def __enter__(self) -> Self:
-        with contextlib.suppress(OSError):  # writing fails too, and warns
-            self._file.unlink()
         return self
 
     def __exit__(

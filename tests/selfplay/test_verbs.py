@@ -25,9 +25,11 @@ def test_match_verb_prints_table_and_writes_video(runs, tmp_path, capsys):
 
 def test_match_verb_reports_a_missing_video(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("pufferlib.selfplay.games.picture_of", lambda env, **options: None)
-    (tmp_path / "game.mp4").write_bytes(b"of an earlier match")
+    older = tmp_path / "game.mp4"
+    older.write_bytes(b"of an earlier match")
     assert main(["match", str(runs / "old"), "random", "--games", "2", "--video", str(tmp_path / "game.mp4")]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("video: none, because no frames were rendered")
+    assert older.read_bytes() == b"of an earlier match"
 
 
 def test_league_verb_adds_plays_and_prints_table(runs, tmp_path, monkeypatch, capsys):

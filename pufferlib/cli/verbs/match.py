@@ -34,6 +34,7 @@ def run(argv: list[str]) -> int:
     if options.games < 1:
         raise UsageError(f"{PROG}: --games must be at least 1, got {options.games}")
     check_video(PROG, options.video)
+    older = _written(options.video)
     from pufferlib.selfplay.round_robin import match  # imports torch, which is slow
 
     with signals_exit():
@@ -51,5 +52,10 @@ def run(argv: list[str]) -> int:
     progress(1, "")
     say(str(table))
     if options.video:
-        say(f"video: {options.video if options.video.is_file() else NO_VIDEO}")
+        say(f"video: {options.video if _written(options.video) != older else NO_VIDEO}")
     return 0
+
+
+def _written(video: Path | None) -> int | None:
+    """Return the time at which a file was written, in ns, or None if there is none."""
+    return video.stat().st_mtime_ns if video and video.is_file() else None
